@@ -1,0 +1,46 @@
+"""What one `verify` came to: the counts and verdicts of all its runs and the first failure, whichever world ran them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marker_sim.history import History
+from marker_sim.judges.tally import Tally
+from marker_sim.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
+
+    plan: shrunk, None where the world cannot be planned exactly. seed: the run it came from.
+    """
+
+    guarantee: str
+    message: str
+    evidence: tuple[int, ...]
+    history: History
+    plan: Plan | None
+    seed: int
+    entries_before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """The outcome of many runs against one system under test.
+
+    failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
+    at least once and did not.
+    """
+
+    sut: str
+    sut_version: str
+    seed: int
+    duration_s: float
+    runs: int
+    steps: int
+    tally: Tally
+    failures: tuple[Failure, ...]
+    last: History | None
+    not_reached: tuple[str, ...] = ()
+    interrupted: bool = False

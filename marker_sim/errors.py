@@ -1,0 +1,20 @@
+"""The five kinds of trouble the kit can report, which are never mixed.
+
+    Violation        the system under test broke a guarantee          (judges/violations.py, one subclass each)
+    inconclusive     a verdict, not an exception                       (judges/)
+    HarnessError     the kit or its surroundings failed                exit code 4
+    UsageError       the caller asked for something that is not there  exit code 2
+    AssertionError   a defect of the kit itself
+"""
+
+
+class HarnessError(Exception):
+    """The kit or something it needs (a JVM, a port, a disk) failed; never blamed on the system under test."""
+
+
+class UsageError(Exception):
+    """A wrong request: the message says what was given, what is accepted and what to do instead."""
+
+
+class Violation(Exception):
+    """A guarantee was broken; subclasses, one for each guarantee, live in `marker_sim.judges.violations`."""

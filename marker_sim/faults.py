@@ -1,0 +1,80 @@
+"""The misfortunes a plan can contain, as a closed table: what each does, whom it hits and which class it reports under.
+
+A fault is keyed by an actor and that actor's own n-th step. It arms there and fires at the actor's first call that it
+fits, so that it survives edits of the plan around it. `duration_ms` and `value` mean what the table says.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class FaultKind(Enum):
+    """What goes wrong; the value is the word used in plans and in `fault` events."""
+
+    # processes
+    KILL = "kill"  # dies at the step; duration_ms later it starts again on the same storage (-1: never)
+    PAUSE = "pause"  # stops at the step for duration_ms; its connections stay open
+    SECOND_SERVER = "second-server"  # another server on the same storage lives for duration_ms
+    # wire, armed on the client whose request is touched
+    REQUEST_LOST = "request-lost"  # the server never sees it
+    REPLY_LOST = "reply-lost"  # the server did it, the client never hears
+    DUPLICATED = "duplicated"  # the server sees it twice, duration_ms apart
+    DELAYED = "delayed"  # arrives duration_ms late, so that others overtake it
+    # object store
+    THROTTLED = "throttled"  # 503 SlowDown for the next `value` calls in the same marker directory
+    SERVER_ERROR = "server-error"  # 500, nothing applied, and the caller cannot know
+    TIMEOUT_APPLIED = "timeout-applied"  # applied, and the caller hears nothing until its time-out
+    TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence
+    TIMEOUT_LATE = "timeout-late"  # applied duration_ms after the time-out (only where conditions exist)
+    # any storage
+    SLOW_STORAGE = "slow-storage"  # the call takes duration_ms longer
+    # local file system
+    TORN_WRITE = "torn-write"  # the process dies in mid-write: an in-place write stays torn; restart as KILL
+    DISK_FULL = "disk-full"  # writes fail with "no space left" for duration_ms
+
+
+PROCESS_FAULTS = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER)
+WIRE_FAULTS = (FaultKind.REQUEST_LOST, FaultKind.REPLY_LOST, FaultKind.DUPLICATED, FaultKind.DELAYED)
+STORAGE_FAULTS = (
+    FaultKind.THROTTLED,
+    FaultKind.SERVER_ERROR,
+    FaultKind.TIMEOUT_APPLIED,
+    FaultKind.TIMEOUT_LOST,
+    FaultKind.TIMEOUT_LATE,
+    FaultKind.SLOW_STORAGE,
+    FaultKind.TORN_WRITE,
+    FaultKind.DISK_FULL,
+)
+LOCAL_ONLY = frozenset({FaultKind.TORN_WRITE, FaultKind.DISK_FULL})
+OBJECT_STORE_ONLY = frozenset(
+    {
+        FaultKind.THROTTLED,
+        FaultKind.SERVER_ERROR,
+        FaultKind.TIMEOUT_APPLIED,
+        FaultKind.TIMEOUT_LOST,
+        FaultKind.TIMEOUT_LATE,
+    }
+)
+
+# The classes that verdicts count violations under. "none" is the absence of every fault.
+FAULT_CLASS = {
+    "kill": "restart",
+    "torn-write": "restart",
+    "restart": "restart",
+    "pause": "pause",
+    "second-server": "second-server",
+    "request-lost": "wire",
+    "reply-lost": "wire",
+    "duplicated": "wire",
+    "delayed": "wire",
+    "throttled": "storage",
+    "server-error": "storage",
+    "timeout-applied": "storage",
+    "timeout-lost": "storage",
+    "timeout-late": "storage",
+    "slow-storage": "storage",
+    "disk-full": "storage",
+    "kill-client": "client",
+}
+FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client")

@@ -1,0 +1,171 @@
+"""A history is everything that happened in one run, in order: a header and one event a row.
+
+Worlds write histories, judges read them, and neither knows the other. The columns of `Event` are a contract
+(design, section 4.3); what each kind of event carries is this table.
+
+    kind     operation                        fields used
+    invoke   create                           process role table instant path=marker name, value=request identity or None,
+                                              caused_by=the `started` event of the server addressed, None in direct mode
+    invoke   list list-data list-log          the same without path and value
+             exists delete
+    ok       as its invoke                    caused_by=its invoke; value: create "created" | "exists"; list* a sorted
+                                              tuple of names (list-data and list-log: of data paths); exists and delete a bool
+    fail     as its invoke                    caused_by=its invoke, error=why; the operation provably had no effect
+    info     as its invoke                    caused_by=its invoke, error=why; nobody knows; the process never acts again
+    effect   put delete                       path=full storage path, value=content after the effect (bytes), None when gone
+    effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
+             overwrite-end                    a killed writer leaves it as the last piece left it
+    fault    see faults.py                    process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
+                                              invoke it touched (wire), path=the storage path it touched
+    observe  started exited                   process=a server whose life begins, or ends by itself
+    observe  arrived                          process=the server life that received it, caused_by=the invoke
+    observe  mode                             value "direct" | "timeline" chosen, error=why it is not the mode asked for
+    observe  file                             path, value=content read at rest by the kit, None when gone
+    observe  raw-file                         the same read once, without waiting for rest (for rewrite-atomic alone)
+    observe  snapshot                         path=marker directory; the `file` events so far are what is stored there, read
+                                              after event `caused_by`; value=tuple of names where the format is not Hudi's;
+                                              error=why the read could not decide; the last ones of a run close it
+    observe  phase                            value "faults" | "healed" | "probe" | "end"
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from marker_sim.errors import UsageError
+
+SCHEMA = 1
+Kind = Literal["invoke", "ok", "fail", "info", "effect", "fault", "observe"]
+Value = str | bytes | bool | int | tuple[str, ...] | None
+
+
+class Event(NamedTuple):
+    """One row; a tuple and not a dataclass because a run makes one for every step (measured: 4 times cheaper)."""
+
+    index: int  # type: ignore[assignment]  # the column is contract; tuple.index is not used
+    time_ns: int
+    process: str
+    role: str
+    kind: Kind
+    operation: str
+    table: str | None = None
+    instant: str | None = None
+    path: str | None = None
+    value: Value = None
+    error: str | None = None
+    caused_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a judge must know about a run besides its events.
+
+    witness: "effects" when every storage effect is in the history in order, "reads" when storage was read now and then.
+    layout: "hudi" when marker files are in Hudi's format, "names" when snapshots carry the names.
+    identity: whether a create carries a request identity that the server honours (our extension).
+    late_effect_ms: how long after its time-out a storage request may still be applied.
+    answer_bound_ms: the bound of every-request-answered, max(10 s, 20 x p99 before the faults).
+    storage_timeout_ms: after which a storage call ends at the latest.
+    """
+
+    world: Literal["simulated", "real", "spark", "foreign"] = "simulated"
+    mode: Literal["direct", "timeline"] = "timeline"
+    storage: str = "s3"
+    sut: str = "reference"
+    sut_version: str = ""
+    kit_version: str = ""
+    profile: str = "reference"
+    witness: Literal["effects", "reads"] = "effects"
+    layout: Literal["hudi", "names"] = "hudi"
+    identity: bool = True
+    num_threads: int = 20
+    late_effect_ms: int = 0
+    answer_bound_ms: int = 10_000
+    storage_timeout_ms: int = 1_000
+    seed: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    capabilities: dict[str, bool] = field(default_factory=dict)
+    plan: dict[str, Any] | None = None
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A finished run: nothing is added to it any more."""
+
+    header: Header
+    events: tuple[Event, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The history as JSON lines, header first; equal histories give equal bytes in every process."""
+        yield json.dumps(asdict(self.header), sort_keys=True, ensure_ascii=False)
+        for event in self.events:
+            row = event._asdict()
+            row["value"] = encode_value(event.value)
+            yield json.dumps(row, ensure_ascii=False)
+
+
+def encode_value(value: Value) -> Any:
+    """The JSON form of a value: bytes that are UTF-8 as {"text": ...}, other bytes as {"base64": ...}."""
+    if isinstance(value, bytes):
+        try:
+            return {"text": value.decode("utf-8")}
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode("ascii")}
+    return value
+
+
+def decode_value(value: Any) -> Value:
+    """The inverse of `encode_value`."""
+    if isinstance(value, dict):
+        if "text" in value:
+            return str(value["text"]).encode("utf-8")
+        return base64.b64decode(value["base64"])
+    if isinstance(value, list):
+        return tuple(value)
+    return value  # type: ignore[no-any-return]
+
+
+def write_jsonl(history: History, path: Path) -> None:
+    """Write a history as JSON lines, UTF-8."""
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as out:
+        for line in history.lines():
+            out.write(line + "\n")
+
+
+def read_jsonl(path: Path) -> History:
+    """Read a history written by `write_jsonl` or by any program that keeps its format; UsageError names a bad line."""
+    with path.open(encoding="utf-8", errors="surrogatepass") as source:
+        return parse_lines(source, str(path))
+
+
+def parse_lines(lines: Iterable[str], origin: str) -> History:
+    """Parse a header line and event lines; unknown header keys are ignored so that newer files still open."""
+    known = {f.name for f in fields(Header)}
+    events: list[Event] = []
+    header: Header | None = None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if header is None:
+                header = Header(**{key: value for key, value in row.items() if key in known})
+                continue
+            row["value"] = decode_value(row.get("value"))
+            events.append(Event(**row))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(
+                f"{origin} line {number} is not a row of a history ({error}); a history is JSON lines,"
+                " a header and then one event a line with the columns of docs/history.md"
+            ) from error
+    if header is None:
+        raise UsageError(f"{origin} is empty; a history starts with a header line")
+    if header.schema > SCHEMA:
+        raise UsageError(f"{origin} has schema {header.schema}, this version reads up to {SCHEMA}; upgrade marker-sim")
+    return History(header, tuple(events))

@@ -1,0 +1,175 @@
+"""The three seams between an implementation and the world it runs in: Storage, Wire, Runtime, and their errors.
+
+An implementation is plain blocking Python that touches the outside only through these. Each call through a seam is a
+step: the simulated world counts it, may fail it and may kill the process at it. `definite` on an error says whether
+the operation provably had no effect.
+
+    SeamError
+     ├── StorageError
+     │    ├── NotFound            definite    no such object (404)
+     │    ├── PreconditionFailed  definite    it exists, or it changed (412, 409, EEXIST)
+     │    ├── Throttled           definite    503 SlowDown
+     │    ├── StorageFailed       indefinite  500, I/O error
+     │    ├── DiskFull            definite    nothing was replaced; an `overwrite` may have torn the file all the same
+     │    └── StorageTimeout      indefinite  applied before the time-out, never, or later (Capabilities.late_effect_ms)
+     └── WireError
+          ├── Refused             definite    no server listens
+          └── NoAnswer            indefinite  deadline passed or the connection broke
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+
+class SeamError(Exception):
+    """Something outside failed; `definite` is True when the call provably had no effect."""
+
+    definite: ClassVar[bool] = False
+
+
+class StorageError(SeamError):
+    """A storage call failed."""
+
+
+class NotFound(StorageError):
+    """There is nothing at the path."""
+
+    definite = True
+
+
+class PreconditionFailed(StorageError):
+    """The object exists (if absent) or is not the version expected (if unchanged)."""
+
+    definite = True
+
+
+class Throttled(StorageError):
+    """The store asked to slow down and did nothing (503 SlowDown)."""
+
+    definite = True
+
+
+class StorageFailed(StorageError):
+    """The store failed and does not say whether it did anything (500, EIO)."""
+
+
+class DiskFull(StorageError):
+    """No space left; an atomic put replaced nothing."""
+
+    definite = True
+
+
+class StorageTimeout(StorageError):
+    """No answer in time: applied, never applied, or applied later."""
+
+
+class WireError(SeamError):
+    """A call to a server failed."""
+
+
+class Refused(WireError):
+    """No server listens at the address; the request was never read."""
+
+    definite = True
+
+
+class NoAnswer(WireError):
+    """The request may have been read, and no answer came."""
+
+
+class Condition(Enum):
+    """What a put requires of the object that is there."""
+
+    NONE = "none"
+    IF_ABSENT = "if-absent"
+
+
+class Content(NamedTuple):
+    """An object as read: its bytes and a version to hand to `put`. Versions of equal content may be equal (ETag)."""
+
+    data: bytes
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a storage can do, as data, so that the reference decides by capability and never by name.
+
+    late_effect_ms: a request that timed out may be applied up to this long after its time-out; 0 means never later.
+    """
+
+    scheme: str
+    put_if_absent: bool
+    put_if_unchanged: bool
+    atomic_replace: bool
+    host_lock: bool
+    batched_markers: bool
+    late_effect_ms: int = 0
+
+
+class Storage(Protocol):
+    """Objects by path ("a/b/c", no leading slash, relative to the storage root). Safe to call from any thread.
+
+    put      replaces atomically, or under a condition; returns the new version. `expected` is a version to replace.
+    overwrite replaces in place, not atomically: a killed writer leaves an empty or torn file (local only).
+    get      raises NotFound. list returns every path that starts with `prefix`, sorted.
+    delete   of a missing path is fine. All raise StorageError.
+    """
+
+    capabilities: Capabilities
+
+    def put(
+        self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None
+    ) -> str: ...
+    def overwrite(self, path: str, data: bytes) -> None: ...
+    def get(self, path: str) -> Content: ...
+    def list(self, prefix: str) -> tuple[str, ...]: ...
+    def delete(self, path: str) -> None: ...
+
+
+class Request(NamedTuple):
+    """A call to a marker server, in the words of Hudi's HTTP interface: "/create", {"markername": ...}."""
+
+    path: str
+    parameters: Mapping[str, str]
+
+
+class Reply(NamedTuple):
+    """An answer: HTTP status and the decoded JSON body."""
+
+    status: int
+    body: Any
+
+
+class Wire(Protocol):
+    """Calls to a server. One call is one request on the wire: nothing below it resends."""
+
+    def call(self, server: str, request: Request, deadline_ms: int) -> Reply: ...
+
+
+class Mailbox(Protocol):
+    """An unbounded queue between actors of one process. `get` returns None when `timeout_ms` passed."""
+
+    def put(self, item: Any) -> None: ...
+    def get(self, timeout_ms: float | None = None) -> Any: ...
+
+
+class Runtime(Protocol):
+    """Time, actors and what they share. There is no thread, clock or randomness but through it.
+
+    spawn    starts an actor of this process. sleep(0) is the checkpoint of long loops.
+    lock     is a lock of the host by name, exclusive between processes, that dies with its process.
+    unique_id is new in every process and life.
+    """
+
+    def now_ms(self) -> float: ...
+    def sleep(self, duration_ms: float) -> None: ...
+    def spawn(self, name: str, body: Callable[[], None]) -> None: ...
+    def mailbox(self) -> Mailbox: ...
+    def lock(self, name: str) -> AbstractContextManager[None]: ...
+    def unique_id(self) -> str: ...
