@@ -1,0 +1,35 @@
+"""What a judge returns: one finding for each guarantee, with the breaches that prove it. Data first, prose second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """One proof that a guarantee was broken.
+
+    evidence: indices of the events that prove it, ascending. under: the class of `faults.FAULT_CLASSES` that was
+    active or, when none was, the most telling one that came before; "none" when the run had no fault until then.
+    """
+
+    message: str
+    evidence: tuple[int, ...]
+    under: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one judge found in one history.
+
+    judged: how many things were decided; with 0 and no breach the history says nothing about the guarantee.
+    undecided: why the history cannot decide the guarantee as a whole, "" when it can; breaches count all the same.
+    eligible: for flushed-before-ack, how many answers there were, of which `judged` were looked at in time.
+    """
+
+    guarantee: str
+    applicable: bool
+    judged: int = 0
+    breaches: tuple[Breach, ...] = ()
+    undecided: str = ""
+    eligible: int = 0

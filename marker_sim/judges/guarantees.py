@@ -1,0 +1,122 @@
+"""The table of guarantees: number, slug and the sentence that every violation quotes. docs/guarantees.md explains each.
+
+A guarantee is added here, gets a judge in `marker_sim.judges` and an exception in `marker_sim.judges.violations`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from marker_sim.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """One promise: `id` in files, `slug` on the command line and in code, `sentence` in every violation."""
+
+    id: str
+    slug: str
+    sentence: str
+
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    Guarantee(
+        id="G1",
+        slug="flushed-before-ack",
+        sentence='At the moment a create is answered "created", its marker is in storage.',
+    ),
+    Guarantee(
+        id="G2",
+        slug="exists-is-durable",
+        sentence='At the moment a create is answered "exists", the marker it names is in storage.',
+    ),
+    Guarantee(
+        id="G3",
+        slug="acked-marker-survives",
+        sentence="A marker that was answered stays in storage until somebody asks to delete its marker directory:"
+        " crashes, restarts, duplicates, pauses and a second server do not remove it.",
+    ),
+    Guarantee(
+        id="G4",
+        slug="exact-set",
+        sentence="Storage and every listing hold only names that were asked for in that directory, and storage ends"
+        " with every answered name, byte for byte: none merged, split or renamed.",
+    ),
+    Guarantee(
+        id="G5",
+        slug="one-creator",
+        sentence='While no two servers serve a directory, at most one request is told "created" for a name, and its'
+        " resend hears the same from the same server life.",
+    ),
+    Guarantee(
+        id="G6",
+        slug="every-request-answered",
+        sentence="Once the faults are over, a request that reached a live server over a whole connection is answered"
+        " within the bound, new creates succeed in every batch file, and no server exits by itself.",
+    ),
+    Guarantee(
+        id="G7",
+        slug="isolation",
+        sentence="Trouble in one marker directory neither fails requests for another nor holds them up for longer"
+        " than the storage time-out.",
+    ),
+    Guarantee(
+        id="G8",
+        slug="bounded-files",
+        sentence="Timeline-server markers fill at most num_threads marker files and one type file; direct markers"
+        " are exactly one empty file each, under the partition path they name.",
+    ),
+    Guarantee(
+        id="G9",
+        slug="type-recorded",
+        sentence="As long as a directory has a marker file and nobody began to delete it, its type file says that it"
+        " is batched.",
+    ),
+    Guarantee(
+        id="G10",
+        slug="delete-complete",
+        sentence="After a deletion is answered, only names whose create was open when the deletion was invoked, or"
+        " came later, are stored or listed; the others do not return by themselves.",
+    ),
+    Guarantee(
+        id="G11",
+        slug="readable-while-written",
+        sentence="A listing holds every marker answered before it was invoked; it is never short, and it fails only"
+        " under faults.",
+    ),
+    Guarantee(
+        id="G12",
+        slug="hostile-input-refused",
+        sentence="A malformed or hostile request is refused with an error and changes nothing.",
+    ),
+    Guarantee(
+        id="G22",
+        slug="hdfs-falls-back",
+        sentence="Timeline-server markers asked for on a storage that cannot carry them become direct markers, and"
+        " the implementation says so.",
+    ),
+    Guarantee(
+        id="G23",
+        slug="rewrite-atomic",
+        sentence="No reader of storage sees an answered marker missing, not even while its file is being rewritten.",
+    ),
+)
+
+BY_ID: dict[str, Guarantee] = {guarantee.id: guarantee for guarantee in GUARANTEES}
+ALL: frozenset[str] = frozenset(BY_ID)
+
+
+def parse_guarantees(text: str) -> frozenset[str]:
+    """The ids in a comma-separated list of ids and slugs ("G1,exact-set"); UsageError says what is accepted."""
+    known = {word.lower(): guarantee.id for guarantee in GUARANTEES for word in (guarantee.id, guarantee.slug)}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    accepted = ", ".join(f"{guarantee.id} ({guarantee.slug})" for guarantee in GUARANTEES)
+    if not words:
+        raise UsageError(f"no guarantee was given; write a comma-separated list of: {accepted}")
+    for word in words:
+        if word.lower() not in known:
+            near = difflib.get_close_matches(word.lower(), known, n=1)
+            hint = f"; did you mean {known[near[0]]}?" if near else ""
+            raise UsageError(f"{word!r} is no guarantee{hint} Accepted: {accepted}")
+    return frozenset(known[word.lower()] for word in words)

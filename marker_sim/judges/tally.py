@@ -1,0 +1,199 @@
+"""A tally adds up the findings of many runs and turns them, with a profile, into the rows of a verdict.
+
+It is a plain value: picklable, and merging two gives what adding all their runs to one would have given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.history import History
+from marker_sim.judges.expect import Differences
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.guarantees import BY_ID, GUARANTEES
+from marker_sim.judges.profiles import Profile
+
+VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
+_COMPLETIONS = ("ok", "fail", "info")
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One entry of `guarantees` in verdict.json: a guarantee in one mode, world and storage, over all runs.
+
+    violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class.
+    read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
+    source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
+    """
+
+    id: str
+    slug: str
+    verdict: str
+    mode: str
+    world: str
+    storage: str
+    judged: int
+    violations: int
+    under: dict[str, int]
+    read_at_ack_share: float | None
+    message: str
+    evidence: tuple[int, ...]
+    source: str = ""
+    replay: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cell:
+    """What is known of one guarantee in one mode, world and storage."""
+
+    applicable: bool = False
+    judged: int = 0
+    eligible: int = 0
+    undecided: str = ""
+    under: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Breach] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        self.applicable |= finding.applicable
+        self.eligible += finding.eligible
+        if finding.undecided:
+            self.undecided = self.undecided or finding.undecided
+        else:
+            self.judged += finding.judged
+        for breach in finding.breaches:
+            self.under[breach.under] += 1
+            self.first.setdefault(breach.under, breach)
+
+    def merge(self, other: _Cell) -> None:
+        self.applicable |= other.applicable
+        self.judged += other.judged
+        self.eligible += other.eligible
+        self.undecided = self.undecided or other.undecided
+        self.under.update(other.under)
+        for under, breach in other.first.items():
+            self.first.setdefault(under, breach)
+
+
+class Tally:
+    """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings."""
+
+    __slots__ = ("_cells", "faults", "operations", "reached", "runs")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.operations: dict[str, dict[str, int]] = {}
+        self.faults: dict[str, int] = {}
+        self.reached: dict[str, int] = {}
+        self._cells: dict[_Key, _Cell] = {}
+
+    def add(self, history: History, findings: Iterable[Finding]) -> None:
+        """Count one run and what was found in it."""
+        self.runs += 1
+        header = history.header
+        for finding in findings:
+            key = (finding.guarantee, header.mode, header.world, header.storage)
+            self._cells.setdefault(key, _Cell()).add(finding)
+        counts = Counter(map(itemgetter(4, 5), history.events))
+        for (kind, operation), count in counts.items():
+            if kind in _COMPLETIONS:
+                per = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
+                per[kind] += count
+            elif kind == "observe" and operation in ("started", "exited", "mode", "snapshot"):
+                self.reach(operation, count)
+            elif kind == "effect":
+                self.reach(f"effect {operation}", count)
+        if any(kind == "fault" for kind, _ in counts):
+            for event in history.events:
+                if event.kind == "fault" and event.value != "end":
+                    self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
+        if counts["observe", "started"] > 1:
+            self.reach("restarted or second server")
+
+    def reach(self, name: str, count: int = 1) -> None:
+        """Note that something worth reaching happened."""
+        self.reached[name] = self.reached.get(name, 0) + count
+
+    def merge(self, other: Tally) -> None:
+        """Add everything another tally counted."""
+        self.runs += other.runs
+        for operation, counts in other.operations.items():
+            mine = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
+            for kind, count in counts.items():
+                mine[kind] += count
+        for fault, count in other.faults.items():
+            self.faults[fault] = self.faults.get(fault, 0) + count
+        for name, count in other.reached.items():
+            self.reach(name, count)
+        for key, cell in other._cells.items():
+            self._cells.setdefault(key, _Cell()).merge(cell)
+
+    def rows(self, profile: Profile) -> tuple[Row, ...]:
+        """One row for each guarantee, mode, world and storage that a run was judged in, in the order of the table."""
+        order = {guarantee.id: number for number, guarantee in enumerate(GUARANTEES)}
+        return tuple(
+            _row(key, self._cells[key], profile)
+            for key in sorted(self._cells, key=lambda key: (order[key[0]], key[1:]))
+        )
+
+
+def overall(rows: Iterable[Row], differences: Differences | None = None) -> str:
+    """The verdict of everything: "violated" before "inconclusive" before "holds".
+
+    differences: with a baseline only what differs from it counts as violated, a stale entry too. No rows, or none that
+    is promised and applicable, are inconclusive: nothing judged never holds.
+    """
+    verdicts = {row.verdict for row in rows}
+    if differences is not None:
+        if differences.unexpected or differences.stale:
+            return "violated"
+    elif "violated" in verdicts:
+        return "violated"
+    if "inconclusive" in verdicts or not verdicts & {"holds", "violated"}:
+        return "inconclusive"
+    return "holds"
+
+
+def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:
+    guarantee, mode, world, storage = key
+    promises = {under: profile.promise(guarantee, mode, storage, under) for under in FAULT_CLASSES}
+    held = [under for under in FAULT_CLASSES if promises[under].promised and cell.under[under]]
+    shown = held or [under for under in FAULT_CLASSES if cell.under[under]]
+    breach = cell.first[shown[0]] if shown else None
+    message = breach.message if breach else ""
+    if not cell.applicable or not any(promise.applicable for promise in promises.values()):
+        verdict = "not-applicable"
+    elif held:
+        verdict = "violated"
+    elif not any(promise.promised for promise in promises.values()):
+        verdict = "not-promised"
+    elif cell.judged == 0:
+        verdict, message = "inconclusive", cell.undecided or "nothing in the runs could be judged"
+    else:
+        verdict = "holds"
+        message = f"not promised under {', '.join(shown)}: {message}" if breach else ""
+    asked = [promises[shown[0]]] if shown else [promises["none"], *promises.values()]
+    return Row(
+        id=guarantee,
+        slug=BY_ID[guarantee].slug,
+        verdict=verdict,
+        mode=mode,
+        world=world,
+        storage=storage,
+        judged=cell.judged,
+        violations=cell.under.total(),
+        under={under: cell.under[under] for under in FAULT_CLASSES},
+        read_at_ack_share=round(cell.judged / cell.eligible, 4) if cell.eligible else None,
+        message=message,
+        evidence=breach.evidence if breach else (),
+        source=next((promise.source for promise in asked if promise.source), ""),
+    )
