@@ -1,0 +1,186 @@
+"""The state of one marker directory in a timeline server: what is stored, what is on its way, and who waits for it.
+
+Owned by one actor, so it needs no lock and does no I/O: the owner asks it for the next job, hands the job to a worker
+and tells it the outcome. Source of the mechanism: Hudi 0.15.0 MarkerDirState; unlike it, a name counts as stored only
+after its flush, a name that is on its way is waited for, and every error path gives its file index back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from marker_sim.markers.files import ABSENT, BatchFile, Contents
+from marker_sim.markers.store import Created
+from marker_sim.names import decode_names, encode_names, marker_file
+from marker_sim.seams import Mailbox
+
+CONFLICTS_MAX = 8
+DIRECT = -1
+
+
+class Waiter(NamedTuple):
+    """A create that waits for its answer."""
+
+    name: str
+    request: str
+    answer: Mailbox
+    conflicts: int = 0
+
+
+class Job(NamedTuple):
+    """What a worker does for a batch: look for `known` names at their places, then replace one file.
+
+    known: (name, path of the file that should hold it). data: the whole new content, None when nothing is new.
+    """
+
+    directory: str
+    file_index: int
+    known: tuple[tuple[str, str], ...]
+    path: str
+    data: bytes | None
+    expected: str | None
+
+
+class Outcome(NamedTuple):
+    """What came of a job. version: of the file written. gone: known names that storage no longer has."""
+
+    version: str | None = None
+    gone: frozenset[str] = frozenset()
+    conflict: bool = False
+    error: Exception | None = None
+
+
+class DirectoryState:
+    """Batches, answers and file indices of one marker directory."""
+
+    def __init__(self, path: str, num_threads: int) -> None:
+        self.path = path
+        self.loaded = False
+        self.occupied = False  # a load or a deletion is running
+        self.pending: list[Waiter] = []
+        self.deletions: list[Mailbox] = []
+        self._num_threads = num_threads
+        self._next_index = 0
+        self._files: dict[int, BatchFile] = {}
+        self._names: dict[str, int] = {}
+        self._creators: dict[str, str] = {}
+        self._waiting: dict[int, dict[str, list[Waiter]]] = {}
+        self._known: dict[int, list[Waiter]] = {}
+        self._flying: dict[str, int] = {}
+
+    @property
+    def idle(self) -> bool:
+        """Whether no worker is busy with this directory."""
+        return not (self.occupied or self._waiting)
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether nothing would be lost if the state were dropped and loaded again."""
+        return self.idle and not self.pending and not self.deletions and not self._names
+
+    def load(self, contents: Contents) -> None:
+        """Take over what is stored; creators of this server life stay known."""
+        self._files = dict(contents.batches)
+        self._names = dict.fromkeys(contents.direct, DIRECT)
+        for index, batch in sorted(contents.batches.items()):
+            self._names.update(dict.fromkeys(decode_names(batch.data), index))
+        self._creators = {name: who for name, who in self._creators.items() if name in self._names}
+        self.loaded = True
+
+    def clear(self) -> None:
+        """The directory was deleted."""
+        self._files, self._names, self._creators = {}, {}, {}
+        self.loaded = True
+
+    def next_job(self) -> Job | None:
+        """Turn everything pending into one job; None when there is nothing to do or no file index is free."""
+        if not self.pending or not self.loaded or self.occupied or self.deletions:
+            return None
+        index = self._free_index()
+        if index is None:
+            return None
+        fresh: dict[str, list[Waiter]] = {}
+        known: list[Waiter] = []
+        for waiter in self.pending:
+            if waiter.name in self._flying:
+                # Its flush began before this request; the answer must wait for it all the same.
+                self._waiting[self._flying[waiter.name]][waiter.name].append(waiter)
+            elif waiter.name in self._names:
+                known.append(waiter)
+            else:
+                fresh.setdefault(waiter.name, []).append(waiter)
+        self.pending = []
+        if not fresh and not known:
+            return None
+        self._next_index = (index + 1) % self._num_threads
+        self._waiting[index], self._known[index] = fresh, known
+        self._flying.update(dict.fromkeys(fresh, index))
+        file = self._files.get(index, ABSENT)
+        return Job(
+            directory=self.path,
+            file_index=index,
+            known=tuple((name, self._place(name)) for name in dict.fromkeys(w.name for w in known)),
+            path=f"{self.path}/{marker_file(index)}",
+            data=file.data + encode_names(fresh) if fresh else None,
+            expected=file.version,
+        )
+
+    def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
+        """Take a job's outcome and return the answers that are due now; the index is free again in every case."""
+        fresh = self._waiting.pop(job.file_index)
+        known = self._known.pop(job.file_index)
+        for name in fresh:
+            del self._flying[name]
+        if outcome.error is not None:
+            # Perhaps applied: what storage says decides, before the next batch.
+            self.loaded = False
+            return [(w, outcome.error) for w in known + [w for ws in fresh.values() for w in ws]]
+        answers: list[tuple[Waiter, Created | Exception]] = [
+            (w, self._known_answer(w)) for w in known if w.name not in outcome.gone
+        ]
+        again = [w for w in known if w.name in outcome.gone]
+        if outcome.conflict:
+            again += [w for ws in fresh.values() for w in ws]
+        elif job.data is not None:
+            self._files[job.file_index] = BatchFile(job.data, outcome.version)
+            answers += self._store(job.file_index, fresh)
+        if again or outcome.conflict:
+            self.loaded = False
+            answers += self._again(again)
+        return answers
+
+    def fail_pending(self, error: Exception) -> list[tuple[Waiter, Created | Exception]]:
+        """The directory cannot be read: whoever waits is told so."""
+        waiters, self.pending = self.pending, []
+        return [(waiter, error) for waiter in waiters]
+
+    def _store(self, index: int, fresh: dict[str, list[Waiter]]) -> list[tuple[Waiter, Created | Exception]]:
+        answers: list[tuple[Waiter, Created | Exception]] = []
+        for name, waiters in fresh.items():
+            self._names[name] = index
+            self._creators[name] = waiters[0].request
+            answers.append((waiters[0], Created.CREATED))
+            answers += [(w, self._known_answer(w)) for w in waiters[1:]]
+        return answers
+
+    def _known_answer(self, waiter: Waiter) -> Created:
+        """A resend that carries the identity of the creating request is told the same again."""
+        resent = waiter.request and self._creators.get(waiter.name) == waiter.request
+        return Created.CREATED if resent else Created.EXISTS
+
+    def _again(self, waiters: list[Waiter]) -> list[tuple[Waiter, Created | Exception]]:
+        """Queue creates once more after somebody else changed the directory, a bounded number of times."""
+        tired = [w for w in waiters if w.conflicts >= CONFLICTS_MAX]
+        self.pending = [w._replace(conflicts=w.conflicts + 1) for w in waiters if w not in tired] + self.pending
+        return [(w, RuntimeError(f"{self.path} was changed by others {CONFLICTS_MAX} times")) for w in tired]
+
+    def _free_index(self) -> int | None:
+        for offset in range(self._num_threads):
+            index = (self._next_index + offset) % self._num_threads
+            if index not in self._waiting:
+                return index
+        return None
+
+    def _place(self, name: str) -> str:
+        index = self._names[name]
+        return f"{self.path}/{name if index == DIRECT else marker_file(index)}"

@@ -1,0 +1,202 @@
+"""Storage operations whose outcome is certain when they return, whatever time-outs came in between.
+
+A request that timed out may still be applied. So a writer that retried it and answered would leave a ghost behind,
+which can bring back a name after its directory was deleted, or remove one that was created again. Every function here
+therefore waits out `late_effect_ms` after a time-out before it looks again: when it returns, or raises
+PreconditionFailed, none of its requests is still on its way. (The alternative, waiting before every deletion,
+makes each commit pay for a rare fault, and cannot know of another server's requests.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, TypeVar
+
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
+from marker_sim.seams import (
+    Condition,
+    Content,
+    DiskFull,
+    NotFound,
+    PreconditionFailed,
+    Runtime,
+    Storage,
+    StorageError,
+    StorageTimeout,
+    Throttled,
+)
+
+TRIES = 4
+BACKOFF_MS = 100.0
+T = TypeVar("T")
+
+
+class BatchFile(NamedTuple):
+    """A MARKERS<n> as last read or written: whole lines only, and the version to replace."""
+
+    data: bytes
+    version: str | None
+
+
+ABSENT = BatchFile(b"", None)
+
+
+class Contents(NamedTuple):
+    """A marker directory as read: batch files by index, direct marker names, and whether the type file is right."""
+
+    batches: dict[int, BatchFile]
+    direct: tuple[str, ...]
+    typed: bool
+
+    def names(self) -> frozenset[str]:
+        """The union of all formats, whatever the type file says."""
+        found = set(self.direct)
+        for batch in self.batches.values():
+            found.update(decode_names(batch.data))
+        return frozenset(found)
+
+
+def create_if_absent(storage: Storage, runtime: Runtime, path: str, data: bytes) -> bool:
+    """True when we created the object, False when it is there (perhaps by an earlier try of ours)."""
+    try:
+        replace(storage, runtime, path, data, None)
+    except PreconditionFailed:
+        return False
+    return True
+
+
+def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected: str | None) -> str:
+    """Replace the version `expected` (None: absent) by `data`; returns the new version.
+
+    PreconditionFailed: somebody else changed the object. Another StorageError: tried `TRIES` times, outcome unknown.
+    """
+    unsure = False
+
+    def attempt() -> str:
+        nonlocal unsure
+        try:
+            return _put(storage, runtime, path, data, expected)
+        except PreconditionFailed:
+            # An earlier try of ours may be what changed it; equal content is all that anybody can want.
+            if unsure and data and (current := _read(storage, path)) and current.data == data:
+                return current.version
+            raise
+        except StorageError as error:
+            unsure = unsure or not error.definite
+            raise
+
+    return _persist(storage, runtime, attempt)
+
+
+def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Contents:
+    """Everything stored in a marker directory; a file deleted between the list and its read is not there."""
+    batches: dict[int, BatchFile] = {}
+    direct: list[str] = []
+    typed = False
+    for path in _persist(storage, runtime, lambda: storage.list(directory + "/")):
+        relative = path[len(directory) + 1 :]
+        index = marker_file_index(relative)
+        if index is not None or relative == TYPE_FILE:
+            content = _persist(storage, runtime, lambda path=path: _read(storage, path))  # type: ignore[misc]
+            if content is None:
+                continue
+            if index is None:
+                typed = content.data == TYPE_BATCHED
+            else:
+                batches[index] = BatchFile(content.data[: content.data.rfind(b"\n") + 1], content.version)
+        elif is_marker_name(relative):
+            direct.append(relative)
+    return Contents(batches, tuple(direct), typed)
+
+
+def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
+    """Make the directory say that it is batched; a type file left empty by a crash is replaced (Hudi I 9023)."""
+    path = f"{directory}/{TYPE_FILE}"
+    expected: str | None = None
+    for _ in range(TRIES):
+        try:
+            replace(storage, runtime, path, TYPE_BATCHED, expected)
+            return
+        except PreconditionFailed:
+            content = _persist(storage, runtime, lambda: _read(storage, path))
+            if content is not None and content.data == TYPE_BATCHED:
+                return
+            expected = content.version if content is not None else None
+    raise PreconditionFailed(f"{path} keeps changing")
+
+
+def is_stored(storage: Storage, runtime: Runtime, path: str) -> Content | None:
+    """The object at a path, None when there is none."""
+    return _persist(storage, runtime, lambda: _read(storage, path))
+
+
+def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool:
+    """Delete everything below a marker directory; False when there was nothing.
+
+    Batch files go first and the type file last, so that a deletion cut short leaves a directory that still says what
+    it is. Returns only after a list that found nothing.
+    """
+    found_any = False
+    for _ in range(TRIES):
+        paths = _persist(storage, runtime, lambda: storage.list(directory + "/"))
+        if not paths:
+            return found_any
+        found_any = True
+        for path in sorted(paths, key=lambda p: (p.endswith(TYPE_FILE), p)):
+            _persist(storage, runtime, lambda path=path: _delete(storage, runtime, path))  # type: ignore[misc]
+    if storage.list(directory + "/"):
+        raise StorageError(f"{directory} is not empty after {TRIES} deletions: somebody keeps writing to it")
+    return found_any
+
+
+def _persist(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
+    """Run `attempt` until it succeeds, with growing pauses; what is decided is not tried again."""
+    last: StorageError | None = None
+    for number in range(TRIES):
+        try:
+            return attempt()
+        except (PreconditionFailed, DiskFull, NotFound):
+            raise
+        except StorageTimeout as error:
+            last = error
+            # Nothing of ours may still be on its way when we act again.
+            runtime.sleep(storage.capabilities.late_effect_ms)
+        except Throttled as error:
+            last = error
+            runtime.sleep(BACKOFF_MS * 2**number)
+        except StorageError as error:
+            last = error
+            runtime.sleep(BACKOFF_MS)
+    assert last is not None
+    raise last
+
+
+def _put(storage: Storage, runtime: Runtime, path: str, data: bytes, expected: str | None) -> str:
+    if expected is None:
+        return storage.put(path, data, Condition.IF_ABSENT)
+    if storage.capabilities.put_if_unchanged:
+        return storage.put(path, data, expected=expected)
+    with _lock(storage, runtime, path):
+        current = _read(storage, path)
+        if current is None or current.version != expected:
+            raise PreconditionFailed(path)
+        return storage.put(path, data)
+
+
+def _delete(storage: Storage, runtime: Runtime, path: str) -> None:
+    with _lock(storage, runtime, path):
+        storage.delete(path)
+
+
+def _lock(storage: Storage, runtime: Runtime, path: str) -> AbstractContextManager[None]:
+    if storage.capabilities.host_lock and not storage.capabilities.put_if_unchanged:
+        return runtime.lock(path)
+    return nullcontext()
+
+
+def _read(storage: Storage, path: str) -> Content | None:
+    try:
+        return storage.get(path)
+    except NotFound:
+        return None

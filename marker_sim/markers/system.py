@@ -1,0 +1,26 @@
+"""A system under test in Python: the factories of its two modes, or only one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marker_sim.markers.direct import direct_markers
+from marker_sim.markers.server import served_markers
+from marker_sim.markers.store import Factory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory."""
+
+    name: str
+    version: str = ""
+    direct: Factory | None = None
+    server: Factory | None = None
+    layout: str = "hudi"
+    profile: str = "reference"
+
+
+def reference() -> System:
+    """The reference in both modes."""
+    return System(name="reference", direct=direct_markers, server=served_markers)

@@ -1,0 +1,120 @@
+"""A client of the simulated world: performs its operations in order and records how each ended.
+
+How an error of an implementation is taken: Rejected and Refused had no effect (`fail`), every other is `info`, because
+an operation is several storage calls and the last one's error does not speak for those before it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.markers.client import TimelineMarkers
+from marker_sim.markers.protocol import Creates
+from marker_sim.markers.store import Created, MarkerStore, Rejected
+from marker_sim.plan import Op
+from marker_sim.seams import Refused, SeamError
+from marker_sim.sim.scheduler import Process
+
+if TYPE_CHECKING:
+    from marker_sim.sim.cluster import Cluster
+
+
+def create_with_identity(store: MarkerStore) -> Callable[[str, str], Created]:
+    """The store's create, called with the request identity where it takes one."""
+    create: Any = store.create
+    if len(inspect.signature(create).parameters) > 1:
+        return create  # type: ignore[no-any-return]
+    return lambda name, _request: create(name)
+
+
+class Client:
+    """An executor or driver that works through its operations, over several lives."""
+
+    def __init__(self, cluster: Cluster, name: str, process: Process, ops: tuple[Op, ...]) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.process = process
+        self.ops = ops
+        self.done = 0
+        self.stores: dict[tuple[int, int], tuple[MarkerStore, Creates]] = {}
+
+    def work(self) -> None:
+        """Perform the remaining operations; the body of the client's actor."""
+        while self.done < len(self.ops):
+            op = self.ops[self.done]
+            self.done += 1
+            if op.after_ms:
+                self.cluster.context(self.process, "").runtime.sleep(op.after_ms)
+            if self.perform(op):
+                # Unknown outcome: this process never acts again, the work goes on in another.
+                self.process.alive = False
+                self.reborn(self.process)
+                return
+        self.cluster.clients_left -= 1
+
+    def reborn(self, before: Process) -> None:
+        """Go on with what is left, in a new process."""
+        process = self.cluster.new_process(self.name, before.role)
+        process.state["client"] = self
+        self.process = process
+        self.stores = {}
+        self.cluster.scheduler.spawn(process, self.work)
+
+    def perform(self, op: Op) -> bool:
+        """Invoke one operation and record how it ended; True when nobody knows."""
+        cluster, process = self.cluster, self.process
+        scheduler = cluster.scheduler
+        place = cluster.directories[op.directory]
+        creates = op.kind == "create"
+        server_name = "second" if op.server else "server"
+        server = cluster.address(server_name) if cluster.choice.mode == "timeline" else None
+        row = (op.kind, place.table, place.instant, op.name if creates else None)
+        invoke = scheduler.record(
+            process.name, process.role, "invoke", *row,
+            value=(op.request or None) if creates else None, caused_by=server.started if server else None,
+        )  # fmt: skip
+        process.state["invoke"] = invoke
+        kind, value, error = "ok", None, None
+        try:
+            value = self._act(op, server_name)
+        except (Rejected, Refused) as refused:
+            kind, error = "fail", str(refused)
+        except SeamError as unknown:
+            kind, error = "info", str(unknown) or repr(unknown)
+        except Exception as unexpected:
+            kind, error = "info", f"raised {unexpected!r}"
+        scheduler.record(process.name, process.role, kind, *row, value=value, error=error, caused_by=invoke)
+        return kind == "info"
+
+    def _act(self, op: Op, server_name: str) -> Any:
+        store, create = self._store(op, server_name)
+        match op.kind:
+            case "create":
+                return create(op.name, op.request).value
+            case "list":
+                return tuple(sorted(store.list_all()))
+            case "list-data":
+                return tuple(sorted(store.list_data_paths()))
+            case "list-log":
+                return tuple(sorted(store.list_log_paths()))
+            case "exists":
+                return bool(store.exists())
+            case "delete":
+                return bool(store.delete())
+            case _:
+                raise AssertionError(op)
+
+    def _store(self, op: Op, server_name: str) -> tuple[MarkerStore, Creates]:
+        key = (op.directory, op.server)
+        if key not in self.stores:
+            context = self.cluster.context(self.process, self.cluster.plan.directories[op.directory])
+            store: MarkerStore
+            if self.cluster.choice.mode == "timeline":
+                store = TimelineMarkers(context, server_name)
+            else:
+                assert self.cluster.system.direct is not None
+                store = self.cluster.system.direct(context)
+            self.stores[key] = (store, create_with_identity(store))
+        return self.stores[key]

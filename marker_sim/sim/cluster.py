@@ -1,0 +1,308 @@
+"""One simulated run: clients work through the plan, misfortunes happen, everything heals, probes, and storage is read.
+
+    faults   every client performs its operations in order; faults arm at steps
+    healed   nothing fails any more, paused and killed processes are back, the second server is gone
+    probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client
+    end      every process is killed and a fresh reader sees what is stored
+
+A client process never acts again after an unknown outcome: its operations go on under a new process name.
+"""
+
+from __future__ import annotations
+
+from marker_sim import __version__
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.history import Header, History
+from marker_sim.markers.choice import choose_mode
+from marker_sim.markers.protocol import Creates, handle
+from marker_sim.markers.store import Context, MarkerStore
+from marker_sim.markers.system import System
+from marker_sim.names import parse_directory
+from marker_sim.options import MarkerOptions, format_options
+from marker_sim.plan import Fault, Op, Plan
+from marker_sim.seams import Reply, Request
+from marker_sim.sim.client import Client, create_with_identity
+from marker_sim.sim.runtime import HostLocks, SimRuntime
+from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
+from marker_sim.sim.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
+from marker_sim.sim.wire import SimWire
+
+FAULT_PHASE_NS = 900_000 * MS
+HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS
+PROBE_PHASE_NS = 900_000 * MS
+DEADLINE_SECS = 30
+ANSWER_BOUND_MS = 10_000
+PROBE = "probe"
+
+
+def run(plan: Plan, system: System) -> History:
+    """Execute a plan in the simulated world; equal arguments give equal histories, byte for byte."""
+    return Cluster(plan, system).run()
+
+
+class Cluster:
+    """All processes of one run."""
+
+    def __init__(self, plan: Plan, system: System) -> None:
+        self.plan = plan
+        self.system = system
+        self.scheduler = Scheduler(self._process_fault)
+        self.store = Store(self.scheduler, plan.storage)
+        self.store.tear = self._tear
+        self.locks = HostLocks(self.scheduler)
+        self.options = MarkerOptions(
+            markers_type="DIRECT" if plan.mode == "direct" else "TIMELINE_SERVER_BASED",
+            batch_num_threads=plan.num_threads,
+            batch_interval_ms=plan.interval_ms,
+            remote_timeout_secs=DEADLINE_SECS,
+        )
+        self.directories = tuple(parse_directory(path) for path in plan.directories)
+        self.choice = choose_mode(self.options, self.store.capabilities)
+        self.actors: dict[str, ActorState] = {}
+        self.lives: dict[str, int] = {}
+        self.servers: dict[str, Process | None] = {"server": None, "second": None}
+        self.waiting_restart: dict[str, Process] = {}
+        self.clients_left = 0
+        self.healed = False
+
+    def run(self) -> History:
+        """Play the phases and close the history."""
+        scheduler = self.scheduler
+        record = scheduler.record
+        try:
+            self._phase("faults")
+            record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
+            if self.choice.mode == "timeline":
+                self._start_server("server")
+            for name in dict.fromkeys(op.actor for op in self.plan.ops):
+                self._start_client(name, tuple(op for op in self.plan.ops if op.actor == name))
+            scheduler.run_until(lambda: self.clients_left == 0, FAULT_PHASE_NS)
+            self._heal()
+            scheduler.run_until(lambda: False, scheduler.now_ns + HEAL_PHASE_NS)
+            self._phase("probe")
+            self._start_client(PROBE, self._probes())
+            scheduler.run_until(lambda: self.clients_left == 0, scheduler.now_ns + PROBE_PHASE_NS)
+            self._phase("end")
+            for server in self.servers.values():
+                if server is not None and server.alive:
+                    self._die(server)
+                    record(server.name, server.role, "fault", "kill", value="end-of-run")
+            self._observe()
+        finally:
+            scheduler.close()
+        return History(self._header(), tuple(scheduler.events))
+
+    # Processes.
+
+    def _actor(self, name: str) -> ActorState:
+        if name not in self.actors:
+            faults = () if name == PROBE else tuple(f for f in self.plan.faults if f.actor == name)
+            self.actors[name] = ActorState(name, faults, self.plan.jitter)
+        return self.actors[name]
+
+    def new_process(self, name: str, role: str) -> Process:
+        """A new life under a name of the plan."""
+        self.lives[name] = self.lives.get(name, 0) + 1
+        return Process(f"{name}#{self.lives[name]}", role, self._actor(name))
+
+    def _start_server(self, name: str) -> None:
+        process = self.new_process(name, "timeline-server")
+        self.servers[name] = process
+        process.started = self.scheduler.record(process.name, process.role, "observe", "started")
+
+    def _start_client(self, name: str, ops: tuple[Op, ...]) -> None:
+        self.clients_left += 1
+        process = self.new_process(name, "driver" if name.startswith("driver") else "executor")
+        client = Client(self, name, process, ops)
+        self.scheduler.spawn(process, client.work)
+        process.state["client"] = client
+
+    def context(self, process: Process, directory: str) -> Context:
+        """What an implementation is given in this process; storage, runtime and wire are made once a process."""
+        seams = process.state.get("seams")
+        if seams is None:
+            storage = SimStorage(self.store, process)
+            runtime = SimRuntime(self.scheduler, process, self.locks)
+            wire = SimWire(self.scheduler, process, self.address, self._handle)
+            seams = process.state["seams"] = (storage, runtime, wire, {})
+        storage, runtime, wire, shared = seams
+        return Context(
+            storage=storage, runtime=runtime, wire=wire, directory=directory, options=self.options, process=shared
+        )
+
+    def address(self, name: str) -> Process | None:
+        second = self.servers["second"]
+        if name == "second" and second is not None and second.alive:
+            return second
+        return self.servers["server"]
+
+    def _handle(self, server: Process, request: Request) -> Reply:
+        try:
+            return handle(
+                request,
+                lambda directory: self._served(server, directory)[0],
+                lambda directory: self._served(server, directory)[1],
+            )
+        except Exception as error:
+            return Reply(500, f"the implementation raised {error!r}")
+
+    def _served(self, server: Process, directory: str) -> tuple[MarkerStore, Creates]:
+        stores: dict[str, tuple[MarkerStore, Creates]] = server.state.setdefault("stores", {})
+        if directory not in stores:
+            assert self.system.server is not None
+            store = self.system.server(self.context(server, directory))
+            stores[directory] = (store, create_with_identity(store))
+        return stores[directory]
+
+    # Faults of processes.
+
+    def _process_fault(self, process: Process, fault: Fault) -> None:
+        scheduler = self.scheduler
+        if self.healed:
+            return
+        match fault.kind:
+            case FaultKind.KILL:
+                scheduler.record(process.name, process.role, "fault", "kill")
+                self._die(process)
+                self._plan_restart(process, fault)
+            case FaultKind.PAUSE:
+                scheduler.record(process.name, process.role, "fault", "pause", value="begin")
+                process.paused_until_ns = scheduler.now_ns + fault.duration_ms * MS
+                scheduler.at(process.paused_until_ns, self._resumed, process)
+            case FaultKind.SECOND_SERVER:
+                if self.choice.mode == "timeline" and self.servers["second"] is None:
+                    self._start_server("second")
+                    second = self.servers["second"]
+                    assert second is not None
+                    scheduler.record(second.name, second.role, "fault", "second-server", value="begin")
+                    scheduler.at(scheduler.now_ns + fault.duration_ms * MS, self._stop_second, second)
+            case _:
+                raise AssertionError(fault)
+
+    def _tear(self, process: Process, fault: Fault) -> None:
+        self.scheduler.record(process.name, process.role, "fault", "torn-write")
+        self.scheduler.record(process.name, process.role, "fault", "kill")
+        self._die(process)
+        self._plan_restart(process, fault)
+
+    def _die(self, process: Process) -> None:
+        process.alive = False
+        process.paused_until_ns = 0
+        self.locks.drop(process)
+        SimWire(self.scheduler, process, self.address, self._handle).break_connections(process)
+
+    def _plan_restart(self, process: Process, fault: Fault) -> None:
+        if fault.duration_ms >= 0:
+            self.waiting_restart[process.name] = process
+            self.scheduler.at(self.scheduler.now_ns + fault.duration_ms * MS, self._restart, process)
+        elif "client" in process.state:
+            self.clients_left -= 1
+
+    def _restart(self, process: Process) -> None:
+        if self.waiting_restart.pop(process.name, None) is None:
+            return
+        if "client" in process.state:
+            client: Client = process.state["client"]
+            client.reborn(process)
+        else:
+            self._start_server(process.name.partition("#")[0])
+
+    def _resumed(self, process: Process) -> None:
+        if process.alive and process.paused_until_ns and process.paused_until_ns <= self.scheduler.now_ns:
+            process.paused_until_ns = 0
+            self.scheduler.record(process.name, process.role, "fault", "pause", value="end")
+
+    def _stop_second(self, second: Process) -> None:
+        if second.alive:
+            self._die(second)
+            self.scheduler.record(second.name, second.role, "fault", "kill", value="second-server")
+            self.scheduler.record(second.name, second.role, "fault", "second-server", value="end")
+        if self.servers["second"] is second:
+            self.waiting_restart.pop(second.name, None)
+
+    def _heal(self) -> None:
+        """No fault arms any more, and whoever was away is back, unless the plan leaves it dead."""
+        for state in self.actors.values():
+            state.pending, state.next_step = [], 1 << 60
+            state.storage_faults.clear()
+            state.wire_faults.clear()
+        self.healed = True
+        self.store.throttled.clear()
+        self.store.full_until_ns = 0
+        second = self.servers["second"]
+        for process in list(self.waiting_restart.values()):
+            if second is None or process.name.partition("#")[0] != "second":
+                self._restart(process)
+        if second is not None:
+            self._stop_second(second)
+        server = self.servers["server"]
+        if server is not None and server.paused_until_ns:
+            server.paused_until_ns = self.scheduler.now_ns
+            self._resumed(server)
+        self._phase("healed")
+
+    # What the kit does by itself.
+
+    def _phase(self, name: str) -> None:
+        self.scheduler.record("kit", "kit", "observe", "phase", value=name)
+
+    def _probes(self) -> tuple[Op, ...]:
+        timeline = self.choice.mode == "timeline"
+        ops = []
+        for directory in range(len(self.directories)):
+            for number in range(self.plan.num_threads + 1 if timeline else 1):
+                name = f"probe/{directory}-{number}.parquet.marker.CREATE"
+                ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
+            ops.append(Op(actor=PROBE, kind="list", directory=directory))
+        return tuple(ops)
+
+    def _observe(self) -> None:
+        record = self.scheduler.record
+        began = len(self.scheduler.events) - 1
+        for path in sorted(self.store.objects):
+            record("kit", "kit", "observe", "file", path=path, value=self.store.objects[path])
+        for directory in self.directories:
+            names = None if self.system.layout == "hudi" else self._names_read_by_fresh_instance(directory.path)
+            record(
+                "kit", "kit", "observe", "snapshot", directory.table, directory.instant, directory.path,
+                value=names, caused_by=began,
+            )  # fmt: skip
+
+    def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
+        factory = self.system.direct if self.choice.mode == "direct" else self.system.server
+        assert factory is not None
+        make = factory
+        found: list[tuple[str, ...]] = []
+        process = self.new_process("reader", "kit")
+        before = len(self.scheduler.events)
+        self.scheduler.spawn(
+            process, lambda: found.append(tuple(sorted(make(self.context(process, directory)).list_all())))
+        )
+        self.scheduler.run_until(lambda: bool(found), self.scheduler.now_ns + PROBE_PHASE_NS)
+        if not found:
+            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}")
+        del self.scheduler.events[before:]
+        return found[0]
+
+    def _header(self) -> Header:
+        capabilities = self.store.capabilities
+        names = ("put_if_absent", "put_if_unchanged", "atomic_replace", "host_lock", "batched_markers")
+        return Header(
+            world="simulated",
+            mode="direct" if self.plan.mode == "direct" else "timeline",
+            storage=self.plan.storage,
+            sut=self.system.name,
+            sut_version=self.system.version or __version__,
+            kit_version=__version__,
+            profile=self.system.profile,
+            layout="hudi" if self.system.layout == "hudi" else "names",
+            num_threads=self.plan.num_threads,
+            late_effect_ms=capabilities.late_effect_ms,
+            answer_bound_ms=ANSWER_BOUND_MS,
+            storage_timeout_ms=STORAGE_TIMEOUT_MS,
+            seed=self.plan.seed,
+            options=format_options(self.options),
+            capabilities={name: getattr(capabilities, name) for name in names},
+            plan=self.plan.to_dict(),
+        )

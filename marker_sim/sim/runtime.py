@@ -1,0 +1,136 @@
+"""The Runtime seam in the simulated world: mailboxes, sleep, locks of the host, unique ids."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from marker_sim.seams import Mailbox
+from marker_sim.sim.scheduler import MS, Process, Scheduler
+
+
+class SimMailbox:
+    """A queue between actors of one process; waiting actors are served in the order of their coming."""
+
+    __slots__ = ("_items", "_process", "_scheduler", "_waiting")
+
+    def __init__(self, scheduler: Scheduler, process: Process) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._items: deque[Any] = deque()
+        self._waiting: deque[list[Any]] = deque()
+
+    def put(self, item: Any) -> None:
+        """Hand an item to the longest waiting actor, or keep it."""
+        scheduler = self._scheduler
+        scheduler.step(self._process)
+        waiting = self._waiting
+        while waiting:
+            ticket = waiting.popleft()
+            if ticket[1]:
+                ticket[1] = False
+                scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
+                return
+        self._items.append(item)
+
+    def get(self, timeout_ms: float | None = None) -> Any:
+        """The next item, or None after `timeout_ms`."""
+        scheduler = self._scheduler
+        scheduler.step(self._process)
+        if self._items:
+            return self._items.popleft()
+        ticket: list[Any] = [getcurrent(), True]
+        self._waiting.append(ticket)
+        if timeout_ms is not None:
+            # Rounded up: an actor that waits for a moment must not wake before it.
+            scheduler.at(scheduler.now_ns + int(timeout_ms * MS) + 1, self._expire, ticket)
+        return scheduler.park()
+
+    def _expire(self, ticket: list[Any]) -> None:
+        if ticket[1]:
+            ticket[1] = False
+            self._waiting.remove(ticket)
+            self._scheduler.resume((self._process, ticket[0], None))
+
+
+class HostLocks:
+    """Exclusive locks by name over all processes of the host; a dead holder has let go."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._holders: dict[str, tuple[Process, greenlet]] = {}
+        self._waiting: dict[str, deque[tuple[Process, greenlet]]] = {}
+
+    @contextmanager
+    def hold(self, name: str, process: Process) -> Iterator[None]:
+        """Hold the lock for a block."""
+        scheduler = self._scheduler
+        scheduler.step(process)
+        me = (process, getcurrent())
+        while name in self._holders:
+            self._waiting.setdefault(name, deque()).append(me)
+            scheduler.park()
+        self._holders[name] = me
+        process.locks[name] = None
+        try:
+            yield
+        finally:
+            # An actor that is being unwound lost the lock when its process died.
+            if not scheduler.closed:
+                self._release(name, process)
+
+    def drop(self, process: Process) -> None:
+        """The process died, and its locks with it."""
+        for name in list(process.locks):
+            self._release(name, process)
+
+    def _release(self, name: str, process: Process) -> None:
+        self._holders.pop(name, None)
+        process.locks.pop(name, None)
+        waiting = self._waiting.get(name)
+        while waiting:
+            next_process, actor = waiting.popleft()
+            if next_process.alive:
+                self._scheduler.at(self._scheduler.now_ns, self._scheduler.resume, (next_process, actor, None))
+                return
+
+
+class SimRuntime:
+    """The Runtime seam of one process."""
+
+    def __init__(self, scheduler: Scheduler, process: Process, locks: HostLocks) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._locks = locks
+        self._ids = 0
+
+    def now_ms(self) -> float:
+        """Virtual milliseconds since the run began; a look at the clock is no step."""
+        return self._scheduler.now_ns / MS
+
+    def sleep(self, duration_ms: float) -> None:
+        """Let virtual time pass."""
+        factor = self._scheduler.step(self._process)
+        self._scheduler.sleep(self._process, int(duration_ms * MS + factor * 1_000))
+
+    def spawn(self, name: str, body: Callable[[], None]) -> None:
+        """Start an actor of this process."""
+        self._scheduler.step(self._process)
+        self._scheduler.spawn(self._process, body)
+
+    def mailbox(self) -> Mailbox:
+        """A new mailbox, for actors of this process only."""
+        return SimMailbox(self._scheduler, self._process)
+
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """A lock of the simulated host."""
+        return self._locks.hold(name, self._process)
+
+    def unique_id(self) -> str:
+        """New in every process and life."""
+        self._ids += 1
+        return f"{self._process.name}-{self._ids}"

@@ -1,0 +1,199 @@
+"""Processes and actors under one virtual clock; every step of a process is counted, and faults arm at steps.
+
+An actor is a greenlet; it runs until it parks. What happens next is the earliest entry of one heap, ties in the order
+of insertion, so a run is a function of its plan. Latencies are the model's, times a factor that a process draws from
+its own stream (`Plan.jitter`), one number for each of its steps: a change of one actor leaves the others' as they are.
+
+A killed process is a tombstone: its actors are never resumed, so no `finally` of theirs runs before the history is
+closed; then they are unwound in the order of their birth, every seam call raising again. Limits: code that blocks
+outside the seams blocks the whole process (see search/watchdog.py); actors switch at seam calls only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import PROCESS_FAULTS, WIRE_FAULTS
+from marker_sim.history import Event, Value
+from marker_sim.plan import Fault
+
+MS = 1_000_000
+STEPS_MAX = 1_000_000
+UNWIND_CALLS_MAX = 1_000
+
+
+class Killed(BaseException):
+    """Unwinds an actor of a dead process after the history is closed."""
+
+
+class Process:
+    """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
+
+    __slots__ = ("actor", "alive", "calls", "locks", "name", "paused_until_ns", "role", "started", "state")
+
+    def __init__(self, name: str, role: str, actor: ActorState) -> None:
+        self.name = name
+        self.role = role
+        self.actor = actor
+        self.alive = True
+        self.paused_until_ns = 0
+        self.started: int | None = None
+        self.state: dict[str, Any] = {}
+        self.calls: dict[Any, None] = {}
+        self.locks: dict[str, None] = {}
+
+
+class ActorState:
+    """What the plan knows under one name: its steps so far, the faults still to arm and those armed."""
+
+    __slots__ = ("draw", "next_step", "pending", "steps", "storage_faults", "wire_faults")
+
+    def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
+        self.steps = 0
+        self.pending = sorted(faults, key=lambda f: f.step)
+        self.next_step = self.pending[0].step if self.pending else STEPS_MAX
+        self.storage_faults: list[Fault] = []
+        self.wire_faults: list[Fault] = []
+        self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
+
+
+class Scheduler:
+    """One heap, one clock, one history in the making."""
+
+    def __init__(self, on_process_fault: Callable[[Process, Fault], None]) -> None:
+        self.now_ns = 0
+        self.steps = 0
+        self.closed = False
+        self.events: list[Event] = []
+        self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._inserted = 0
+        self._actors: list[greenlet] = []
+        self._hub = getcurrent()
+        self._on_process_fault = on_process_fault
+        self._unwind_calls = 0
+
+    # For the world, in the hub.
+
+    def record(
+        self,
+        process: str,
+        role: str,
+        kind: str,
+        operation: str,
+        table: str | None = None,
+        instant: str | None = None,
+        path: str | None = None,
+        value: Value = None,
+        error: str | None = None,
+        caused_by: int | None = None,
+    ) -> int:
+        """Append an event and return its index."""
+        events = self.events
+        index = len(events)
+        row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
+        events.append(tuple.__new__(Event, row))
+        return index
+
+    def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Run `call(argument)` in the hub at a virtual time."""
+        self._inserted += 1
+        heappush(self._heap, (time_ns, self._inserted, call, argument))
+
+    def spawn(self, process: Process, body: Callable[[], None]) -> None:
+        """Start an actor of a process, at the present time."""
+        actor = greenlet(lambda _: body(), self._hub)
+        self._actors.append(actor)
+        self.at(self.now_ns, self.resume, (process, actor, None))
+
+    def resume(self, argument: tuple[Process, greenlet, Any]) -> None:
+        """Continue an actor with a value, unless its process died; later, if it is paused."""
+        process, actor, value = argument
+        if not process.alive:
+            return
+        if process.paused_until_ns > self.now_ns:
+            self.at(process.paused_until_ns, self.resume, argument)
+            return
+        actor.switch(value)
+
+    def run_until(self, done: Callable[[], bool], limit_ns: int) -> bool:
+        """Let time pass until `done`, until nothing is left to happen, or until the limit; whether it is done."""
+        heap = self._heap
+        while not done():
+            if not heap or heap[0][0] > limit_ns:
+                return done()
+            time_ns, _, call, argument = heappop(heap)
+            if time_ns > self.now_ns:
+                self.now_ns = time_ns
+            call(argument)
+            if self.steps > STEPS_MAX:
+                raise HarnessError(f"a simulated run did not end within {STEPS_MAX} steps")
+        return True
+
+    def close(self) -> None:
+        """End the history, then unwind every actor in the order of its birth."""
+        self.closed = True
+        for actor in self._actors:
+            if actor and not actor.dead:
+                self._unwind_calls = 0
+                try:
+                    actor.throw(Killed)
+                except (Killed, Exception):
+                    # What a dying actor raises is its own affair: the history is closed.
+                    continue
+
+    # For actors.
+
+    def step(self, process: Process) -> float:
+        """Count a step, let faults arm that are due, and return the latency factor of this step."""
+        if self.closed:
+            self._unwind()
+        self.steps += 1
+        state = process.actor
+        state.steps += 1
+        if state.steps >= state.next_step:
+            self._arm(process, state)
+        if not process.alive or process.paused_until_ns > self.now_ns:
+            self._halt(process)
+        draw = state.draw
+        return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
+
+    def sleep(self, process: Process, duration_ns: int) -> None:
+        """Park the calling actor for a while."""
+        self.at(self.now_ns + duration_ns, self.resume, (process, getcurrent(), None))
+        self.park()
+
+    def park(self) -> Any:
+        """Give control back until somebody resumes this actor; the value it is resumed with."""
+        value = self._hub.switch()
+        if self.closed:
+            self._unwind()
+        return value
+
+    def _halt(self, process: Process) -> None:
+        if process.alive:
+            self.at(process.paused_until_ns, self.resume, (process, getcurrent(), None))
+        self.park()
+
+    def _unwind(self) -> None:
+        self._unwind_calls += 1
+        if self._unwind_calls > UNWIND_CALLS_MAX:
+            # It swallows its own end; nothing but leaving it alone is left.
+            self._hub.switch()
+        raise Killed
+
+    def _arm(self, process: Process, state: ActorState) -> None:
+        while state.pending and state.pending[0].step <= state.steps:
+            fault = state.pending.pop(0)
+            if fault.kind in PROCESS_FAULTS:
+                self._on_process_fault(process, fault)
+            elif fault.kind in WIRE_FAULTS:
+                state.wire_faults.append(fault)
+            else:
+                state.storage_faults.append(fault)
+        state.next_step = state.pending[0].step if state.pending else STEPS_MAX

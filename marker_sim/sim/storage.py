@@ -1,0 +1,303 @@
+"""Models of an object store, a local file system and HDFS behind the Storage seam: what may fail, what must survive.
+
+    model             keeps                                         may fail like this
+    s3                put replaces whole objects; list and get see  503 for a marker directory; 500 (nothing applied,
+                      every finished put and delete; if-absent and  nobody knows); silence until the time-out, the
+                      if-unchanged are atomic; versions of equal    request applied before it, never, or up to
+                      contents are equal (ETag)                     LATE_EFFECT_MS after it; slow
+    s3-unconditional  the same without both conditions              the same without late effects
+    local             rename and exclusive create are atomic; host  overwrite empties the file, writes two pieces, so a
+                      locks die with their process                  kill leaves it empty or torn; disk full; slow; a put
+                                                                    killed in the middle leaves a temporary file
+    hdfs              exclusive create is atomic                    slow; no batched markers (capability)
+
+A request of a process that dies after sending it is still applied; the pieces of a local overwrite are not. Each effect
+is recorded in the instant in which it is applied, before anybody can see it. Power loss is not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from greenlet import getcurrent
+
+from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, FaultKind
+from marker_sim.plan import Fault
+from marker_sim.seams import (
+    Capabilities,
+    Condition,
+    Content,
+    DiskFull,
+    NotFound,
+    PreconditionFailed,
+    StorageError,
+    StorageFailed,
+    StorageTimeout,
+    Throttled,
+)
+from marker_sim.sim.scheduler import MS, Process, Scheduler
+
+STORAGE_TIMEOUT_MS = 1_000
+LATE_EFFECT_MS = 2_000
+_WRITES = frozenset({"put", "overwrite"})
+
+CAPABILITIES = {
+    "s3": Capabilities(
+        scheme="s3",
+        put_if_absent=True,
+        put_if_unchanged=True,
+        atomic_replace=True,
+        host_lock=False,
+        batched_markers=True,
+        late_effect_ms=LATE_EFFECT_MS,
+    ),
+    "s3-unconditional": Capabilities(
+        scheme="s3-unconditional",
+        put_if_absent=False,
+        put_if_unchanged=False,
+        atomic_replace=True,
+        host_lock=False,
+        batched_markers=True,
+    ),
+    "local": Capabilities(
+        scheme="local",
+        put_if_absent=True,
+        put_if_unchanged=False,
+        atomic_replace=True,
+        host_lock=True,
+        batched_markers=True,
+    ),
+    "hdfs": Capabilities(
+        scheme="hdfs",
+        put_if_absent=True,
+        put_if_unchanged=False,
+        atomic_replace=False,
+        host_lock=False,
+        batched_markers=False,
+    ),
+}
+_LATENCY_NS = {"s3": 12 * MS, "s3-unconditional": 12 * MS, "local": MS // 4, "hdfs": 4 * MS}
+
+
+def place_of(path: str) -> str:
+    """The marker directory a path lies in, or its first part: what is throttled together."""
+    head, found, tail = path.partition("/.hoodie/.temp/")
+    return f"{head}{found}{tail.partition('/')[0]}" if found else path.partition("/")[0]
+
+
+class Store:
+    """What all processes share: the objects, and the faults that last."""
+
+    def __init__(self, scheduler: Scheduler, model: str) -> None:
+        self.scheduler = scheduler
+        self.model = model
+        self.capabilities = CAPABILITIES[model]
+        self.latency_ns = _LATENCY_NS[model]
+        self.objects: dict[str, bytes] = {}
+        self.throttled: dict[str, int] = {}
+        self.full_until_ns = 0
+        self.tear: Callable[[Process, Fault], None] | None = None
+        self._versions: dict[bytes, str] = {}
+        self._stamps: dict[str, int] = {}
+
+    def fits(self, fault: Fault, operation: str) -> bool:
+        """Whether this fault can happen to this operation here."""
+        kind = fault.kind
+        local = self.model == "local"
+        if kind in LOCAL_ONLY:
+            return local and operation in _WRITES
+        if kind in OBJECT_STORE_ONLY and not self.model.startswith("s3"):
+            return False
+        if kind is FaultKind.TIMEOUT_LATE:
+            return self.capabilities.late_effect_ms > 0 and operation in ("put", "delete")
+        return True
+
+    def version(self, path: str, data: bytes) -> str:
+        """An ETag where versions are content, otherwise new with every write."""
+        if self.model == "local":
+            return str(self._stamps[path])
+        return self._versions.setdefault(data, f"e{len(self._versions)}")
+
+    def write(self, process: Process, operation: str, path: str, data: bytes | None) -> None:
+        """Apply and record one effect."""
+        if data is None:
+            self.objects.pop(path, None)
+        else:
+            self.objects[path] = data
+            self._stamps[path] = len(self.scheduler.events)
+        self.scheduler.record(process.name, process.role, "effect", operation, path=path, value=data)
+
+
+class SimStorage:
+    """The Storage seam of one process."""
+
+    def __init__(self, store: Store, process: Process) -> None:
+        self.capabilities = store.capabilities
+        self._store = store
+        self._process = process
+        self._scheduler = store.scheduler
+
+    def put(
+        self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None
+    ) -> str:
+        """Replace atomically, under a condition where the model has it."""
+        store = self._store
+        if condition is Condition.IF_ABSENT and not self.capabilities.put_if_absent:
+            raise ValueError(f"{store.model} has no put-if-absent: ask storage.capabilities first")
+        if expected is not None and not self.capabilities.put_if_unchanged:
+            raise ValueError(f"{store.model} has no put-if-unchanged: ask storage.capabilities first")
+
+        def apply() -> str:
+            current = store.objects.get(path)
+            if condition is Condition.IF_ABSENT and current is not None:
+                raise PreconditionFailed(path)
+            if expected is not None and (current is None or store.version(path, current) != expected):
+                raise PreconditionFailed(path)
+            store.write(self._process, "put", path, data)
+            return store.version(path, data)
+
+        return self._call("put", path, apply)  # type: ignore[no-any-return]
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
+        process, store, scheduler = self._process, self._store, self._scheduler
+        factor = scheduler.step(process)
+        fault = self._fault("overwrite", path)
+        error: StorageError | None = None
+        store.write(process, "overwrite-begin", path, b"")
+        pause_ns = int(store.latency_ns * factor) + (fault.duration_ms * MS if fault else 0)
+        scheduler.sleep(process, pause_ns)
+        half = data[: len(data) // 2]
+        if fault and fault.kind is FaultKind.TORN_WRITE and store.tear:
+            store.write(process, "overwrite-piece", path, half)
+            store.tear(process, fault)
+            scheduler.park()
+        if scheduler.now_ns < store.full_until_ns or (fault and fault.kind is FaultKind.DISK_FULL):
+            error, data = DiskFull(path), half
+        else:
+            store.write(process, "overwrite-piece", path, half)
+            scheduler.sleep(process, pause_ns)
+        store.write(process, "overwrite-end", path, data)
+        if error:
+            raise error
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        store = self._store
+
+        def apply() -> Content:
+            data = store.objects.get(path)
+            if data is None:
+                raise NotFound(path)
+            return Content(data, store.version(path, data))
+
+        return self._call("get", path, apply)  # type: ignore[no-any-return]
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every path below a prefix, sorted."""
+        objects = self._store.objects
+        return self._call(  # type: ignore[no-any-return]
+            "list", prefix, lambda: tuple(sorted([p for p in objects if p.startswith(prefix)]))
+        )
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        store = self._store
+
+        def apply() -> None:
+            if path in store.objects:
+                store.write(self._process, "delete", path, None)
+
+        self._call("delete", path, apply)
+
+    def _fault(self, operation: str, path: str) -> Fault | None:
+        """The first armed fault that fits this call, which is thereby used up and recorded."""
+        for fault in self._process.actor.storage_faults:
+            if self._store.fits(fault, operation):
+                self._process.actor.storage_faults.remove(fault)
+                value = "begin" if fault.kind is FaultKind.DISK_FULL else None
+                if fault.kind is not FaultKind.TORN_WRITE:
+                    self._record_fault(fault.kind.value, path, value)
+                if fault.kind is FaultKind.DISK_FULL:
+                    self._fill_disk(fault)
+                return fault
+        return None
+
+    def _record_fault(self, kind: str, path: str, value: str | None = None) -> None:
+        self._scheduler.record(self._process.name, "nemesis", "fault", kind, path=path, value=value)
+
+    def _fill_disk(self, fault: Fault) -> None:
+        store = self._store
+        store.full_until_ns = self._scheduler.now_ns + fault.duration_ms * MS
+        self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", "end"))
+
+    def _call(self, operation: str, path: str, apply: Callable[[], Any]) -> Any:
+        """One request: it travels, is applied, the answer travels; the faults decide which of these happen."""
+        process, store, scheduler = self._process, self._store, self._scheduler
+        factor = scheduler.step(process)
+        latency_ns = int(store.latency_ns * factor)
+        fault = self._fault(operation, path) if process.actor.storage_faults else None
+        now_ns = scheduler.now_ns
+        reply_ns = now_ns + latency_ns
+        if fault is not None:
+            match fault.kind:
+                case FaultKind.THROTTLED:
+                    store.throttled[place_of(path)] = max(1, fault.value) - 1
+                    return self._fail(reply_ns, Throttled(path))
+                case FaultKind.SERVER_ERROR:
+                    return self._fail(reply_ns, StorageFailed(path))
+                case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST | FaultKind.TIMEOUT_LATE:
+                    timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
+                    if fault.kind is FaultKind.TIMEOUT_APPLIED:
+                        scheduler.at(now_ns + latency_ns // 2, _apply_unheard, apply)
+                    elif fault.kind is FaultKind.TIMEOUT_LATE:
+                        late_ns = min(fault.duration_ms, LATE_EFFECT_MS - 1) * MS
+                        scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
+                    return self._fail(timeout_ns, StorageTimeout(path))
+                case FaultKind.TORN_WRITE:
+                    if store.tear:
+                        store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
+                        store.tear(process, fault)
+                    scheduler.park()
+                case FaultKind.SLOW_STORAGE:
+                    reply_ns += min(fault.duration_ms, STORAGE_TIMEOUT_MS - 1) * MS
+                case _:
+                    pass
+        if store.throttled and self._is_throttled(path):
+            return self._fail(reply_ns, Throttled(path))
+        if operation == "put" and now_ns < store.full_until_ns:
+            return self._fail(reply_ns, DiskFull(path))
+        scheduler.at((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
+        result = scheduler.park()
+        if isinstance(result, StorageError):
+            raise result
+        return result
+
+    def _apply(self, argument: tuple[int, Any, Callable[[], Any]]) -> None:
+        reply_ns, actor, apply = argument
+        try:
+            result = apply()
+        except StorageError as error:
+            result = error
+        self._scheduler.at(reply_ns, self._scheduler.resume, (self._process, actor, result))
+
+    def _fail(self, time_ns: int, error: StorageError) -> Any:
+        self._scheduler.sleep(self._process, time_ns - self._scheduler.now_ns)
+        raise error
+
+    def _is_throttled(self, path: str) -> bool:
+        place = place_of(path)
+        left = self._store.throttled.get(place, 0)
+        if not left:
+            return False
+        self._store.throttled[place] = left - 1
+        self._record_fault("throttled", path)
+        return True
+
+
+def _apply_unheard(apply: Callable[[], Any]) -> None:
+    try:
+        apply()
+    except StorageError:
+        return
