@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from marker_sim.errors import UsageError
 
@@ -59,13 +60,15 @@ def parse_options(given: Mapping[str, str]) -> MarkerOptions:
     return MarkerOptions(**values)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=64)
+def _formatted(options: MarkerOptions) -> tuple[tuple[str, str], ...]:
+    values = ((key, getattr(options, field)) for key, field in KEYS.items())
+    return tuple((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in values)
+
+
 def format_options(options: MarkerOptions) -> dict[str, str]:
     """The inverse of `parse_options`, every key written out."""
-    out = {}
-    for key, field in KEYS.items():
-        value = getattr(options, field)
-        out[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return out
+    return dict(_formatted(options))
 
 
 def _value(key: str, field: str, text: str, default: object) -> object:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from marker_sim.faults import FaultKind
 SCHEMA = 1
 MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
-OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete")
+OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One operation of a client, after those it has before it in the plan.
+    """One operation of a client, after those it has before it in the plan; "hostile" is a create that must be refused.
 
     directory: index into `Plan.directories`. request: identity, equal in a resend, "" for none.
     after_ms: how long the client waits first. server: 0, or 1 for the second server while it lives.
@@ -68,10 +68,15 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, defaults left out of the entries so that it reads well."""
-        out = asdict(self)
+        out: dict[str, Any] = {name: getattr(self, name) for name in _PLAN_FIELDS}
         out["schema"] = SCHEMA
-        out["ops"] = [{k: v for k, v in asdict(op).items() if v not in ("", 0) or k == "actor"} for op in self.ops]
-        out["faults"] = [{**asdict(f), "kind": f.kind.value} for f in self.faults]
+        out["ops"] = [
+            {name: value for name, default in _OP_DEFAULTS if (value := getattr(op, name)) != default}
+            for op in self.ops
+        ]
+        out["faults"] = [
+            {name: getattr(fault, name) for name in _FAULT_FIELDS} | {"kind": fault.kind.value} for fault in self.faults
+        ]
         return out
 
     @staticmethod
@@ -106,6 +111,11 @@ class Plan:
             problems.append("num_threads and interval_ms must be at least 1")
         if problems:
             raise UsageError(f"{origin} cannot run: " + "; ".join(sorted(set(problems))))
+
+
+_PLAN_FIELDS = tuple(f.name for f in fields(Plan))
+_OP_DEFAULTS = tuple((f.name, f.default) for f in fields(Op))
+_FAULT_FIELDS = tuple(f.name for f in fields(Fault))
 
 
 def write_plan(plan: Plan, path: Path) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from marker_sim.markers.choice import Choice, choose_mode
 from marker_sim.markers.direct import direct_markers
 from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Factory
+from marker_sim.options import MarkerOptions
+from marker_sim.seams import Capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory."""
+    """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
+
+    layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
+    for options and a storage.
+    """
 
     name: str
     version: str = ""
@@ -19,6 +27,7 @@ class System:
     server: Factory | None = None
     layout: str = "hudi"
     profile: str = "reference"
+    choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
 
 
 def reference() -> System:

@@ -7,12 +7,12 @@ an operation is several storage calls and the last one's error does not speak fo
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.protocol import Creates
-from marker_sim.markers.store import Created, MarkerStore, Rejected
+from marker_sim.markers.store import MarkerStore, Rejected
 from marker_sim.plan import Op
 from marker_sim.seams import Refused, SeamError
 from marker_sim.sim.scheduler import Process
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
     from marker_sim.sim.cluster import Cluster
 
 
-def create_with_identity(store: MarkerStore) -> Callable[[str, str], Created]:
+REFUSED_PAUSE_MS = 50
+
+
+def create_with_identity(store: MarkerStore) -> Creates:
     """The store's create, called with the request identity where it takes one."""
     create: Any = store.create
-    if len(inspect.signature(create).parameters) > 1:
+    if _takes_identity(type(store)):
         return create  # type: ignore[no-any-return]
     return lambda name, _request: create(name)
+
+
+@cache
+def _takes_identity(store: type) -> bool:
+    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
+    return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 
 class Client:
@@ -38,6 +47,7 @@ class Client:
         self.process = process
         self.ops = ops
         self.done = 0
+        self.refused = False
         self.stores: dict[tuple[int, int], tuple[MarkerStore, Creates]] = {}
 
     def work(self) -> None:
@@ -45,14 +55,17 @@ class Client:
         while self.done < len(self.ops):
             op = self.ops[self.done]
             self.done += 1
-            if op.after_ms:
-                self.cluster.context(self.process, "").runtime.sleep(op.after_ms)
+            # Nobody listens for a while after a kill; a client that went on at once would spend its work on refusals.
+            wait_ms = op.after_ms + (REFUSED_PAUSE_MS if self.refused else 0)
+            self.refused = False
+            if wait_ms:
+                self.cluster.context(self.process, "").runtime.sleep(wait_ms)
             if self.perform(op):
                 # Unknown outcome: this process never acts again, the work goes on in another.
                 self.process.alive = False
                 self.reborn(self.process)
                 return
-        self.cluster.clients_left -= 1
+        self.cluster.client_left()
 
     def reborn(self, before: Process) -> None:
         """Go on with what is left, in a new process."""
@@ -67,20 +80,25 @@ class Client:
         cluster, process = self.cluster, self.process
         scheduler = cluster.scheduler
         place = cluster.directories[op.directory]
-        creates = op.kind == "create"
+        creates, hostile = op.kind == "create", op.kind == "hostile"
         server_name = "second" if op.server else "server"
         server = cluster.address(server_name) if cluster.choice.mode == "timeline" else None
-        row = (op.kind, place.table, place.instant, op.name if creates else None)
+        path = op.name if creates else place.path if hostile else None
+        row = (op.kind, place.table, place.instant, path)
+        asked = (op.request or None) if creates else repr(op.name) if hostile else None
         invoke = scheduler.record(
             process.name, process.role, "invoke", *row,
-            value=(op.request or None) if creates else None, caused_by=server.started if server else None,
+            value=asked, caused_by=server.started if server else None,
         )  # fmt: skip
         process.state["invoke"] = invoke
         kind, value, error = "ok", None, None
         try:
             value = self._act(op, server_name)
-        except (Rejected, Refused) as refused:
+        except Rejected as refused:
             kind, error = "fail", str(refused)
+        except Refused as refused:
+            kind, error = "fail", str(refused)
+            self.refused = True
         except SeamError as unknown:
             kind, error = "info", str(unknown) or repr(unknown)
         except Exception as unexpected:
@@ -91,7 +109,7 @@ class Client:
     def _act(self, op: Op, server_name: str) -> Any:
         store, create = self._store(op, server_name)
         match op.kind:
-            case "create":
+            case "create" | "hostile":
                 return create(op.name, op.request).value
             case "list":
                 return tuple(sorted(store.list_all()))

@@ -14,7 +14,6 @@ from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import Header, History
-from marker_sim.markers.choice import choose_mode
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.markers.system import System
@@ -58,7 +57,7 @@ class Cluster:
             remote_timeout_secs=DEADLINE_SECS,
         )
         self.directories = tuple(parse_directory(path) for path in plan.directories)
-        self.choice = choose_mode(self.options, self.store.capabilities)
+        self.choice = system.choose(self.options, self.store.capabilities)
         self.actors: dict[str, ActorState] = {}
         self.lives: dict[str, int] = {}
         self.servers: dict[str, Process | None] = {"server": None, "second": None}
@@ -77,12 +76,12 @@ class Cluster:
                 self._start_server("server")
             for name in dict.fromkeys(op.actor for op in self.plan.ops):
                 self._start_client(name, tuple(op for op in self.plan.ops if op.actor == name))
-            scheduler.run_until(lambda: self.clients_left == 0, FAULT_PHASE_NS)
+            scheduler.run_until_stop(FAULT_PHASE_NS)
             self._heal()
-            scheduler.run_until(lambda: False, scheduler.now_ns + HEAL_PHASE_NS)
+            scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
             self._phase("probe")
             self._start_client(PROBE, self._probes())
-            scheduler.run_until(lambda: self.clients_left == 0, scheduler.now_ns + PROBE_PHASE_NS)
+            scheduler.run_until_stop(scheduler.now_ns + PROBE_PHASE_NS)
             self._phase("end")
             for server in self.servers.values():
                 if server is not None and server.alive:
@@ -197,7 +196,12 @@ class Cluster:
             self.waiting_restart[process.name] = process
             self.scheduler.at(self.scheduler.now_ns + fault.duration_ms * MS, self._restart, process)
         elif "client" in process.state:
-            self.clients_left -= 1
+            self.client_left()
+
+    def client_left(self) -> None:
+        """A client is through, or will never go on; the last one ends the phase."""
+        self.clients_left -= 1
+        self.scheduler.stop = self.clients_left == 0
 
     def _restart(self, process: Process) -> None:
         if self.waiting_restart.pop(process.name, None) is None:
@@ -276,10 +280,13 @@ class Cluster:
         found: list[tuple[str, ...]] = []
         process = self.new_process("reader", "kit")
         before = len(self.scheduler.events)
-        self.scheduler.spawn(
-            process, lambda: found.append(tuple(sorted(make(self.context(process, directory)).list_all())))
-        )
-        self.scheduler.run_until(lambda: bool(found), self.scheduler.now_ns + PROBE_PHASE_NS)
+
+        def read() -> None:
+            found.append(tuple(sorted(make(self.context(process, directory)).list_all())))
+            self.scheduler.stop = True
+
+        self.scheduler.spawn(process, read)
+        self.scheduler.run_until_stop(self.scheduler.now_ns + PROBE_PHASE_NS)
         if not found:
             raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}")
         del self.scheduler.events[before:]

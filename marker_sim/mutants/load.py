@@ -1,0 +1,72 @@
+"""Build a System from mutated source: the modules of the reference, imported afresh with one text replaced."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+
+from marker_sim.errors import UsageError
+from marker_sim.markers.system import System
+from marker_sim.mutants.catalogue import MUTANTS, Mutant
+
+# What the reference consists of, in the order of its imports; seams and store stay shared, so that
+# exceptions and answers are the same classes for the world around.
+_MODULES = (
+    "marker_sim.names",
+    "marker_sim.markers.choice",
+    "marker_sim.markers.files",
+    "marker_sim.markers.batches",
+    "marker_sim.markers.direct",
+    "marker_sim.markers.server",
+)
+
+
+def find_mutant(name: str) -> Mutant:
+    """The mutant of a name; UsageError lists those there are."""
+    for mutant in MUTANTS:
+        if mutant.name == name:
+            return mutant
+    raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(m.name for m in MUTANTS)}")
+
+
+def load_mutant(mutant: Mutant) -> System:
+    """The reference with this mutant's change; AssertionError when the text to change is not there exactly once."""
+    fresh: dict[str, ModuleType] = {}
+    kept = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
+    try:
+        for name in _MODULES:
+            fresh[name] = _import(name, mutant)
+    finally:
+        for name in _MODULES:
+            sys.modules.pop(name, None)
+        sys.modules.update(kept)
+        _rebind_packages(kept)
+    return System(
+        name=f"mutant:{mutant.name}",
+        direct=fresh["marker_sim.markers.direct"].direct_markers,
+        server=fresh["marker_sim.markers.server"].served_markers,
+        choose=fresh["marker_sim.markers.choice"].choose_mode,
+    )
+
+
+def _import(name: str, mutant: Mutant) -> ModuleType:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and spec.origin is not None
+    module = importlib.util.module_from_spec(spec)
+    with open(spec.origin, encoding="utf-8") as source:
+        text = source.read()
+    if name == f"marker_sim.{mutant.module}":
+        assert text.count(mutant.before) == 1, f"{mutant.name}: its text is there {text.count(mutant.before)} times"
+        text = text.replace(mutant.before, mutant.after)
+    sys.modules[name] = module
+    exec(compile(text, f"{spec.origin} [{mutant.name}]", "exec"), module.__dict__)
+    return module
+
+
+def _rebind_packages(modules: dict[str, ModuleType]) -> None:
+    """`import a.b` also binds b in a: restore what the fresh copies may have replaced."""
+    for name, module in modules.items():
+        package, _, attribute = name.rpartition(".")
+        setattr(importlib.import_module(package), attribute, module)

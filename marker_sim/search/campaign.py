@@ -1,0 +1,206 @@
+"""Many seeds within a budget of seconds: run, judge, count, and shrink the first failure of each kind.
+
+Seeds go round the modes and storages asked for. One run in `RECHECK_EVERY`, and every failure, is run again and must
+give the same history; a system that does not is reported as not deterministic, and nothing about it can be believed.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.faults import FaultKind
+from marker_sim.history import History
+from marker_sim.judges import judge
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.profiles import Profile
+from marker_sim.judges.tally import Tally
+from marker_sim.markers.system import System
+from marker_sim.plan import Plan
+from marker_sim.search.shrink import shrink
+from marker_sim.search.swarm import make_plan, possible
+from marker_sim.search.watchdog import watched
+from marker_sim.sim.cluster import Cluster
+from marker_sim.sut.python import load_system
+
+RECHECK_EVERY = 20
+COLLECT_EVERY = 200
+PROGRESS_EVERY_S = 2.0
+SHRINK_SHARE = 0.2
+SHRINK_MAX_S = 10.0
+RUNS_FOR_REACHED = 400
+NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
+_Kind = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class _Search:
+    """What a campaign has seen so far."""
+
+    system: System
+    profile: Profile
+    guarantees: frozenset[str] | None
+    tally: Tally = field(default_factory=Tally)
+    found: dict[_Kind, tuple[Plan, History, Breach]] = field(default_factory=dict)
+    last: History | None = None
+    steps: int = 0
+    differences: int = 0
+
+    def run(self, plan: Plan, again: bool = False) -> None:
+        """Run and judge one plan."""
+        history, steps = execute(plan, self.system)
+        findings = judge(history, self.guarantees)
+        self.steps += steps
+        self.last = history
+        self.tally.add(history, findings)
+        new: list[tuple[_Kind, Breach]] = []
+        for finding in findings:
+            kind = (finding.guarantee, plan.mode, plan.storage)
+            if finding.breaches and kind not in self.found:
+                breach = promised_breach(finding, plan, self.profile)
+                new += [(kind, breach)] if breach is not None else []
+        if (again or new) and execute(plan, self.system)[0].events != history.events:
+            self.differences += 1
+        for kind, breach in new:
+            self.found[kind] = (plan, history, breach)
+
+
+def run_simulated(
+    *,
+    sut: str,
+    modes: tuple[str, ...],
+    storages: tuple[str, ...],
+    budget_s: float,
+    seed: int,
+    guarantees: frozenset[str] | None,
+    profile: Profile,
+    progress: Callable[[str], None],
+    runs_max: int | None = None,
+) -> Campaign:
+    """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
+
+    Ctrl-C ends it early with what was found so far (`Campaign.interrupted`).
+    """
+    system = load_system(sut)
+    combinations = [(mode, storage) for mode in modes for storage in storages if getattr(system, _factory(mode))]
+    search = _Search(system, profile, guarantees)
+    began = time.monotonic()
+    interrupted = False
+    try:
+        _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    failures = _shrink_all(search, 0.0 if interrupted else max(1.0, budget_s * SHRINK_SHARE), progress)
+    return Campaign(
+        sut=sut,
+        sut_version=system.version,
+        seed=seed,
+        duration_s=time.monotonic() - began,
+        runs=search.tally.runs,
+        steps=search.steps,
+        tally=search.tally,
+        failures=failures,
+        last=search.last,
+        not_reached=_not_reached(search, combinations),
+        interrupted=interrupted,
+    )
+
+
+def execute(plan: Plan, system: System) -> tuple[History, int]:
+    """One simulated run under the watchdog; its history and steps."""
+    cluster = Cluster(plan, system)
+    with watched():
+        history = cluster.run()
+    return history, cluster.scheduler.steps
+
+
+def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | None:
+    """The first breach that the profile holds against the system."""
+    for breach in finding.breaches:
+        if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
+            return breach
+    return None
+
+
+def _factory(mode: str) -> str:
+    return "direct" if mode == "direct" else "server"
+
+
+def _explore(
+    search: _Search,
+    combinations: list[tuple[str, str]],
+    seed: int,
+    deadline: float,
+    runs_max: int | None,
+    progress: Callable[[str], None],
+) -> None:
+    number = 0
+    began = shown = time.monotonic()
+    gc.collect()
+    gc.disable()  # A run makes a few hundred cycles; collecting them in between costs a fifth of the time.
+    try:
+        while number < (runs_max if runs_max is not None else number + 1):
+            now = time.monotonic()
+            if now > deadline:
+                break
+            if now - shown > PROGRESS_EVERY_S:
+                shown = now
+                rate = search.steps / (now - began)
+                progress(f"{number} runs, {rate:,.0f} judged steps/s, {len(search.found)} kinds of violation")
+            mode, storage = combinations[number % len(combinations)]
+            plan = make_plan(seed + number // len(combinations), mode, storage)
+            search.run(plan, again=number % RECHECK_EVERY == 0)
+            number += 1
+            if number % COLLECT_EVERY == 0:
+                gc.collect()
+    finally:
+        gc.enable()
+
+
+def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None]) -> tuple[Failure, ...]:
+    failures = []
+    for number, (kind, (plan, history, breach)) in enumerate(search.found.items()):
+        share_s = min(SHRINK_MAX_S, budget_s / len(search.found))
+        smaller = plan
+        if share_s > 0:
+            progress(f"shrinking {number + 1} of {len(search.found)}: {kind[0]} in {kind[1]} mode on {kind[2]}")
+            smaller = shrink(plan, fails_with(kind[0], search.system, search.profile), budget_s=share_s)
+        if smaller != plan:
+            history, _ = execute(smaller, search.system)
+            shown = [promised_breach(f, smaller, search.profile) for f in judge(history, frozenset({kind[0]}))]
+            breach = next(b for b in shown if b is not None)
+        failures.append(
+            Failure(
+                guarantee=kind[0],
+                message=breach.message,
+                evidence=breach.evidence,
+                history=history,
+                plan=smaller,
+                seed=plan.seed,
+                entries_before=plan.entries,
+            )
+        )
+    return tuple(failures)
+
+
+def fails_with(guarantee: str, system: System, profile: Profile) -> Callable[[Plan], bool]:
+    """A predicate for the shrinker: the same guarantee still breaks where the profile promises it."""
+    only = frozenset({guarantee})
+
+    def fails(plan: Plan) -> bool:
+        history, _ = execute(plan, system)
+        return any(promised_breach(finding, plan, profile) is not None for finding in judge(history, only))
+
+    return fails
+
+
+def _not_reached(search: _Search, combinations: list[tuple[str, str]]) -> tuple[str, ...]:
+    """What had to happen at least once in a search of this size and did not."""
+    missing = [NOT_DETERMINISTIC] if search.differences else []
+    if search.tally.runs >= RUNS_FOR_REACHED:
+        declared = {kind.value for kind in FaultKind for combination in combinations if possible(kind, *combination)}
+        missing += [f"fault {name}" for name in sorted(declared - set(search.tally.faults))]
+    return tuple(missing)

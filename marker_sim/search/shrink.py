@@ -1,0 +1,149 @@
+"""Make a failing plan small: fewer operations and faults, then fewer threads, directories, delays and odd values.
+
+Greedy and bounded: every candidate is run, the smaller one is kept if the same guarantee still breaks, and the whole
+ends after `runs_max` runs or `budget_s` seconds, whichever comes first. Faults are keyed by steps, which move when
+operations go; so each fault is also tried at earlier steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from marker_sim.plan import Fault, Op, Plan
+
+Fails = Callable[[Plan], bool]
+RUNS_MAX = 4_000
+BUDGET_S = 10.0
+
+
+class _Spent(Exception):
+    """The budget is used up; what was found so far is the result."""
+
+
+class _Shrinker:
+    def __init__(self, plan: Plan, fails: Fails, runs_max: int, budget_s: float) -> None:
+        self.best = plan
+        self._fails = fails
+        self._left = runs_max
+        self._deadline = time.monotonic() + budget_s
+        self._seen: set[Plan] = set()
+
+    def attempt(self, candidate: Plan) -> bool:
+        """Keep a candidate if it still fails."""
+        if candidate == self.best or candidate in self._seen:
+            return False
+        if self._left <= 0 or time.monotonic() > self._deadline:
+            raise _Spent
+        self._left -= 1
+        self._seen.add(candidate)
+        if self._fails(candidate):
+            self.best = candidate
+            return True
+        return False
+
+    def run(self) -> Plan:
+        try:
+            while True:
+                before = self.best
+                self._remove_ops()
+                self._remove_faults()
+                self._earlier_faults()
+                self._simplify()
+                if self.best == before:
+                    return self.best
+        except _Spent:
+            return self.best
+
+    def _remove_ops(self) -> None:
+        """Whole actors first, then chunks of halving size."""
+        for actor in sorted({op.actor for op in self.best.ops}):
+            self.attempt(replace(self.best, ops=tuple(op for op in self.best.ops if op.actor != actor)))
+        size = max(1, len(self.best.ops) // 2)
+        while size:
+            start = 0
+            while start < len(self.best.ops):
+                ops = self.best.ops
+                if not self._attempt_with_earlier_faults(replace(self.best, ops=ops[:start] + ops[start + size :])):
+                    start += size
+            size //= 2
+
+    def _attempt_with_earlier_faults(self, candidate: Plan) -> bool:
+        if self.attempt(candidate):
+            return True
+        if len(self.best.ops) > 16 or not candidate.faults:
+            return False
+        # Fewer operations, fewer steps before the fault.
+        for less in (1, 2, 3, 4, 6, 8, 12):
+            faults = tuple(replace(f, step=max(1, f.step - less)) for f in candidate.faults)
+            if self.attempt(replace(candidate, faults=faults)):
+                return True
+        return False
+
+    def _remove_faults(self) -> None:
+        for fault in self.best.faults:
+            self.attempt(replace(self.best, faults=tuple(f for f in self.best.faults if f is not fault)))
+
+    def _earlier_faults(self) -> None:
+        for position in range(len(self.best.faults)):
+            step = self.best.faults[position].step
+            for earlier in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
+                if 0 < earlier < step and self.attempt(self._with_fault(position, step=earlier)):
+                    break
+
+    def _simplify(self) -> None:
+        for candidate in self._simpler():
+            self.attempt(candidate)
+        for position in range(len(self.best.faults)):
+            fault = self.best.faults[position]
+            for duration_ms in (0, 100, fault.duration_ms // 2):
+                if duration_ms < fault.duration_ms and self.attempt(
+                    self._with_fault(position, duration_ms=duration_ms)
+                ):
+                    break
+            if fault.value > 1:
+                self.attempt(self._with_fault(position, value=1))
+        for position in range(len(self.best.ops)):
+            for change in _simpler_op(self.best.ops[position], position):
+                ops = self.best.ops
+                self.attempt(replace(self.best, ops=(*ops[:position], change(ops[position]), *ops[position + 1 :])))
+
+    def _simpler(self) -> Iterator[Plan]:
+        yield replace(self.best, jitter=0)
+        for threads in (1, 2):
+            if threads < self.best.num_threads:
+                yield replace(self.best, num_threads=threads)
+        yield replace(self.best, interval_ms=50)
+        yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
+        yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
+        used = sorted({op.directory for op in self.best.ops})
+        if used and len(used) < len(self.best.directories):
+            yield replace(
+                self.best,
+                directories=tuple(self.best.directories[n] for n in used),
+                ops=tuple(replace(op, directory=used.index(op.directory)) for op in self.best.ops),
+            )
+
+    def _with_fault(self, position: int, **changes: int) -> Plan:
+        faults = self.best.faults
+        changed: Fault = replace(faults[position], **changes)  # type: ignore[arg-type]
+        return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
+
+
+def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
+    if op.after_ms:
+        yield lambda o: replace(o, after_ms=0)
+        yield lambda o: replace(o, after_ms=o.after_ms // 2)
+    if op.server:
+        yield lambda o: replace(o, server=0)
+    if op.request:
+        yield lambda o: replace(o, request="")
+    if op.kind == "create" and len(op.name) > len("p/a0.marker.CREATE"):
+        yield lambda o: replace(o, name=f"a{position}.marker.CREATE")
+        yield lambda o: replace(o, name=f"p/a{position}.marker.CREATE")
+
+
+def shrink(plan: Plan, fails: Fails, runs_max: int = RUNS_MAX, budget_s: float = BUDGET_S) -> Plan:
+    """The smallest plan found for which `fails` is still true; `plan` itself must fail."""
+    return _Shrinker(plan, fails, runs_max, budget_s).run()

@@ -1,0 +1,198 @@
+"""Seeded swarm: a number determines a dense random plan.
+
+Each seed switches whole kinds of operations and faults on or off and draws their rates, so that some runs have nothing
+but time-outs and others a little of everything (swarm testing). Names are drawn from pools in which odd names, names
+that differ in one character and collisions are frequent.
+"""
+
+from __future__ import annotations
+
+import random
+
+from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.plan import Fault, Op, Plan
+
+PARTITIONS = (
+    "",
+    "2020/01/01",
+    "dt=2020-01-01",
+    "dt=2020-01-01/region=eu",
+    "a%2Fb",
+    "a%2fb",
+    "größe/日本",
+    "with space",
+    "plus+and&more",
+    "MARKERS0",
+    "x,y",
+    "q?r#s",
+    "UPPER",
+    "upper",
+)
+DIRECTORIES = (
+    "t/.hoodie/.temp/001",
+    "t/.hoodie/.temp/002",
+    "u/.hoodie/.temp/001",
+    "lake/große tafel/.hoodie/.temp/20240101000000000",
+)
+HOSTILE_NAMES = (
+    "",
+    "/leading.parquet.marker.CREATE",
+    "../escape.parquet.marker.CREATE",
+    "a/../../b.parquet.marker.CREATE",
+    "line\nbreak.parquet.marker.CREATE",
+    "return\rhere.parquet.marker.CREATE",
+    "nul\x00.parquet.marker.MERGE",
+    "a//b.parquet.marker.CREATE",
+    "no-suffix.parquet",
+    "MARKERS.type",
+    "x.parquet.marker.DELETE",
+    "n" * 5000 + ".marker.CREATE",
+)
+_THREADS = (1, 1, 2, 2, 3, 4, 4, 20)
+_INTERVALS_MS = (10, 50, 50, 50, 200)
+
+
+def make_plan(seed: int, mode: str, storage: str) -> Plan:
+    """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
+    rng = random.Random(f"swarm/1/{seed}/{mode}/{storage}")
+    directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
+    clients = [f"executor-{n}" for n in range(rng.randint(2, 6))] + ["driver"]
+    ops = _operations(rng, clients, len(directories))
+    return Plan(
+        mode=mode,
+        storage=storage,
+        num_threads=rng.choice(_THREADS),
+        interval_ms=rng.choice(_INTERVALS_MS),
+        directories=directories,
+        ops=ops,
+        faults=_faults(rng, mode, storage, clients, ops),
+        jitter=rng.randint(1, 1 << 30),
+        seed=seed,
+    )
+
+
+def _operations(rng: random.Random, clients: list[str], directories: int) -> tuple[Op, ...]:
+    """Creates of unique, colliding and resent names, with lists and deletions in between."""
+    collide = rng.choice((0.0, 0.1, 0.4))
+    resend = rng.choice((0.0, 0.15, 0.3))
+    lists = rng.choice((0.0, 0.05, 0.2))
+    deletes = rng.choice((0.0, 0.0, 0.04, 0.1))
+    hostile = rng.choice((0.0, 0.0, 0.05))
+    second = rng.choice((0.0, 0.5))
+    gap_ms = rng.choice((0, 0, 20, 150))
+    pool = [_name(rng, n) for n in range(rng.choice((3, 8)))]
+    partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
+    made: list[tuple[int, str, str]] = []
+    ops: list[Op] = []
+    for number in range(rng.randint(30, 90)):
+        directory = rng.randrange(directories)
+        after_ms = rng.randint(0, gap_ms) if gap_ms else 0
+        server = int(rng.random() < second)
+        dice = rng.random()
+        if dice < deletes:
+            ops.append(Op(actor="driver", kind="delete", directory=directory, after_ms=after_ms, server=server))
+            continue
+        actor = rng.choice(clients)
+        if dice < deletes + lists:
+            kind = rng.choice(("list", "list", "list-data", "list-log", "exists"))
+            ops.append(Op(actor=actor, kind=kind, directory=directory, after_ms=after_ms, server=server))
+            continue
+        if dice < deletes + lists + hostile:
+            name = rng.choice(HOSTILE_NAMES)
+            ops.append(Op(actor=actor, kind="hostile", directory=directory, name=name, after_ms=after_ms))
+            continue
+        request = f"r{number}"
+        if made and rng.random() < resend:
+            directory, name, request = rng.choice(made[-6:])
+        elif rng.random() < collide:
+            name = rng.choice(pool)
+        else:
+            name = _name(rng, number, rng.choice(partitions))
+        if rng.random() < 0.1:
+            request = ""
+        made.append((directory, name, request))
+        ops.append(
+            Op(
+                actor=actor,
+                kind="create",
+                directory=directory,
+                name=name,
+                request=request,
+                after_ms=after_ms,
+                server=server,
+            )
+        )
+    return tuple(ops)
+
+
+def _name(rng: random.Random, number: int, partition: str | None = None) -> str:
+    """A marker name as a task attempt makes it: file id, write token, instant."""
+    place = rng.choice(PARTITIONS) if partition is None else partition
+    prefix = f"{place}/" if place else ""
+    kind = rng.choice(("CREATE", "CREATE", "MERGE", "APPEND"))
+    if kind == "APPEND":
+        return f"{prefix}.f{number % 7}_001.log.{number}_0-{number}-0.marker.APPEND"
+    return f"{prefix}f{number}_{number}-0-{rng.randrange(3)}_001.parquet.marker.{kind}"
+
+
+def _faults(
+    rng: random.Random, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]
+) -> tuple[Fault, ...]:
+    """A few to many faults of the kinds that this seed switched on; one seed in 25 has none."""
+    if rng.random() < 0.04:
+        return ()
+    kinds = [kind for kind in FaultKind if possible(kind, mode, storage) and rng.random() < 0.5]
+    if not kinds:
+        return ()
+    faults = []
+    for _ in range(rng.choice((1, 2, 3, 5, 8, 12))):
+        kind = rng.choice(kinds)
+        if mode == "direct" or kind in WIRE_FAULTS:
+            actor = rng.choice(clients)
+        elif kind is FaultKind.SECOND_SERVER:
+            actor = "server"
+        else:
+            actor = rng.choice(("server", "server", "server", "server", "second", rng.choice(clients)))
+            if actor in clients and kind not in PROCESS_FAULTS:
+                actor = "server"
+        horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
+        duration_ms, value = _extent(rng, kind)
+        faults.append(
+            Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value)
+        )
+    return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+
+
+def possible(kind: FaultKind, mode: str, storage: str) -> bool:
+    """Whether this kind can happen at all, so that drawing it is not wasted."""
+    timeline = mode == "timeline" and storage in ("s3", "local")
+    if kind in WIRE_FAULTS or kind is FaultKind.SECOND_SERVER:
+        return timeline
+    if kind in LOCAL_ONLY:
+        return storage == "local"
+    if kind is FaultKind.TIMEOUT_LATE:
+        return storage == "s3"
+    return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")
+
+
+def _extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
+    """Duration in milliseconds and value of a fault."""
+    match kind:
+        case FaultKind.KILL | FaultKind.TORN_WRITE:
+            return rng.choice((0, 20, 100, 400)), 1
+        case FaultKind.PAUSE:
+            return rng.choice((20, 200, 1500, 4000)), 1
+        case FaultKind.SECOND_SERVER:
+            return rng.choice((300, 1500, 5000)), 1
+        case FaultKind.DUPLICATED | FaultKind.DELAYED:
+            return rng.choice((0, 5, 60, 400, 2500)), 1
+        case FaultKind.TIMEOUT_LATE:
+            return rng.choice((10, 300, 1900)), 1
+        case FaultKind.SLOW_STORAGE:
+            return rng.choice((30, 120, 900)), 1
+        case FaultKind.DISK_FULL:
+            return rng.choice((50, 500, 2000)), 1
+        case FaultKind.THROTTLED:
+            return 0, rng.choice((1, 2, 5, 12))
+        case _:
+            return 0, 1

@@ -1,0 +1,45 @@
+"""Blames the line that blocks outside the seams, where a simulated run would otherwise hang for ever.
+
+Works in the main thread only (signals); elsewhere a hang is a hang, and the caller's own time-out must end it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from marker_sim.errors import HarnessError
+
+LIMIT_S = 30.0
+
+
+class _Hung(BaseException):
+    """Not an Exception, so that the code that hangs cannot take it for one of its own."""
+
+
+@contextmanager
+def watched(limit_s: float = LIMIT_S) -> Iterator[None]:
+    """Raise HarnessError with the blocked line when the block takes longer than `limit_s` seconds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def bark(_signal: int, frame: FrameType | None) -> None:
+        raise _Hung("".join(traceback.format_stack(frame, limit=6)))
+
+    previous = signal.signal(signal.SIGALRM, bark)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    except _Hung as hung:
+        raise HarnessError(
+            f"a simulated run did not give control back within {limit_s:.0f} s; code under test must block through"
+            f" the Runtime seam only. It stood here:\n{hung}"
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
