@@ -1,0 +1,45 @@
+"""Judges: pure functions from a finished history to findings. They never look into a running system.
+
+    history ─► View (view.py: folded once) ─► one judge for each guarantee ─► Finding ─► Tally + Profile ─► rows
+
+A guarantee has an entry in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception in `violations.VIOLATIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from marker_sim.history import History
+from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
+from marker_sim.judges.exactness import exact_set, one_creator
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.hostile import hostile_input_refused
+from marker_sim.judges.layout import bounded_files, hdfs_falls_back, type_recorded
+from marker_sim.judges.listing import delete_complete, readable_while_written
+from marker_sim.judges.serving import every_request_answered, isolation
+from marker_sim.judges.view import View
+
+__all__ = ["JUDGES", "Breach", "Finding", "View", "judge"]
+
+JUDGES: dict[str, Callable[[View], Finding]] = {
+    "G1": flushed_before_ack,
+    "G2": exists_is_durable,
+    "G3": acked_marker_survives,
+    "G4": exact_set,
+    "G5": one_creator,
+    "G6": every_request_answered,
+    "G7": isolation,
+    "G8": bounded_files,
+    "G9": type_recorded,
+    "G10": delete_complete,
+    "G11": readable_while_written,
+    "G12": hostile_input_refused,
+    "G22": hdfs_falls_back,
+    "G23": rewrite_atomic,
+}
+
+
+def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """Judge a history by some guarantees (ids), by default all; one finding for each, in the order of the table."""
+    view = View(history)
+    return tuple(check(view) for name, check in JUDGES.items() if guarantees is None or name in guarantees)

@@ -1,0 +1,116 @@
+"""The records a view is made of: calls, deletions, server lives, misfortunes, and the calls of one directory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from marker_sim.faults import FAULT_CLASS
+from marker_sim.history import Value
+from marker_sim.judges.stored import NEVER
+
+NO_LIFE = -1
+SEVERAL_LIVES = -2
+LISTINGS = frozenset({"list", "list-data", "list-log"})
+DAMAGE = "damage"
+DEADLY = frozenset({"kill", "torn-write"})
+MS = 1_000_000
+
+
+class Call(NamedTuple):
+    """One invocation and what became of it.
+
+    done: the index of its completion, NEVER while open. life: the `started` event of the server life that received
+    it, or to which it was addressed; NO_LIFE without a server, SEVERAL_LIVES when a duplicate reached another one.
+    """
+
+    invoke: int
+    done: int
+    outcome: str  # ok, fail, info or open
+    operation: str
+    name: str
+    value: Value
+    identity: Value
+    life: int
+
+
+class Deletion(NamedTuple):
+    """From `invoke` until `settled` a deletion may have had an effect. answered: its `ok`, NEVER for none.
+
+    `kit` is True for damage that the kit did itself, which excuses like a deletion but promises nothing.
+    """
+
+    invoke: int
+    settled: int
+    answered: int
+    life: int
+    kit: bool = False
+
+
+class FaultSpan(NamedTuple):
+    """One misfortune. begin and end are indices, equal for those of a moment; touched: the invocation on the wire."""
+
+    kind: str
+    cls: str
+    process: str
+    path: str | None
+    touched: int | None
+    begin: int
+    end: int
+
+    @property
+    def storage(self) -> bool:
+        """Whether it is one of storage."""
+        return FAULT_CLASS.get(self.kind) == "storage"
+
+
+class Life:
+    """One server life; `end` is NEVER while it lives, `exited` says that it ended by itself."""
+
+    __slots__ = ("end", "exited", "pauses", "process", "start")
+
+    def __init__(self, start: int, process: str) -> None:
+        self.start = start
+        self.process = process
+        self.end = NEVER
+        self.exited = False
+        self.pauses: list[tuple[int, int]] = []
+
+    def well(self, low: int, high: int) -> bool:
+        """Whether it lived, unpaused, from `low` to `high`."""
+        return self.start <= low and high < self.end and not self.paused(low, high)
+
+    def paused(self, low: int, high: int) -> bool:
+        """Whether it was paused at any time from `low` to `high`."""
+        return any(begin <= high and low <= end for begin, end in self.pauses)
+
+
+class Directory:
+    """The calls of one marker directory. creates: by completion, open ones last. answers: those answered ok."""
+
+    __slots__ = ("answers", "creates", "deletes", "deletions", "hostile", "listings", "others", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.creates: list[Call] = []
+        self.answers: list[Call] = []
+        self.listings: list[Call] = []
+        self.deletes: list[Call] = []
+        self.others: list[Call] = []
+        self.hostile: list[Call] = []
+        self.deletions: list[Deletion] = []
+
+    def disturbed(self, low: int, high: int) -> bool:
+        """Whether a deletion may have had an effect between `low` and `high`."""
+        return any(d.invoke < high and low < d.settled for d in self.deletions)
+
+    def deleting(self, moment: int) -> bool:
+        """Whether a deletion was under way at `moment`, which may still remove what is answered then."""
+        return any(d.invoke < moment < d.settled for d in self.deletions)
+
+    def next_deletion(self, moment: int) -> int:
+        """When the next deletion after `moment` was invoked, NEVER for none."""
+        return min((d.invoke for d in self.deletions if d.invoke > moment), default=NEVER)
+
+    def settled_before(self, moment: int) -> int:
+        """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""
+        return max((d.settled for d in self.deletions if d.invoke < moment), default=-1)

@@ -1,0 +1,195 @@
+"""Judges of what an answer promises about storage: G1 flushed-before-ack, G2 exists-is-durable, G3
+acked-marker-survives, G23 rewrite-atomic.
+
+An answer that a deletion overlaps is not judged: the deletion may have removed the marker between its flush and the
+answer. Where storage was only read now and then, an answer is judged at the first snapshot whose reading began after
+it; when a server was killed in between, what is missing there counts against G3 and not against G1 or G2.
+"""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import Call, Directory
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER, Home, present
+from marker_sim.judges.view import View
+from marker_sim.names import decode_names, is_marker_name, marker_file_index
+
+
+def flushed_before_ack(view: View) -> Finding:
+    """G1."""
+    return _stored_at_answer(view, "G1", "created")
+
+
+def exists_is_durable(view: View) -> Finding:
+    """G2."""
+    return _stored_at_answer(view, "G2", "exists")
+
+
+def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
+    breaches: list[Breach] = []
+    eligible = judged = 0
+    for directory in view.directories.values():
+        home = view.rest.home(directory.path)
+        spans, calm = home.spans, not directory.deletions
+        for call in directory.answers:
+            invoke, done, _, _, name, value, _, _ = call
+            if value != answer or not (calm or not directory.disturbed(invoke, done)):
+                continue
+            eligible += 1
+            moment = done
+            if view.reads:
+                looked = home.look(done)
+                if looked is None or directory.disturbed(done, looked) or view.killed(done, looked) is not None:
+                    continue
+                moment = looked
+            judged += 1
+            span = spans.get(name)
+            if span is not None and span[0] <= moment and len(span) == 1:
+                continue
+            if present(span, moment) is None:
+                breaches.append(
+                    view.breach(
+                        f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
+                        + (f" at event {moment}" if moment != done else "")
+                        + _when(span, moment),
+                        (invoke, done, moment),
+                        directory.path,
+                    )
+                )
+    return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
+
+
+def acked_marker_survives(view: View) -> Finding:
+    """G3: what was stored when it was answered, or came later, stays; what a kill kept from coming was lost."""
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        home = view.rest.home(directory.path)
+        told: set[tuple[str, int]] = set()
+        for call in directory.answers:
+            moment = home.look(call.done)
+            limit = _protected_until(directory, call.done)
+            if moment is None or limit <= moment:
+                continue
+            span = home.spans.get(call.name)
+            if span is not None and len(span) == 1 and span[0] <= moment:
+                judged += 1
+                continue
+            if present(span, moment) is None and directory.deletions and directory.disturbed(call.invoke, moment):
+                continue
+            judged += 1
+            lost = _lost(view, home, call, moment, limit)
+            if lost is not None and (call.name, lost[0]) not in told:
+                told.add((call.name, lost[0]))
+                breaches.append(view.breach(lost[1], (call.invoke, call.done, *lost[2]), directory.path))
+    return Finding(guarantee="G3", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _protected_until(directory: Directory, done: int) -> int:
+    """The next deletion after an answer; the answer itself when one was under way, which may still remove it."""
+    if not directory.deletions:
+        return NEVER
+    return done if directory.deleting(done) else directory.next_deletion(done)
+
+
+def _lost(view: View, home: Home, call: Call, moment: int, limit: int) -> tuple[int, str, tuple[int, ...]] | None:
+    """When and how an answered marker was lost before `limit`: (event, message, further evidence)."""
+    span = home.spans.get(call.name) or []
+    what = f"{call.name!r} was answered {call.value!r} at event {call.done}"
+    to = present(span, moment)
+    if to is None:
+        came = next((start for start in span[::2] if start > moment), NEVER)
+        kill = view.killed(call.done, min(came, limit, view.end))
+        if kill is not None:
+            shown = moment if moment > kill else kill
+            return kill, f"{what}, a server was killed at event {kill}, and the marker is not stored", (kill, shown)
+        to = present(span, came)
+    if to is None or to >= limit:
+        return None
+    return to, f"{what} and is no longer stored in {home.path} from event {to} on, with no deletion invoked", (to,)
+
+
+def rewrite_atomic(view: View) -> Finding:
+    """G23: in the raw view, answered markers that were visible do not vanish."""
+    if view.header.layout != "hudi":
+        return Finding(guarantee="G23", applicable=False)
+    if view.reads:
+        return _raw_reads(view)
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        rest, raw = view.rest.home(directory.path), view.raw.home(directory.path)
+        told: set[tuple[str, int]] = set()
+        for call in directory.answers:
+            limit = _protected_until(directory, call.done)
+            span = raw.spans.get(call.name)
+            if limit <= call.done or span is None:
+                continue
+            judged += 1
+            if len(span) == 1 and span[0] <= call.done:
+                continue
+            to = present(span, call.done)
+            if to is None:
+                if present(rest.spans.get(call.name), call.done) is None:
+                    continue
+                to = max((end for end in span[1::2] if end <= call.done), default=call.done)
+            if to < limit and (call.name, to) not in told:
+                told.add((call.name, to))
+                breaches.append(
+                    view.breach(
+                        f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
+                        f" does not see it in {directory.path}",
+                        (call.invoke, call.done, to),
+                        directory.path,
+                    )
+                )
+    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _raw_reads(view: View) -> Finding:
+    """G23 where storage was read: a name once seen in a file, and answered, is in every later single read of it."""
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        answered: dict[str, Call] = {}
+        for call in directory.answers:
+            answered.setdefault(call.name, call)
+        prefix = directory.path + "/"
+        held: dict[str, tuple[int, frozenset[str]]] = {}
+        for event in view.file_reads:
+            path = event.path or ""
+            relative = path[len(prefix) :] if path.startswith(prefix) else ""
+            names = _names_of(relative, event.value if isinstance(event.value, bytes) else None)
+            if names is None:
+                continue
+            before, known = held.get(path, (event.index, frozenset()))
+            began = event.caused_by if event.caused_by is not None else before
+            held[path] = (event.index, names | known if event.operation == "raw-file" else names)
+            if event.operation != "raw-file":
+                continue
+            due = sorted(name for name in known if name in answered and answered[name].done <= began)
+            judged += bool(due)
+            elsewhere = frozenset().union(*(seen for other, (_, seen) in held.items() if other != path))
+            for name in due:
+                call = answered[name]
+                if name in names or name in elsewhere or directory.disturbed(call.invoke, event.index):
+                    continue
+                message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
+                breaches.append(view.breach(message, (call.done, before, event.index), directory.path))
+    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:
+    """The names in a file of a marker directory; None for a file that holds none."""
+    if marker_file_index(relative) is not None:
+        return frozenset(decode_names(content)) if content is not None else frozenset()
+    if is_marker_name(relative):
+        return frozenset({relative}) if content is not None else frozenset()
+    return None
+
+
+def _when(span: list[int] | None, moment: int) -> str:
+    if not span:
+        return ", nor at any other time"
+    came = next((start for start in span[::2] if start > moment), None)
+    return f"; it was stored at event {came}" if came is not None else f"; it was gone from event {span[-1]} on"

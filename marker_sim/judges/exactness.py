@@ -1,0 +1,202 @@
+"""Judges of names: G4 exact-set and G5 one-creator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import parse_qs
+
+from marker_sim.judges.calls import NO_LIFE, Call, Directory
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import Home, directory_of, present
+from marker_sim.judges.view import View
+from marker_sim.names import data_path, is_append
+
+
+def exact_set(view: View) -> Finding:
+    """G4, both ways: nothing is stored or listed that was not asked for before, and every answer is stored in the end.
+
+    A create that provably had no effect asked for nothing. An answer is not expected in the end when a deletion may
+    have had an effect after its invocation.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for path in sorted(view.directories.keys() | view.rest.homes.keys()):
+        directory = view.directories.get(path) or Directory(path)
+        home = view.rest.home(path)
+        asked = _asked(view, directory)
+        judged += len(home.spans)
+        for name, span in home.spans.items():
+            if asked.get(name, view.end) > span[0]:
+                late = f", which was asked for at event {asked[name]} only" if name in asked else ""
+                message = f"{name!r} is stored in {path} from event {span[0]} on and nobody had asked for it{late}"
+                breaches.append(view.breach(message, (span[0],), path))
+        count, found = _listed(view, directory, asked)
+        judged += count
+        breaches += found
+        breaches += _missing_in_the_end(view, directory, home)
+    breaches.sort(key=lambda breach: (breach.evidence, breach.message))
+    return Finding(guarantee="G4", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _asked(view: View, directory: Directory) -> dict[str, int]:
+    """When each name was asked for first, by creates that may have had an effect."""
+    asked: dict[str, int] = {}
+    for call in directory.creates:
+        if call.outcome == "fail" and view.had_no_effect(call):
+            continue
+        known = asked.get(call.name)
+        if known is None or call.invoke < known:
+            asked[call.name] = call.invoke
+    for call in directory.hostile:
+        if not view.had_no_effect(call) and isinstance(call.identity, str):
+            query = parse_qs(call.identity.rpartition("?")[2], keep_blank_values=True)
+            for name in (call.identity, *query.get("markername", ())):
+                asked[name] = min(asked.get(name, call.invoke), call.invoke)
+    return asked
+
+
+def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[int, list[Breach]]:
+    """Names in listings that nobody had asked for when the listing was answered."""
+    breaches: list[Breach] = []
+    listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
+    listings.sort(key=lambda call: call.done)
+    if not listings:
+        return 0, breaches
+    order = sorted(asked, key=lambda name: asked[name])
+    known: dict[str, set[str]] = {"list": set(), "list-data": set(), "list-log": set()}
+    wanted = {call.operation for call in listings}
+    at = 0
+    for call in listings:
+        while at < len(order) and asked[order[at]] < call.done:
+            _learn(known, wanted, order[at])
+            at += 1
+        listed = call.value
+        assert isinstance(listed, tuple)
+        if known[call.operation].issuperset(listed):
+            continue
+        for name in sorted(set(listed) - known[call.operation]):
+            message = f"a {call.operation} of {directory.path} shows {name!r}, which nobody had asked for"
+            breaches.append(view.breach(message, (call.invoke, call.done), directory.path))
+    return len(listings), breaches
+
+
+def _learn(known: dict[str, set[str]], wanted: Iterable[str], name: str) -> None:
+    """Add a name to what each kind of listing may show."""
+    known["list"].add(name)
+    if len(known["list"]) and not {"list-data", "list-log"}.isdisjoint(wanted):
+        known["list-log" if is_append(name) else "list-data"].add(data_path(name))
+
+
+def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Breach]:
+    breaches: list[Breach] = []
+    if view.reads and not home.seen:
+        return breaches
+    last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
+    settled = directory.settled_before(last)
+    told: set[str] = set()
+    for call in directory.answers:
+        span = home.spans.get(call.name)
+        if (span is not None and len(span) == 1) or call.done > begun or call.invoke <= settled:
+            continue
+        if call.name not in told and present(span, last) is None:
+            told.add(call.name)
+            message = (
+                f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
+            )
+            breaches.append(view.breach(message, (call.invoke, call.done, min(last, view.end - 1)), directory.path))
+    return breaches
+
+
+def one_creator(view: View) -> Finding:
+    """G5: two answers "created" to different requests, or "exists" to the resend of the request that created.
+
+    Not judged when a deletion may have had an effect, or two servers were live, between the first invocation and the
+    last answer. In direct mode it needs a storage that can put if absent.
+    """
+    direct = view.effective_mode == "direct"
+    if direct and not view.header.capabilities.get("put_if_absent", False):
+        return Finding(guarantee="G5", applicable=False)
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        if len({call.name for call in directory.answers}) == len(directory.answers) == len(directory.creates):
+            continue
+        by_name: dict[str, list[Call]] = {}
+        for call in directory.creates:
+            by_name.setdefault(call.name, []).append(call)
+        for calls in by_name.values():
+            answers = [call for call in calls if call.outcome == "ok"]
+            if len(calls) == 1 or not answers:
+                continue
+            judged += len(answers) if len(answers) > 1 else 0
+            breaches += _second_creators(view, directory, answers)
+            if view.header.identity and not direct:
+                breaches += _forgotten_resends(view, directory, calls)
+    return Finding(guarantee="G5", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _second_creators(view: View, directory: Directory, answers: list[Call]) -> list[Breach]:
+    breaches: list[Breach] = []
+    first: Call | None = None
+    for call in answers:
+        if call.value != "created":
+            continue
+        if first is not None and (call.identity is None or call.identity != first.identity):
+            low = min(first.invoke, call.invoke)
+            if not directory.disturbed(low, call.done) and not view.crowd(low, call.done):
+                message = f'two requests were told "created" for {call.name!r}: {_who(first)} and {_who(call)}'
+                evidence = (first.invoke, first.done, call.invoke, call.done)
+                breaches.append(view.breach(message, evidence, directory.path))
+        first = call
+    return breaches
+
+
+def _forgotten_resends(view: View, directory: Directory, calls: list[Call]) -> list[Breach]:
+    """Resends that were told "exists" though only their own request can have created the name in this server life."""
+    breaches: list[Breach] = []
+    for call in calls:
+        if call.outcome != "ok" or call.value != "exists" or call.identity is None or call.life not in view.lives:
+            continue
+        before = [other for other in calls if other.invoke < call.done and other is not call]
+        low = min((other.invoke for other in before), default=call.invoke)
+        if directory.disturbed(low, call.done) or view.crowd(low, call.done):
+            continue
+        told = next((other for other in before if _same(other, call) and other.value == "created"), None)
+        if told is not None and told.done < call.invoke:
+            message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
+            evidence = (told.invoke, told.done, call.invoke, call.done)
+            breaches.append(view.breach(message, evidence, directory.path))
+        elif told is None and before and _nobody_else(view, directory, before, call):
+            message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
+            breaches.append(view.breach(message, (low, call.invoke, call.done), directory.path))
+    return breaches
+
+
+def _nobody_else(view: View, directory: Directory, before: list[Call], call: Call) -> bool:
+    """Whether all earlier creates of a name are the same request in the same life, with no answer so far.
+
+    A request that the server answered with an error, or may have for a storage fault, is another matter: it was
+    never created as far as the server knows, and what storage holds of it is "exists" to everybody.
+    """
+    low = min(other.invoke for other in before)
+    span = view.rest.home(directory.path).spans.get(call.name)
+    if view.crowd(view.lives[call.life].start, call.done) or (span is not None and span[0] <= low):
+        return False
+    if any(not _same(other, call) or not (view.timed_out(other)) for other in before):
+        return False
+    return not any(
+        fault.storage and fault.begin <= call.done and low <= fault.end and _touches(fault.path, directory.path)
+        for fault in view.faults
+    )
+
+
+def _touches(path: str | None, directory: str) -> bool:
+    return not path or directory_of(path + "/") in (None, directory)
+
+
+def _same(one: Call, other: Call) -> bool:
+    return one.identity == other.identity and one.life == other.life != NO_LIFE
+
+
+def _who(call: Call) -> str:
+    return f"event {call.invoke}" + (f" (request {call.identity!r})" if call.identity is not None else "")

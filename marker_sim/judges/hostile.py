@@ -1,0 +1,79 @@
+"""Judge of G12 hostile-input-refused."""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import Call
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER, directory_of
+from marker_sim.judges.view import View
+
+
+def hostile_input_refused(view: View) -> Finding:
+    """G12: an invocation `hostile` ends `fail`, and what its path names is the same afterwards.
+
+    An end `ok` means that it was accepted, `info` that there was no clear error; a time-out, a server that was not well
+    and a connection that a fault touched decide nothing. A change counts when an effect says that the request caused
+    it, or happened meanwhile and no create or delete of that directory can be the reason.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        for call in directory.hostile:
+            if call.done == NEVER or view.timed_out(call) or call.invoke in view.touched or not _served(view, call):
+                continue
+            judged += 1
+            if call.outcome != "fail":
+                how = "accepted" if call.outcome == "ok" else f"not refused clearly: {view.events[call.done].error}"
+                message = f"the hostile request {call.identity!r} was {how}"
+                breaches.append(view.breach(message, (call.invoke, call.done)))
+            changed = _changed_by_reads(view, call) if view.reads else _changed_by_effects(view, call)
+            if changed is not None:
+                message = f"the hostile request {call.identity!r} changed {view.events[changed].path!r}"
+                breaches.append(view.breach(message, (call.invoke, call.done, changed)))
+    return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _served(view: View, call: Call) -> bool:
+    life = view.lives.get(call.life)
+    return life is None or life.well(call.invoke, call.done)
+
+
+def _changed_by_effects(view: View, call: Call) -> int | None:
+    for event in view.events[call.invoke : call.done]:
+        if event.kind != "effect":
+            continue
+        if event.caused_by == call.invoke or (_below(call, event.path) and not _busy(view, event.path, event.index)):
+            return event.index
+    return next((e.index for e in view.events[call.done :] if e.kind == "effect" and e.caused_by == call.invoke), None)
+
+
+def _changed_by_reads(view: View, call: Call) -> int | None:
+    before: dict[str | None, object] = {}
+    for event in view.file_reads:
+        if event.operation != "file" or not _below(call, event.path):
+            continue
+        if event.index < call.invoke:
+            before[event.path] = event.value
+        elif event.index > call.done:
+            if before.get(event.path) != event.value and not _busy(view, event.path, event.index):
+                return event.index
+            before[event.path] = event.value
+    return None
+
+
+def _below(call: Call, path: str | None) -> bool:
+    target = call.name.rstrip("/")
+    return bool(target) and path is not None and (path == target or path.startswith(target + "/"))
+
+
+def _busy(view: View, path: str | None, moment: int) -> bool:
+    """Whether a create or a deletion of the directory can be the reason of a change seen at a moment."""
+    directory = view.directories.get(directory_of(path or "") or "")
+    if directory is None:
+        return False
+    if view.reads:
+        return any(call.invoke < moment for call in (*directory.creates, *directory.deletes))
+    return any(
+        call.invoke < moment and (call.done > moment or call.outcome in ("info", "open") or view.may_act_again(call))
+        for call in (*directory.creates, *directory.deletes)
+    )

@@ -1,0 +1,108 @@
+"""Judges of the files of a marker directory: G8 bounded-files, G9 type-recorded, G22 hdfs-falls-back."""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import MS, Directory
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER, Home
+from marker_sim.judges.view import View
+from marker_sim.names import TYPE_FILE
+
+_FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
+
+
+def bounded_files(view: View) -> Finding:
+    """G8: how many files of which kind were there at one time.
+
+    Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
+    are empty and there is no MARKERS file. That there is one for each marker is G1's and G4's. Temporary and side
+    files are of no interest.
+    """
+    if view.header.layout != "hudi":
+        return Finding(guarantee="G8", applicable=False)
+    breaches: list[Breach] = []
+    judged = 0
+    direct = view.effective_mode == "direct"
+    for path, home in sorted(view.rest.homes.items()):
+        if not (home.batch or home.direct or home.types):
+            continue
+        judged += 1
+        found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
+        breaches += [view.breach(f"{path} {what}", (index,), path) for what, index in found]
+    return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _batched_files(home: Home, num_threads: int) -> list[tuple[str, int]]:
+    count, index = home.batch_high
+    found = [(f"holds {count} marker files, num_threads is {num_threads}", index)] if count > num_threads else []
+    found += [(f"holds a second type file, {name!r}", at) for name, at in home.types.items() if name != TYPE_FILE]
+    found += [(f"holds the direct marker file {name!r}", at) for name, at in list(home.direct.items())[:1]]
+    return found
+
+
+def _direct_files(home: Home) -> list[tuple[str, int]]:
+    found = [(f"holds the direct marker file {name!r}, which is not empty", at) for at, name in home.filled[:1]]
+    batched = sorted((at, name) for name, at in {**home.batch, **home.types}.items())
+    found += [(f"holds {name!r} although its markers are direct", at) for at, name in batched[:1]]
+    return found
+
+
+def type_recorded(view: View) -> Finding:
+    """G9: whenever a marker file is there, MARKERS.type is, with its text, from the first of them until a deletion
+    is invoked.
+
+    What a deletion leaves behind while it may still have an effect is not judged; a marker file written after that is.
+    That listings are complete with a damaged type file is G11's.
+    """
+    if view.header.layout != "hudi" or view.effective_mode == "direct":
+        return Finding(guarantee="G9", applicable=False)
+    breaches: list[Breach] = []
+    judged = 0
+    for path, home in sorted(view.rest.homes.items()):
+        if not home.batch:
+            continue
+        judged += 1
+        directory = view.directories.get(path)
+        bad = next((at for at in home.untyped if directory is None or not _excused(view, directory, home, at)), None)
+        if bad is not None:
+            breaches.append(view.breach(f"{path} has a marker file and no type file that says so", (bad,), path))
+    return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _excused(view: View, directory: Directory, home: Home, at: int) -> bool:
+    """Whether a deletion, or damage done by the kit, may be why the type file is missing at an event."""
+    before = [deletion for deletion in directory.deletions if deletion.invoke < at]
+    if not before:
+        return False
+    if any(deletion.kit for deletion in before):
+        return True
+    rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
+    if at <= over or not view.reads:
+        return at <= over
+    begun = home.begun[home.seen.index(at)]
+    return not any(call.invoke > over and call.done <= begun for call in directory.answers)
+
+
+def hdfs_falls_back(view: View) -> Finding:
+    """G22: applicable where timeline-server markers were asked for on HDFS or on an object store without conditions.
+
+    Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored.
+    """
+    header = view.header
+    if header.mode != "timeline" or header.storage not in _FALLS_BACK:
+        return Finding(guarantee="G22", applicable=False)
+    breaches: list[Breach] = []
+    for event in view.modes:
+        if event.value != "direct":
+            message = f"timeline-server markers were chosen on {header.storage}, which cannot carry them"
+            breaches.append(view.breach(message, (event.index,)))
+        elif not event.error:
+            breaches.append(view.breach("direct markers were chosen and nobody was told why", (event.index,)))
+    for path, home in sorted(view.rest.homes.items()):
+        for name, at in sorted({**home.batch, **home.types}.items())[:1]:
+            breaches.append(view.breach(f"{path} holds {name!r} on {header.storage}", (at,), path))
+    undecided = "" if view.modes or breaches else "the run recorded no choice of mode"
+    return Finding(
+        guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided
+    )

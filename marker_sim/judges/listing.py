@@ -1,0 +1,205 @@
+"""Judges of what is left and what is shown: G10 delete-complete and G11 readable-while-written."""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER
+from marker_sim.judges.view import View
+from marker_sim.names import data_path, is_append
+
+
+def delete_complete(view: View) -> Finding:
+    """G10: after a deletion was answered ok, each name stored or listed has a create that was open when the deletion
+    was invoked, or was invoked later and before the name shows.
+
+    A create of unknown outcome, or with a copy on the wire, stays open for good. A listing of a server that did not
+    delete is judged only if it was alone from the deletion on. Only deletions that had something to delete count.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
+        if not done:
+            continue
+        creates = _creates(view, directory)
+        judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
+        breaches += _stored_again(view, directory, done, creates)
+        breaches += _listed_again(view, directory, done, creates)
+    return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+_Creates = dict[str, list[tuple[int, int]]]
+
+
+def _creates(view: View, directory: Directory) -> _Creates:
+    """When each name was asked for and until when that create may have had an effect."""
+    creates: _Creates = {}
+    for call in directory.creates:
+        if not view.had_no_effect(call):
+            certain = call.outcome == "ok" and not view.may_act_again(call)
+            creates.setdefault(call.name, []).append((call.invoke, call.done if certain else NEVER))
+    return creates
+
+
+def _belongs(creates: list[tuple[int, int]], deletion: Deletion, shown: int) -> bool:
+    """Whether a create was open when the deletion was invoked, or came later, and before the name shows."""
+    return any(invoke <= shown and last > deletion.invoke for invoke, last in creates)
+
+
+def _stored_again(view: View, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
+    breaches: list[Breach] = []
+    home = view.rest.home(directory.path)
+    looked = [(deletion, home.look(deletion.answered)) for deletion in done]
+    for name in sorted(home.spans):
+        span = home.spans[name]
+        for at in range(0, len(span), 2):
+            to = span[at + 1] if at + 1 < len(span) else NEVER
+            for deletion, empty in looked:
+                if empty is None or empty >= to:
+                    continue
+                shown = max(empty, span[at])
+                if _belongs(creates.get(name, []), deletion, shown) or _kit_meddled(directory, deletion, shown):
+                    continue
+                how = "still stored" if span[at] <= empty else "stored again"
+                message = (
+                    f"{name!r} is {how} at event {shown} after {directory.path} was deleted, and nobody created it"
+                )
+                evidence = (deletion.invoke, deletion.answered, shown)
+                breaches.append(view.breach(message, evidence, directory.path))
+                break
+    return breaches
+
+
+def _kit_meddled(directory: Directory, deletion: Deletion, until: int) -> bool:
+    """Whether the kit damaged, and perhaps restored, a file of the directory meanwhile."""
+    return any(
+        other.kit and other.invoke <= until and deletion.invoke <= other.settled for other in directory.deletions
+    )
+
+
+def _listed_again(view: View, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
+    breaches: list[Breach] = []
+    by_kind: dict[str, _Creates] = {"list": creates}
+    for listing in directory.listings:
+        if listing.outcome != "ok" or not isinstance(listing.value, tuple) or not listing.value:
+            continue
+        known = by_kind.get(listing.operation)
+        if known is None:
+            known = by_kind[listing.operation] = _by_path(creates, logs=listing.operation == "list-log")
+        for deletion in done:
+            if deletion.answered > listing.invoke or _kit_meddled(directory, deletion, listing.done):
+                continue
+            other = listing.life != deletion.life and listing.life != NO_LIFE
+            if other and view.crowd(deletion.invoke, listing.done):
+                continue
+            back = [n for n in listing.value if not _belongs(known.get(n, []), deletion, listing.done)]
+            if back:
+                message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after it was deleted"
+                evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
+                breaches.append(view.breach(message, evidence, directory.path))
+                break
+    return breaches
+
+
+def _by_path(creates: _Creates, *, logs: bool) -> _Creates:
+    found: _Creates = {}
+    for name, calls in creates.items():
+        if is_append(name) == logs:
+            found.setdefault(data_path(name), []).extend(calls)
+    return found
+
+
+def readable_while_written(view: View) -> Finding:
+    """G11: a listing answered ok holds each marker answered before its invocation, and listings are answered ok.
+
+    Not expected are markers that a deletion may have removed, and at a server markers that another live server may
+    have stored behind its back. A listing may fail, or end unknown, under a fault: of storage in that directory, of its
+    own connection, or of its server's life. Time-outs are G6's.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        if not directory.listings:
+            continue
+        answers = directory.answers
+        shown: dict[str, dict[str, Call]] = {"list": {}, "list-data": {}, "list-log": {}}
+        wanted = {call.operation for call in directory.listings}
+        at = 0
+        for listing in sorted(directory.listings):
+            while at < len(answers) and answers[at].done < listing.invoke:
+                _show(shown, wanted, answers[at])
+                at += 1
+            if listing.outcome == "ok" and isinstance(listing.value, tuple):
+                count, missing = _missing(view, directory, listing, shown[listing.operation])
+                judged += count > 0
+                breaches += [_short(view, directory, listing, name, call) for name, call in missing]
+            elif listing.outcome in ("fail", "info") and not _may_fail(view, directory, listing):
+                why = view.events[listing.done].error or "no reason given"
+                message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
+                breaches.append(view.breach(message, (listing.invoke, listing.done), directory.path))
+    return Finding(guarantee="G11", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _show(shown: dict[str, dict[str, Call]], wanted: set[str], call: Call) -> None:
+    """A marker was answered: from now on each kind of listing shows it in its own way. The last asked for counts."""
+    kinds = [("list", call.name)]
+    if len(wanted) > 1 or "list" not in wanted:
+        kinds.append(("list-log" if is_append(call.name) else "list-data", data_path(call.name)))
+    for kind, key in kinds:
+        known = shown[kind].get(key)
+        if known is None or known.invoke < call.invoke:
+            shown[kind][key] = call
+
+
+def _missing(
+    view: View, directory: Directory, listing: Call, expected: dict[str, Call]
+) -> tuple[int, list[tuple[str, Call]]]:
+    """How many names a listing owes, and which of them it does not show."""
+    assert isinstance(listing.value, tuple)
+    floor = _floor(view, directory, listing)
+    if floor == NEVER:
+        return 0, []
+    missing = expected.keys() - listing.value
+    if floor < 0:
+        return len(expected), [(name, expected[name]) for name in sorted(missing)]
+    owed = sum(call.invoke > floor for call in expected.values())
+    return owed, [(name, expected[name]) for name in sorted(missing) if expected[name].invoke > floor]
+
+
+def _floor(view: View, directory: Directory, listing: Call) -> int:
+    """Only markers whose create was invoked after this event are owed; -1 for all, NEVER for none."""
+    floor = directory.settled_before(listing.done) if directory.deletions else -1
+    if listing.life != NO_LIFE and view.crowded:
+        life = view.lives.get(listing.life)
+        if life is None:
+            return NEVER
+        crowd = max((end for begin, end in view.crowded if begin <= listing.done), default=-1)
+        if crowd >= life.start:
+            floor = max(floor, crowd)
+    return floor
+
+
+def _short(view: View, directory: Directory, listing: Call, name: str, call: Call) -> Breach:
+    message = (
+        f"a {listing.operation} of {directory.path} lacks {name!r}, which was answered at event {call.done},"
+        f" before it was invoked"
+    )
+    return view.breach(message, (call.invoke, call.done, listing.invoke, listing.done), directory.path)
+
+
+def _may_fail(view: View, directory: Directory, listing: Call) -> bool:
+    if view.timed_out(listing) or listing.invoke in view.touched:
+        return True
+    if view.effective_mode == "timeline":
+        life = view.lives.get(listing.life)
+        if life is None or not life.well(listing.invoke, listing.done):
+            return True
+    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
+    return any(
+        (fault.storage or fault.kind == "damage")
+        and view.time_ns(fault.begin) <= end_ns
+        and begin_ns <= view.time_ns(fault.end) + lasting
+        for fault in view.faults
+    )

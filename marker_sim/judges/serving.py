@@ -1,0 +1,207 @@
+"""Judges of answers: G6 every-request-answered and G7 isolation."""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import MS, Call, Directory, FaultSpan
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER, directory_of
+from marker_sim.judges.view import View
+
+_EVERYWHERE = frozenset({"disk-full"})  # These spread beyond the path that met them first.
+
+
+def every_request_answered(view: View) -> Finding:
+    """G6, in two parts, both after the last fault; not applicable without a server.
+
+    Requests: one that arrived at a life that stayed alive and unpaused, over a connection no wire fault touched, is
+    answered by something else than a time-out within the bound, counted from its invocation or the end of the last
+    fault, whichever is later. A client that gave up sooner, or was killed, decides nothing.
+    Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
+    was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
+    breaks the guarantee whatever else happened.
+    """
+    if view.effective_mode != "timeline":
+        return Finding(guarantee="G6", applicable=False)
+    breaches = [
+        view.breach(f"server {life.process}, started at event {life.start}, exited by itself", (life.start, life.end))
+        for life in view.lives.values()
+        if life.exited
+    ]
+    undecided = _cannot_decide(view)
+    if view.late_echoes:
+        return Finding(guarantee="G6", applicable=True, breaches=tuple(breaches), undecided=undecided)
+    answered, late = _unanswered(view)
+    probed, failed = _failed_probes(view) if not undecided else (0, [])
+    return Finding(
+        guarantee="G6",
+        applicable=True,
+        judged=answered + probed,
+        breaches=tuple(breaches + late + failed),
+        undecided=undecided,
+    )
+
+
+def _cannot_decide(view: View) -> str:
+    """Why the probes of a run say nothing, "" when they do."""
+    if view.late_echoes:
+        return f"the kit's own echo was late (event {view.late_echoes[0]}), so slowness proves nothing"
+    probe = view.phase("probe")
+    if probe == NEVER:
+        return "the run has no probe phase"
+    alive = [life for life in view.lives.values() if life.start <= probe < life.end]
+    if not alive:
+        return "no server was live when the probes began"
+    if any(life.paused(probe, view.end) for life in alive):
+        return "a server was left paused"
+    if any(fault.begin > probe for fault in view.faults):
+        return "a fault began during the probes"
+    probes, needed = len(_probes(view)), view.header.num_threads + 1
+    return f"{probes} probe creates, {needed} are needed" if probes < needed else ""
+
+
+def _probes(view: View) -> list[tuple[Directory, Call]]:
+    begin, end = view.phase("probe"), view.phase("end")
+    return [
+        (directory, call)
+        for directory in view.directories.values()
+        for call in directory.creates
+        if begin < call.invoke < end
+    ]
+
+
+def _failed_probes(view: View) -> tuple[int, list[Breach]]:
+    breaches = []
+    count = 0
+    for directory, call in _probes(view):
+        waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
+        if call.outcome == "open" and waited_ns < view.header.answer_bound_ms * MS:
+            continue
+        count += 1
+        if call.outcome != "ok":
+            message = f"a create after all faults were over ended {call.outcome}{_why(view, call)}"
+            breaches.append(view.breach(message, (call.invoke, call.done), directory.path))
+    return count, breaches
+
+
+def _unanswered(view: View) -> tuple[int, list[Breach]]:
+    """How many requests were answered, and those that were not, or too late."""
+    bound_ns = view.header.answer_bound_ms * MS
+    healthy_ns = max((view.time_ns(f.begin if f.end == NEVER else f.end) for f in view.faults), default=0)
+    events, arrived, touched = view.events, view.arrived, view.touched
+    last = min(view.phase("end"), view.end - 1)
+    breaches: list[Breach] = []
+    answered = 0
+    for directory, call in view.calls():
+        invoke, done, outcome, _, _, _, _, life_start = call
+        if done != NEVER and outcome != "info":
+            begun_ns = events[invoke].time_ns
+            if events[done].time_ns - (begun_ns if begun_ns > healthy_ns else healthy_ns) <= bound_ns:
+                answered += outcome == "ok"
+                continue
+        if invoke in touched or (arrived and invoke not in arrived):
+            continue
+        life = view.lives.get(life_start)
+        if life is None or not _stayed(view, call, life_start, last):
+            continue
+        waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
+        if waited_ns <= bound_ns:
+            answered += not view.timed_out(call)
+            continue
+        how = "not answered" if view.timed_out(call) else "answered only"
+        message = (
+            f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
+            f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s"
+        )
+        breaches.append(view.breach(message, (invoke, done), directory.path))
+    return answered, breaches
+
+
+def _stayed(view: View, call: Call, life_start: int, last: int) -> bool:
+    """Whether server and client were well for as long as the call took."""
+    until = last if call.done == NEVER else call.done
+    client = view.events[call.invoke].process
+    gone = any(
+        fault.cls == "client" and fault.process == client and fault.begin <= until and fault.end >= call.invoke
+        for fault in view.faults
+    )
+    return not gone and view.lives[life_start].well(call.invoke, until)
+
+
+def _end_ns(view: View, call: Call) -> int:
+    return view.time_ns(call.done if call.done != NEVER else view.end - 1)
+
+
+def _why(view: View, call: Call) -> str:
+    return f" ({view.events[call.done].error})" if call.done != NEVER and view.events[call.done].error else ""
+
+
+def isolation(view: View) -> Finding:
+    """G7: a storage fault inside one marker directory leaves requests for the others alone.
+
+    Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
+    after it, and that no other fault touched: it ends ok, within the storage time-out plus the bound. A full disk is no
+    fault of one directory.
+    """
+    spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
+    confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
+    breaches: list[Breach] = []
+    judged = 0
+    if not confined or len(view.directories) < 2:
+        return Finding(guarantee="G7", applicable=True)
+    limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
+    for directory, call in view.calls():
+        begin_ns, end_ns = view.time_ns(call.invoke), _end_ns(view, call)
+        fault = next(
+            (
+                f
+                for home, f, since, until in confined
+                if home != directory.path and since <= end_ns and begin_ns <= until
+            ),
+            None,
+        )
+        if fault is None:
+            continue
+        late = end_ns - begin_ns > limit_ns
+        if call.outcome == "ok" and not late:
+            judged += 1
+            continue
+        if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call):
+            continue
+        judged += 1
+        what = f"took {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
+        message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
+        breaches.append(view.breach(message, (fault.begin, call.invoke, call.done), None))
+    return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _is_confined(fault: FaultSpan) -> bool:
+    return fault.storage and bool(fault.path) and fault.kind not in _EVERYWHERE
+
+
+def _window(view: View, fault: FaultSpan) -> tuple[int, int]:
+    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    return view.time_ns(fault.begin), view.time_ns(fault.end) + lasting
+
+
+def _touched_otherwise(view: View, directory: Directory, call: Call) -> bool:
+    """Whether anything but storage faults of other directories can have harmed a call."""
+    until = view.end - 1 if call.done == NEVER else call.done
+    if call.invoke in view.touched or view.crowd(call.invoke, until):
+        return True
+    life = view.lives.get(call.life)
+    if view.effective_mode == "timeline" and (life is None or not life.well(call.invoke, until)):
+        return True
+    begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
+    client = view.events[call.invoke].process
+    for fault in view.faults:
+        if fault.cls == "client":
+            if fault.process == client and fault.begin <= until and call.invoke <= fault.end:
+                return True
+        elif fault.cls in ("pause", "restart"):
+            if fault.begin <= until and call.invoke <= fault.end:
+                return True
+        elif fault.storage and (not _is_confined(fault) or directory_of((fault.path or "") + "/") == directory.path):
+            since, over = _window(view, fault)
+            if since <= end_ns and begin_ns <= over:
+                return True
+    return False

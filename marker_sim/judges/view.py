@@ -1,0 +1,188 @@
+"""One indexed view of a history, folded once, from which every judge reads only what it needs.
+
+directories  the calls of each marker directory, and from when until when deletions of it may have had an effect
+lives        each server life: when it began, when and how it ended, when it was paused
+crowded      when two or more servers were live, paused ones included
+faults       what was wrong, from when until when, where
+rest, raw    what is stored when (stored.py)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from marker_sim.history import History
+from marker_sim.judges.calls import DAMAGE, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.reading import Reading, content_of
+from marker_sim.judges.stored import NEVER, Fold, directory_of
+
+_PRECEDENCE = ("second-server", "restart", "pause", "storage", "wire", "client")
+
+
+class View(Reading):
+    """What follows from a reading. Build it once with `View(history)`; judges treat it as read-only."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._settle_deletions()
+        self._check_against_observations()
+
+    @cached_property
+    def raw(self) -> Fold:
+        """Presence with every effect as it is; the same as at rest when nothing was written in place."""
+        if not self.in_place:
+            return self.rest
+        fold = Fold(False)
+        for event in self.events:
+            if event.kind == "effect" and event.path is not None:
+                fold.put(event.index, event.path, content_of(event.value))
+        return fold
+
+    @cached_property
+    def effective_mode(self) -> str:
+        """The mode that was chosen: direct after a fallback."""
+        chosen = [str(event.value) for event in self.modes if event.value in ("direct", "timeline")]
+        return chosen[-1] if chosen else self.header.mode
+
+    def time_ns(self, index: int) -> int:
+        """When an event happened; NEVER for NEVER."""
+        return NEVER if index >= self.end else self.events[index].time_ns
+
+    def index_at(self, time_ns: int) -> int:
+        """The first event at or after a time, NEVER when the run was over by then."""
+        at = bisect_left(self.events, time_ns, key=lambda event: event.time_ns)
+        return at if at < self.end else NEVER
+
+    def crowd(self, low: int, high: int) -> bool:
+        """Whether two servers were live at any time from `low` to `high`."""
+        return any(begin <= high and low <= end for begin, end in self.crowded)
+
+    def killed(self, low: int, high: int) -> int | None:
+        """The first event between `low` and `high` that killed a server."""
+        at = bisect_right(self.kills, low)
+        return self.kills[at] if at < len(self.kills) and self.kills[at] < high else None
+
+    def phase(self, name: str) -> int:
+        """When a phase began first, NEVER when it did not."""
+        return next((index for index, phase in self.phases if phase == name), NEVER)
+
+    def calls(self) -> Iterator[tuple[Directory, Call]]:
+        """Every call that is not hostile, by directory."""
+        for directory in self.directories.values():
+            for calls in (directory.creates, directory.listings, directory.deletes, directory.others):
+                for call in calls:
+                    yield directory, call
+
+    def may_act_again(self, call: Call) -> bool:
+        """Whether the wire made a copy of the request, which may act after the answer to the first."""
+        return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
+
+    def had_no_effect(self, call: Call) -> bool:
+        """Whether a call provably had none: it failed, and no copy of it was under way."""
+        return call.outcome == "fail" and not self.may_act_again(call)
+
+    def under(self, low: int, high: int, directory: str | None = None) -> str:
+        """The fault class to count a breach under, that began at `low` and shows at `high`.
+
+        Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
+        active in between, then whatever came before. A wire fault is active for the calls it touched, a storage
+        fault for its directory.
+        """
+        if any(self._remembers(begin, end, low) for begin, end in self.crowded if begin <= high):
+            return "second-server"
+        before = [fault for fault in self.faults if fault.begin <= high and fault.kind != "second-server"]
+        near = {fault.cls for fault in before if fault.end >= low and _concerns(fault, low, directory)}
+        classes = near - {"none"} or {fault.cls for fault in before}
+        return next((name for name in _PRECEDENCE if name in classes), "none")
+
+    def _remembers(self, begin: int, end: int, low: int) -> bool:
+        return any(life.start <= end and begin <= life.end and low <= life.end for life in self.lives.values())
+
+    def _settle_deletions(self) -> None:
+        for directory in self.directories.values():
+            for call in directory.deletes:
+                if self.had_no_effect(call):
+                    continue
+                certain = call.outcome == "ok" and not self.may_act_again(call)
+                settled = call.done if certain else self._latest_effect(call)
+                answered = call.done if call.outcome == "ok" else NEVER
+                directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
+        for fault in self.faults:
+            if fault.kind == DAMAGE and fault.path:
+                home = directory_of(fault.path + "/") or fault.path
+                if home in self.directories:
+                    self.directories[home].deletions.append(Deletion(fault.begin, fault.end, NEVER, NO_LIFE, kit=True))
+        for directory in self.directories.values():
+            directory.deletions.sort()
+
+    def _latest_effect(self, call: Call) -> int:
+        """When a call of unknown outcome can no longer take effect.
+
+        Its server was killed, or answered, or should have answered by now; what it had sent to storage by then is
+        applied at the latest when the storage time-out and `late_effect_ms` have passed. Copies on the wire and
+        pauses make it later. Without a server it is the client that ended.
+        """
+        rest_ns = (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
+        if call.life == NO_LIFE:
+            client = self.events[call.invoke].process
+            died = (fault.begin for fault in self.faults if fault.process == client and fault.cls == "client")
+            ended = call.done if call.done != NEVER else min((at for at in died if at > call.invoke), default=NEVER)
+            return self.later(ended, rest_ns)
+        arrivals = self.arrivals_again.get(call.invoke, [(call.invoke, call.life)])
+        last = max(index for index, _ in arrivals)
+        lives = [self.lives[life] for _, life in arrivals if life in self.lives]
+        dead = max((life.end for life in lives), default=NEVER)
+        if dead != NEVER:
+            return self.later(max(last, dead), rest_ns)
+        if len(arrivals) == 1 and call.done != NEVER and self._was_answered(call) and not self.may_act_again(call):
+            return self.later(call.done, rest_ns)
+        ends = [last, call.invoke if call.done == NEVER else call.done]
+        ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
+        ends += [end for life in lives for _, end in life.pauses]
+        return self.later(max(ends), rest_ns + self.header.answer_bound_ms * MS)
+
+    def later(self, index: int, wait_ns: int) -> int:
+        """The first event more than `wait_ns` after an event, NEVER when the run was over by then."""
+        return NEVER if index >= self.end else self.index_at(self.events[index].time_ns + wait_ns + 1)
+
+    def timed_out(self, call: Call) -> bool:
+        """Whether nobody answered a call: it is open, or its client gave up waiting."""
+        return call.outcome == "open" or (
+            call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
+        )
+
+    def breach(self, message: str, evidence: Iterable[int], directory: str | None = None) -> Breach:
+        """A breach that is proven by events, counted under the faults of the time between them."""
+        proof = tuple(sorted({index for index in evidence if 0 <= index < self.end}))
+        low, high = (proof[0], proof[-1]) if proof else (0, self.end)
+        return Breach(message=message, evidence=proof, under=self.under(low, high, directory))
+
+    def _was_answered(self, call: Call) -> bool:
+        """Whether an unknown outcome is one that the server itself reported: "500 ...", "503 ..."."""
+        error = self.events[call.done].error or ""
+        return error[:3].isdigit() and error[0] == "5"
+
+    def _check_against_observations(self) -> None:
+        """The kit saw at the end what its own effects add up to; anything else is a defect of the kit."""
+        busy = self.rest.rewriting()
+        for path in sorted(self.closing):
+            prefix = path + "/"
+            folded = self.rest.contents(path)
+            seen = {
+                name: content
+                for name, content in self.observed.items()
+                if content is not None and name.startswith(prefix) and name not in busy
+            }
+            differ = sorted(name for name in seen.keys() | folded.keys() if seen.get(name) != folded.get(name))
+            assert not differ, f"the effects and the last snapshot of {path} disagree about {differ[:5]}"
+
+
+def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
+    if fault.cls == "wire":
+        return fault.touched is not None and fault.touched >= low
+    if fault.cls == "storage" and directory is not None and fault.path:
+        return directory_of(fault.path + "/") in (None, directory)
+    return True
