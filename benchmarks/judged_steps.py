@@ -1,0 +1,148 @@
+"""Judged steps per second on one core: the swarm, the swarm without judges, and Hypothesis alone, in one run.
+
+A step is one call through a seam. The three take turns in slices, so that a slow moment of the machine hits all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from marker_sim.faults import FaultKind
+from marker_sim.judges import judge
+from marker_sim.markers.system import reference
+from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.swarm import PARTITIONS, make_plan
+from marker_sim.sim.cluster import Cluster
+
+COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
+
+
+class Counter:
+    """Steps and seconds of one contestant."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.seconds = 0.0
+        self.rates: list[float] = []
+
+    def add(self, steps: int, seconds: float) -> None:
+        self.steps += steps
+        self.seconds += seconds
+        self.rates.append(steps / seconds)
+
+
+def swarm_slice(first: int, runs: int, judged: bool) -> tuple[int, list[int], list[int]]:
+    """Run `runs` plans; total steps, steps and fired faults of each."""
+    steps, faults = [], []
+    for number in range(first, first + runs):
+        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
+        cluster = Cluster(make_plan(number, mode, storage), reference())
+        history = cluster.run()
+        if judged:
+            findings = judge(history)
+            assert not any(finding.breaches for finding in findings), (number, mode, storage)
+        steps.append(cluster.scheduler.steps)
+        faults.append(sum(e.kind == "fault" and e.value not in ("end", "end-of-run") for e in history.events))
+    return sum(steps), steps, faults
+
+
+class Machine(RuleBasedStateMachine):
+    """The same model with every choice made by Hypothesis, rule by rule."""
+
+    steps = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster(Plan(directories=("t/.hoodie/.temp/001",)), reference())
+        self.cluster.begin()
+        self.number = 0
+
+    def act(self, kind: str, name: str = "") -> None:
+        self.number += 1
+        op = Op(actor=f"executor-{self.number % 3}", kind=kind, name=name, request=f"r{self.number}")
+        self.cluster.play((op,), 60_000_000_000)
+
+    @rule(partition=st.sampled_from(PARTITIONS), file=st.integers(0, 20))
+    def create(self, partition: str, file: int) -> None:
+        self.act("create", f"{partition}/f{file}.marker.CREATE" if partition else f"f{file}.marker.CREATE")
+
+    @rule()
+    def list(self) -> None:
+        self.act("list")
+
+    @precondition(lambda self: self.number > 3)
+    @rule()
+    def delete(self) -> None:
+        self.act("delete")
+
+    @rule(after=st.integers(1, 30), kind=st.sampled_from([FaultKind.KILL, FaultKind.THROTTLED, FaultKind.PAUSE]))
+    def fault(self, after: int, kind: FaultKind) -> None:
+        state = self.cluster.actors["server"]
+        state.pending.append(Fault(kind=kind, actor="server", step=state.steps + after, duration_ms=50))
+        state.pending.sort(key=lambda f: f.step)
+        state.next_step = state.pending[0].step
+
+    def teardown(self) -> None:
+        self.cluster.end()
+        self.cluster.scheduler.close()
+        Machine.steps += self.cluster.scheduler.steps
+        assert not any(finding.breaches for finding in judge(self.cluster.history()))
+
+
+def hypothesis_slice(examples: int) -> int:
+    """Run the machine; steps made."""
+    Machine.steps = 0
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=50,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return Machine.steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=15.0, help="how long, over all contestants")
+    seconds = parser.parse_args().seconds
+    contestants = {"swarm, judged": Counter(), "swarm, not judged": Counter(), "Hypothesis alone": Counter()}
+    all_steps: list[int] = []
+    all_faults: list[int] = []
+    first, began = 0, time.perf_counter()
+    gc.disable()
+    while time.perf_counter() - began < seconds:
+        for name, counter in contestants.items():
+            gc.collect()
+            start = time.perf_counter()
+            if name == "Hypothesis alone":
+                steps = hypothesis_slice(20)
+            else:
+                steps, each, faults = swarm_slice(first, 100, judged=name == "swarm, judged")
+                if name == "swarm, judged":
+                    all_steps += each
+                    all_faults += faults
+            counter.add(steps, time.perf_counter() - start)
+        first += 100
+    for name, counter in contestants.items():
+        spread = f"{min(counter.rates):,.0f} to {max(counter.rates):,.0f}"
+        print(f"{name:20} {counter.steps / counter.seconds:>10,.0f} steps/s   slices {spread}")
+    ratio = contestants["swarm, judged"].steps / contestants["swarm, judged"].seconds
+    ratio /= contestants["Hypothesis alone"].steps / contestants["Hypothesis alone"].seconds
+    print(f"swarm, judged : Hypothesis alone = {ratio:.1f}")
+    print(f"a run: median {statistics.median(all_steps):.0f} steps, {statistics.median(all_faults):.0f} fired faults")
+
+
+if __name__ == "__main__":
+    main()

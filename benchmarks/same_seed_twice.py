@@ -1,0 +1,48 @@
+"""Run the same seeds in two processes with different hash seeds and compare the histories byte for byte."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+
+from marker_sim.markers.system import reference
+from marker_sim.mutants.kill import COMBINATIONS
+from marker_sim.search.swarm import make_plan
+from marker_sim.sim.cluster import run
+
+
+def digests(seeds: int, first: int) -> None:
+    """Print one digest a seed."""
+    for number in range(first, first + seeds):
+        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
+        digest = hashlib.sha256()
+        for line in run(make_plan(number, mode, storage), reference()).lines():
+            digest.update(line.encode("utf-8", "surrogatepass"))
+        print(number, digest.hexdigest())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--print-digests", action="store_true", help="what the two processes are asked to do")
+    arguments = parser.parse_args()
+    if arguments.print_digests:
+        digests(arguments.seeds, arguments.first)
+        return
+    command = [sys.executable, __file__, "--print-digests", f"--seeds={arguments.seeds}", f"--first={arguments.first}"]
+    running = [
+        subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
+        for seed in ("1", "4242")
+    ]
+    one, two = [process.communicate()[0].splitlines() for process in running]
+    different = sum(a != b for a, b in zip(one, two, strict=True))
+    print(f"{len(one)} seeds twice in different processes, {different} different histories")
+    sys.exit(1 if different or len(one) != arguments.seeds else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The reference keeps every guarantee in every mode, on every storage model, under every fault of the swarm."""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.faults import FaultKind
+from marker_sim.judges import judge
+from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.markers.system import reference
+from marker_sim.mutants.kill import COMBINATIONS
+from marker_sim.plan import write_plan
+from marker_sim.search.campaign import execute, promised_breach
+from marker_sim.search.swarm import make_plan, possible
+
+RUNS = 120
+CHUNKS = 4
+SIM_ONLY = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(("mode", "storage"), [*COMBINATIONS, ("direct", "hdfs"), ("direct", "s3-unconditional")])
+def test_no_guarantee_is_violated_in_a_swarm(mode: str, storage: str, chunk: int, chaos_seed: int, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    profile = load_profile("reference")
+    tally = Tally()
+    system = reference()
+    for number in range(RUNS):
+        plan = make_plan(chaos_seed + chunk * RUNS + number, mode, storage)
+        history, _ = execute(plan, system)
+        findings = judge(history)
+        tally.add(history, findings)
+        for finding in findings:
+            breach = promised_breach(finding, plan, profile)
+            if breach is not None:
+                write_plan(plan, tmp_path / "plan.json")
+                pytest.fail(f"{finding.guarantee} {breach.message}; marker-sim replay {tmp_path / 'plan.json'}")
+    assert tally.runs == RUNS
+    fired = set(tally.faults)
+    declared = {kind.value for kind in FaultKind if possible(kind, mode, storage)}
+    assert len(fired & declared) >= len(declared) - 2, f"hardly ever fired: {declared - fired}"
+
+
+def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int) -> None:
+    tally = Tally()
+    for number in range(240):
+        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
+        history, _ = execute(make_plan(chaos_seed + number, mode, storage), reference())
+        tally.add(history, judge(history))
+    held = {row.id for row in tally.rows(load_profile("reference")) if row.verdict == "holds"}
+    assert held == SIM_ONLY

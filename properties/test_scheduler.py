@@ -1,0 +1,96 @@
+"""The simulated world: killed is killed, time is virtual, and code that hangs is blamed by its line."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.markers.direct import DirectMarkers
+from marker_sim.markers.store import Context, Created
+from marker_sim.markers.system import System, reference
+from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.watchdog import watched
+from marker_sim.sim.cluster import run
+
+CREATES = tuple(Op(actor="executor-0", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
+
+
+class _Stubborn(DirectMarkers):
+    """Refuses to die: swallows its end and goes on calling seams."""
+
+    log: list[str]
+
+    def create(self, name: str, request: str = "") -> Created:
+        while True:
+            try:
+                return super().create(name, request)
+            except BaseException:
+                self.log.append(name)
+
+
+def test_a_killed_process_has_no_effect_any_more_even_if_it_swallows_its_end() -> None:
+    log: list[str] = []
+
+    def factory(context: Context) -> DirectMarkers:
+        store = _Stubborn(context)
+        store.log = log
+        return store
+
+    plan = Plan(mode="direct", ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),))
+    history = run(plan, System(name="stubborn", direct=factory))
+    killed = next(e.index for e in history.events if e.kind == "fault" and e.operation == "kill")
+    sent_before = {e.path for e in history.events[:killed] if e.kind == "effect"}
+    after = [e for e in history.events[killed:] if e.kind == "effect" and e.process == "executor-0#1"]
+    assert len(sent_before) == 2 and not after
+    assert log, "its handlers ran, but only after the history was closed"
+
+
+def test_a_killed_server_comes_back_on_the_same_storage() -> None:
+    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="server", step=12, duration_ms=100),))
+    history = run(plan, reference())
+    lives = [e.process for e in history.events if e.operation == "started"]
+    assert lives == ["server#1", "server#2"]
+
+
+def test_a_client_never_acts_again_after_an_unknown_outcome() -> None:
+    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.REPLY_LOST, actor="executor-0", step=1),))
+    history = run(plan, reference())
+    unknown = next(e for e in history.events if e.kind == "info")
+    assert not [e for e in history.events[unknown.index + 1 :] if e.process == unknown.process]
+    assert [e.process for e in history.events if e.kind == "ok" and e.process.startswith("executor-0")] == [
+        "executor-0#2"
+    ] * 3
+
+
+def test_thirty_virtual_seconds_take_no_time() -> None:
+    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.REQUEST_LOST, actor="executor-0", step=1),))
+    with watched(10.0):
+        history = run(plan, reference())
+    assert history.events[-1].time_ns > 30_000_000_000
+
+
+def test_changing_one_clients_plan_leaves_the_others_latencies() -> None:
+    plan = Plan(mode="direct", jitter=7, ops=(*CREATES, Op(actor="executor-1", kind="create", name="g.marker.CREATE")))
+    longer = replace(plan, ops=(*plan.ops, Op(actor="executor-0", kind="list")))
+
+    def times(p: Plan) -> list[int]:
+        return [e.time_ns for e in run(p, reference()).events if e.process == "executor-1#1"]
+
+    assert times(plan) == times(longer)
+
+
+def test_code_that_blocks_outside_the_seams_is_blamed_by_its_line() -> None:
+    lock = threading.Lock()
+
+    class Blocking(DirectMarkers):
+        def create(self, name: str, request: str = "") -> Created:
+            with lock:
+                return super().create(name, request)
+
+    plan = Plan(mode="direct", ops=(*CREATES, Op(actor="executor-1", kind="create", name="g.marker.CREATE")))
+    with pytest.raises(HarnessError, match="with lock"), watched(1.0):
+        run(plan, System(name="blocking", direct=Blocking))
