@@ -135,7 +135,7 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool
     """Delete everything below a marker directory; False when there was nothing.
 
     Batch files go first and the type file last, so that a deletion cut short leaves a directory that still says what
-    it is. Returns only after a list that found nothing.
+    it is. What others create meanwhile is deleted too, a few times over; what then still comes is theirs to keep.
     """
     found_any = False
     for _ in range(TRIES):
@@ -145,8 +145,6 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool
         found_any = True
         for path in sorted(paths, key=lambda p: (p.endswith(TYPE_FILE), p)):
             _persist(storage, runtime, lambda path=path: _delete(storage, runtime, path))  # type: ignore[misc]
-    if storage.list(directory + "/"):
-        raise StorageError(f"{directory} is not empty after {TRIES} deletions: somebody keeps writing to it")
     return found_any
 
 

@@ -67,30 +67,47 @@ class Cluster:
 
     def run(self) -> History:
         """Play the phases and close the history."""
-        scheduler = self.scheduler
-        record = scheduler.record
         try:
-            self._phase("faults")
-            record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
-            if self.choice.mode == "timeline":
-                self._start_server("server")
-            for name in dict.fromkeys(op.actor for op in self.plan.ops):
-                self._start_client(name, tuple(op for op in self.plan.ops if op.actor == name))
-            scheduler.run_until_stop(FAULT_PHASE_NS)
-            self._heal()
-            scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
-            self._phase("probe")
-            self._start_client(PROBE, self._probes())
-            scheduler.run_until_stop(scheduler.now_ns + PROBE_PHASE_NS)
-            self._phase("end")
-            for server in self.servers.values():
-                if server is not None and server.alive:
-                    self._die(server)
-                    record(server.name, server.role, "fault", "kill", value="end-of-run")
-            self._observe()
+            self.begin()
+            self.play(self.plan.ops, FAULT_PHASE_NS)
+            self.end()
         finally:
-            scheduler.close()
-        return History(self._header(), tuple(scheduler.events))
+            self.scheduler.close()
+        return self.history()
+
+    def begin(self) -> None:
+        """Choose the mode and start the server."""
+        self._phase("faults")
+        self.scheduler.record(
+            "kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None
+        )
+        if self.choice.mode == "timeline":
+            self._start_server("server")
+
+    def play(self, ops: tuple[Op, ...], limit_ns: int) -> None:
+        """Let one client for each name perform its operations, until all are through or the time is over."""
+        for name in dict.fromkeys(op.actor for op in ops):
+            self._start_client(name, tuple(op for op in ops if op.actor == name))
+        if ops:
+            self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ns)
+
+    def end(self) -> None:
+        """Heal, probe, kill every server and read what is stored."""
+        scheduler = self.scheduler
+        self._heal()
+        scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
+        self._phase("probe")
+        self.play(self._probes(), PROBE_PHASE_NS)
+        self._phase("end")
+        for server in self.servers.values():
+            if server is not None and server.alive:
+                self._die(server)
+                scheduler.record(server.name, server.role, "fault", "kill", value="end-of-run")
+        self._observe()
+
+    def history(self) -> History:
+        """What was recorded, with its header; nothing may be recorded any more."""
+        return History(self._header(), tuple(self.scheduler.events))
 
     # Processes.
 
@@ -271,7 +288,7 @@ class Cluster:
             record(
                 "kit", "kit", "observe", "snapshot", directory.table, directory.instant, directory.path,
                 value=names, caused_by=began,
-            )  # fmt: skip
+            )
 
     def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
         factory = self.system.direct if self.choice.mode == "direct" else self.system.server
