@@ -30,7 +30,8 @@ class Campaign:
     """The outcome of many runs against one system under test.
 
     failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
-    at least once and did not.
+    at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was found
+    before stays found.
     """
 
     sut: str
@@ -44,3 +45,4 @@ class Campaign:
     last: History | None
     not_reached: tuple[str, ...] = ()
     interrupted: bool = False
+    trouble: str = ""

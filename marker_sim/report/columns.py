@@ -1,0 +1,80 @@
+"""history.parquet: a history as one row an event, readable by anything that reads Parquet, and read back exactly.
+
+The header is JSON in the file's metadata under `marker_sim.header`. `value` is JSON as in history.jsonl. Text that is
+not UTF-8 (a damaged name, kept as surrogates) cannot be a Parquet string: `escaped` is true for such a row, and all its
+text columns hold JSON string literals instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from marker_sim.errors import UsageError
+from marker_sim.history import Event, History, encode_value, parse_lines
+
+HEADER_KEY = b"marker_sim.header"
+_TEXT = ("process", "role", "kind", "operation", "table", "instant", "path", "error")
+_COLUMNS = (*Event._fields, "escaped")
+
+
+def write_parquet(history: History, path: Path) -> None:
+    """Write a history; OSError when the place cannot be written."""
+    rows = [_row(event) for event in history.events]
+    header = json.dumps(asdict(history.header), sort_keys=True)
+    table = pa.Table.from_pylist(rows, schema=_schema()).replace_schema_metadata({HEADER_KEY: header.encode("ascii")})
+    pq.write_table(table, path, compression="zstd")
+
+
+def read_parquet(path: Path) -> History:
+    """Read what `write_parquet` wrote; UsageError when it is something else, unknown columns are ignored."""
+    try:
+        table = pq.read_table(path)
+        header = (table.schema.metadata or {})[HEADER_KEY].decode("ascii")
+        rows = table.select(list(_COLUMNS)).to_pylist()
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UsageError(
+            f"{path} cannot be read as a history ({reason}); give the history.parquet or history.jsonl of a report"
+        ) from error
+    return parse_lines(chain([header], _lines(rows)), str(path))
+
+
+def _schema() -> pa.Schema:
+    kinds: dict[str, Any] = dict.fromkeys(_TEXT, pa.string())
+    kinds |= {"index": pa.int64(), "time_ns": pa.int64(), "caused_by": pa.int64(), "value": pa.string()}
+    kinds["escaped"] = pa.bool_()
+    return pa.schema([(name, kinds[name]) for name in _COLUMNS])
+
+
+def _row(event: Event) -> dict[str, Any]:
+    row = event._asdict()
+    row["value"] = None if event.value is None else json.dumps(encode_value(event.value))
+    row["escaped"] = not all(_is_utf8(row[name]) for name in _TEXT)
+    if row["escaped"]:
+        row |= {name: json.dumps(row[name]) for name in _TEXT if row[name] is not None}
+    return row
+
+
+def _is_utf8(text: str | None) -> bool:
+    try:
+        (text or "").encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> Iterable[str]:
+    """The rows as the lines of history.jsonl, so that one parser checks both formats."""
+    for row in rows:
+        if row.pop("escaped"):
+            row |= {name: json.loads(row[name]) for name in _TEXT if row[name] is not None}
+        row["value"] = None if row["value"] is None else json.loads(row["value"])
+        yield json.dumps(row)

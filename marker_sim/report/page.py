@@ -1,0 +1,51 @@
+"""report.html: everything a person needs to believe or doubt a verdict, in one file without scripts or network."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from marker_sim import __version__
+from marker_sim.campaign import Failure
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.report.table import remarks, under_text
+from marker_sim.report.verdict import Outcome, place
+from marker_sim.report.words import in_context, plan_sentences, printable
+
+EVENTS_AROUND = 3
+
+
+def render_page(outcome: Outcome) -> str:
+    """The page as text; whatever came from a system under test is escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((files("marker_sim.report") / "page.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        outcome=outcome,
+        campaign=outcome.campaign,
+        kit_version=__version__,
+        remarks=remarks(outcome),
+        rows=[(row, BY_ID[row.id].sentence, under_text([row]), printable(row.message)) for row in outcome.rows],
+        failures=[_failure(outcome, failure) for failure in outcome.failures],
+        faults=sorted(outcome.campaign.tally.faults.items()),
+        reached=sorted(outcome.campaign.tally.reached.items()),
+        operations=sorted(outcome.campaign.tally.operations.items()),
+    )
+
+
+def _failure(outcome: Outcome, failure: Failure) -> dict[str, Any]:
+    _, mode, storage = place(failure)
+    return {
+        "guarantee": BY_ID[failure.guarantee],
+        "mode": mode,
+        "storage": storage,
+        "message": printable(failure.message),
+        "seed": failure.seed,
+        "lines": in_context(failure.history, failure.evidence, around=EVENTS_AROUND),
+        "events": len(failure.history.events),
+        "plan": [printable(sentence) for sentence in plan_sentences(failure.plan)] if failure.plan else [],
+        "entries": failure.plan.entries if failure.plan else 0,
+        "entries_before": failure.entries_before,
+        "replay": next((row.replay for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), ""),
+    }

@@ -1,0 +1,129 @@
+"""What `verify` and `judge` print for people: the table of guarantees, the failures, and one line that sums it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.judges.tally import Row
+from marker_sim.report.verdict import Outcome, place
+from marker_sim.report.words import in_context, plan_sentences, printable
+
+FAILURES_SHOWN_MAX = 3
+STYLES = {
+    "holds": "green",
+    "violated": "bold red",
+    "inconclusive": "yellow",
+    "not-promised": "magenta",
+    "not-applicable": "dim",
+}
+
+
+def guarantee_table(rows: Iterable[Row]) -> Table:
+    """One line for each guarantee, mode and verdict; the storages that agree share it, their counts added up."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("guarantee", no_wrap=True)
+    table.add_column("mode", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("storage")
+    table.add_column("judged", justify="right", no_wrap=True)
+    table.add_column("violations", justify="right", no_wrap=True)
+    table.add_column("under")
+    for (_, mode), same in groupby(rows, key=lambda row: (row.id, row.mode)):
+        lines: dict[str, list[Row]] = {}
+        for row in same:
+            lines.setdefault(row.verdict, []).append(row)
+        for verdict, members in lines.items():
+            table.add_row(
+                f"{members[0].id:<4}{members[0].slug}",
+                mode,
+                Text(verdict, style=STYLES[verdict]),
+                " ".join(row.storage for row in members),
+                f"{sum(row.judged for row in members):,}",
+                f"{sum(row.violations for row in members):,}",
+                under_text(members),
+            )
+    return table
+
+
+def under_text(rows: Iterable[Row]) -> str:
+    """Violations by the fault class they came under, "restart 2, wire 1"."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for under, count in row.under.items():
+            counts[under] = counts.get(under, 0) + count
+    return ", ".join(f"{under} {count:,}" for under, count in counts.items() if count)
+
+
+def print_outcome(outcome: Outcome, console: Console, where: str) -> None:
+    """The table, then the failures that matter most, then what else a reader must know, then the verdict."""
+    console.print(guarantee_table(outcome.rows))
+    for number, failure in enumerate(outcome.failures[:FAILURES_SHOWN_MAX]):
+        console.print()
+        print_failure(outcome, number, console)
+    hidden = len(outcome.failures) - FAILURES_SHOWN_MAX
+    if hidden > 0:
+        console.print(f"\n{hidden} more in {escape(where)}")
+    console.print()
+    for line in remarks(outcome):
+        console.print(escape(line))
+    campaign = outcome.campaign
+    console.print(
+        f"[{STYLES[outcome.verdict]}]{outcome.verdict}[/]: {escape(printable(campaign.sut))},"
+        f" {campaign.runs:,} runs in {campaign.duration_s:.1f} s, seed {campaign.seed}{escape(f'; {where}' if where else '')}",
+        highlight=False,
+    )
+
+
+def print_failure(outcome: Outcome, number: int, console: Console) -> None:
+    """The guarantee's sentence, what happened, the events that prove it, the plan as sentences, the replay command."""
+    failure = outcome.failures[number]
+    known = BY_ID[failure.guarantee]
+    _, mode, storage = place(failure)
+    console.print(f"[bold red]{known.id} {known.slug}[/] in {mode} mode on {escape(storage)}: {escape(known.sentence)}")
+    console.print(f"  {escape(printable(failure.message))}", highlight=False)
+    console.print("  evidence:")
+    for line in in_context(failure.history, failure.evidence, around=0):
+        console.print(f"    {escape(line.text)}", highlight=False, soft_wrap=True)
+    if failure.plan is not None:
+        grown = (
+            f", shrunk from {failure.entries_before} entries to {failure.plan.entries}"
+            if failure.entries_before
+            else ""
+        )
+        console.print(f"  plan (seed {failure.seed}{grown}):")
+        for sentence in plan_sentences(failure.plan):
+            console.print(f"    {escape(printable(sentence))}", highlight=False, soft_wrap=True)
+    row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
+    if row is not None:
+        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
+
+
+def remarks(outcome: Outcome) -> tuple[str, ...]:
+    """What the table does not show: differences from the baseline, what was not reached, why the run is not whole."""
+    lines = []
+    for row in outcome.rows:
+        if row.verdict == "inconclusive":
+            lines.append(
+                f"inconclusive: {row.id} {row.slug}, {row.mode} mode on {row.storage}: {printable(row.message)}"
+            )
+    if outcome.differences is not None:
+        for known in outcome.differences.unexpected:
+            lines.append(f"not in the baseline: {known.guarantee} {known.mode} {known.storage} under {known.under}")
+        for known in outcome.differences.stale:
+            lines.append(
+                f"stale in the baseline: {known.guarantee} {known.mode} {known.storage} under {known.under} was judged and"
+                " not violated; remove the entry"
+            )
+    lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
+    if outcome.campaign.trouble:
+        lines.append(f"the kit could not finish: {printable(outcome.campaign.trouble)}")
+    if outcome.campaign.interrupted:
+        lines.append("interrupted: this is what was done until then")
+    return tuple(lines)

@@ -1,0 +1,131 @@
+"""The content of verdict.json from a Campaign, and the exit code it means. Pure: nothing is written or printed here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from marker_sim import __version__
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.judges.expect import Differences, Known, compare
+from marker_sim.judges.profiles import Profile
+from marker_sim.judges.tally import Row, overall
+
+SCHEMA = 1
+EXIT_HOLDS = 0
+EXIT_VIOLATED = 1
+EXIT_USAGE = 2
+EXIT_INCONCLUSIVE = 3
+EXIT_HARNESS = 4
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A campaign judged against a profile and, when there is one, a baseline.
+
+    verdict: "violated", "inconclusive" or "holds". rows: with message, evidence and replay of the failure shown for
+    them. differences: None without a baseline. failures: in the order found, those that count first.
+    """
+
+    campaign: Campaign
+    verdict: str
+    rows: tuple[Row, ...]
+    differences: Differences | None
+    failures: tuple[Failure, ...]
+
+    def exit_code(self) -> int:
+        """By the precedence of the contract; an interrupted campaign always says so."""
+        if self.campaign.interrupted:
+            return EXIT_INTERRUPTED
+        if self.verdict == "violated":
+            return EXIT_VIOLATED
+        if self.campaign.trouble:
+            return EXIT_HARNESS
+        return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of verdict.json."""
+        campaign = self.campaign
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "sut": campaign.sut,
+            "sut_version": campaign.sut_version,
+            "kit_version": __version__,
+            "seed": campaign.seed,
+            "duration_s": round(campaign.duration_s, 3),
+            "runs": campaign.runs,
+            "guarantees": [row.to_dict() | {"evidence": list(row.evidence)} for row in self.rows],
+            "operations": {name: campaign.tally.operations[name] for name in sorted(campaign.tally.operations)},
+            "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
+            "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
+            "not_reached": list(campaign.not_reached),
+        }
+
+
+def judge_campaign(
+    campaign: Campaign,
+    profile: Profile,
+    baseline: frozenset[Known] | None,
+    directory: Path,
+    argv: Sequence[str],
+    guarantees: frozenset[str] | None = None,
+) -> Outcome:
+    """What a campaign means. directory and argv only word the replay commands; guarantees: None for all.
+
+    A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
+    one that the kit's own trouble cut short.
+    """
+    rows = tuple(row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
+    chosen = (
+        frozenset()
+        if baseline is None
+        else frozenset(k for k in baseline if guarantees is None or k.guarantee in guarantees)
+    )
+    differences = None if baseline is None else compare(rows, chosen, profile)
+    verdict = overall(rows, differences)
+    if verdict == "holds" and (campaign.not_reached or campaign.trouble):
+        verdict = "inconclusive"
+    failures = _ordered(campaign.failures, differences)
+    if guarantees is not None:
+        failures = tuple(failure for failure in failures if failure.guarantee in guarantees)
+    shown = tuple(_show(row, failures, directory, [*argv], campaign.seed) for row in rows)
+    return Outcome(campaign=campaign, verdict=verdict, rows=shown, differences=differences, failures=failures)
+
+
+def place(failure: Failure) -> tuple[str, str, str]:
+    """What a failure is filed under: guarantee, mode and storage."""
+    return (failure.guarantee, failure.history.header.mode, failure.history.header.storage)
+
+
+def plan_name(number: int, failure: Failure) -> str:
+    """The plan's file below the report directory; the first failure's is the contract's plan.json."""
+    return "plan.json" if number == 0 else f"failures/{'-'.join(place(failure))}.json"
+
+
+def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
+    """Failures a baseline does not know come first, so that they are the ones shown."""
+    if differences is None:
+        return tuple(failures)
+    new = {(known.guarantee, known.mode, known.storage) for known in differences.unexpected}
+    return tuple(sorted(failures, key=lambda failure: place(failure) not in new))
+
+
+def _show(row: Row, failures: tuple[Failure, ...], directory: Path, argv: list[str], seed: int) -> Row:
+    """The row with the message and evidence of its stored failure, and the command that shows it again."""
+    for number, failure in enumerate(failures):
+        if place(failure) == (row.id, row.mode, row.storage):
+            target = directory / plan_name(number, failure)
+            again = ["marker-sim", "replay", str(target)] if failure.plan is not None else _again(argv, seed)
+            return replace(row, message=failure.message, evidence=failure.evidence, replay=shlex.join(again))
+    return replace(row, replay=shlex.join(_again(argv, seed))) if row.violations else row
+
+
+def _again(argv: list[str], seed: int) -> list[str]:
+    """The command line that was given, with the seed it drew."""
+    drawn = [] if any(word == "--seed" or word.startswith("--seed=") for word in argv) else ["--seed", str(seed)]
+    return ["marker-sim", *argv, *drawn]

@@ -1,0 +1,93 @@
+"""Plans and events as sentences: what a reader of a failure has to understand, in the order it happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marker_sim.faults import FaultKind
+from marker_sim.history import History
+from marker_sim.judges.violations import format_event
+from marker_sim.plan import Fault, Op, Plan
+
+# One phrase for each kind; {ms} is duration_ms, {n} is value (faults.py says what they mean).
+_PHRASES = {
+    FaultKind.KILL: "is killed and starts again {ms} ms later",
+    FaultKind.PAUSE: "is paused for {ms} ms",
+    FaultKind.SECOND_SERVER: "gets company: a second server lives on the same storage for {ms} ms",
+    FaultKind.REQUEST_LOST: "sends a request that the server never sees",
+    FaultKind.REPLY_LOST: "never hears the reply, though the server did what was asked",
+    FaultKind.DUPLICATED: "sends a request that the server sees twice, {ms} ms apart",
+    FaultKind.DELAYED: "sends a request that arrives {ms} ms late",
+    FaultKind.THROTTLED: "is told by storage to slow down (503) for {n} call(s)",
+    FaultKind.SERVER_ERROR: "gets a 500 from storage, which did nothing",
+    FaultKind.TIMEOUT_APPLIED: "times out at storage, which did what was asked",
+    FaultKind.TIMEOUT_LOST: "times out at storage, which did nothing",
+    FaultKind.TIMEOUT_LATE: "times out at storage, which does it {ms} ms later",
+    FaultKind.SLOW_STORAGE: "waits {ms} ms longer for storage",
+    FaultKind.TORN_WRITE: "dies in mid-write and starts again {ms} ms later",
+    FaultKind.DISK_FULL: "finds the disk full for {ms} ms",
+}
+
+
+def plan_sentences(plan: Plan) -> tuple[str, ...]:
+    """The set-up, then each actor's operations in their order, then the faults by actor and step."""
+    places = ", ".join(plan.directories)
+    head = (
+        f"{plan.mode.capitalize()} markers on {plan.storage}, {plan.num_threads} marker file(s), a batch every"
+        f" {plan.interval_ms} ms, in {places}."
+    )
+    many = len(plan.directories) > 1
+    operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
+    order = sorted(plan.faults, key=lambda fault: (fault.actor, fault.step))
+    return (head, *operations, *(_fault(fault) for fault in order))
+
+
+def _operation(op: Op, directory: str) -> str:
+    words = [op.actor]
+    if op.after_ms:
+        words.append(f"waits {op.after_ms} ms and")
+    words.append(
+        {"create": "creates", "delete": "deletes", "exists": "asks about"}.get(op.kind, f"asks for {op.kind} of")
+    )
+    words.append(f"marker {op.name!r}" if op.kind == "create" else "the marker directory")
+    if directory:
+        words.append(f"in {directory}" if op.kind == "create" else directory)
+    if op.request:
+        words.append(f"as request {op.request}")
+    if op.server:
+        words.append("at the second server")
+    return " ".join(words) + "."
+
+
+def _fault(fault: Fault) -> str:
+    phrase = _PHRASES[fault.kind].format(ms=fault.duration_ms, n=fault.value)
+    if fault.duration_ms < 0:
+        phrase = phrase.split(" and starts again")[0] + " and never starts again"
+    return f"From its step {fault.step} on, at the first call that fits, {fault.actor} {phrase}."
+
+
+def printable(text: str) -> str:
+    """Text that every terminal and page can show: surrogates and control characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One event as shown: `text` ready to print, `proves` when it is evidence, `gap` when events before are left out."""
+
+    text: str
+    proves: bool
+    gap: bool
+
+
+def in_context(history: History, evidence: tuple[int, ...], around: int = 2) -> tuple[Line, ...]:
+    """The evidence and up to `around` events on both sides of each, in order, each once."""
+    wanted = {index + offset for index in evidence for offset in range(-around, around + 1)}
+    lines: list[Line] = []
+    before = -1
+    for event in history.events:
+        if event.index in wanted:
+            gap = event.index != before + 1
+            lines.append(Line(text=printable(format_event(event)), proves=event.index in evidence, gap=gap))
+            before = event.index
+    return tuple(lines)
