@@ -25,7 +25,7 @@ class FaultKind(Enum):
     THROTTLED = "throttled"  # 503 SlowDown for the next `value` calls in the same marker directory
     SERVER_ERROR = "server-error"  # 500, nothing applied, and the caller cannot know
     TIMEOUT_APPLIED = "timeout-applied"  # applied, and the caller hears nothing until its time-out
-    TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence
+    TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence, for `value` calls in the same marker directory
     TIMEOUT_LATE = "timeout-late"  # applied duration_ms after the time-out (only where conditions exist)
     # any storage
     SLOW_STORAGE = "slow-storage"  # the call takes duration_ms longer

@@ -25,6 +25,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     observe  snapshot                         path=marker directory; the `file` events so far are what is stored there, read
                                               after event `caused_by`; value=tuple of names where the format is not Hudi's;
                                               error=why the read could not decide; the last ones of a run close it
+    observe  actor-died                       error=what an actor of this process raised and nobody caught; the process lives on
     observe  phase                            value "faults" | "healed" | "probe" | "end"
 """
 

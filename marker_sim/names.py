@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 TYPE_FILE = "MARKERS.type"
@@ -47,6 +48,7 @@ class MarkerDirectory(NamedTuple):
         return f"{self.table}{_TEMP}{self.instant}"
 
 
+@lru_cache(maxsize=1024)
 def parse_directory(path: str) -> MarkerDirectory:
     """Split `<table>/.hoodie/.temp/<instant>`; ValueError says why a path is not a marker directory."""
     table, found, instant = path.rpartition(_TEMP)
@@ -67,6 +69,7 @@ def marker_name(partition_path: str, data_file: str, kind: MarkerType) -> str:
     return f"{prefix}{data_file}{_INFIX}{kind.value}"
 
 
+@lru_cache(maxsize=4096)
 def check_marker_name(name: str) -> None:
     """Accept a marker name or raise ValueError with the reason; what is accepted is stored byte for byte."""
     if _CONTROL.search(name):

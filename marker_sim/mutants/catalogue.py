@@ -184,11 +184,11 @@ MUTANTS = (
         kills="G10",
     ),
     Mutant(
-        name="flush-during-delete",
-        record="HUDI-4880, P 6733: markers deleted while a thread of the first attempt still wrote",
-        module="markers.batches",
-        before="        return not (self.occupied or self._waiting)\n",
-        after="        return not self.occupied\n",
+        name="delete-answered-early",
+        record="plausible: a deletion is answered when it is queued",
+        module="markers.server",
+        before="                state.deletions.append(answer)\n",
+        after="                answer.put(True)\n                state.deletions.append(answer)\n",
         kills="G10",
     ),
     Mutant(
@@ -232,7 +232,7 @@ MUTANTS = (
         record="plausible: timeline-server markers on HDFS",
         module="markers.choice",
         before="    if not capabilities.batched_markers:\n",
-        after="    if False:\n",
+        after='    if not capabilities.batched_markers:\n        return Choice("timeline", "")\n    if False:\n',
         kills="G22",
     ),
     Mutant(

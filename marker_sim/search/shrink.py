@@ -15,6 +15,7 @@ from marker_sim.plan import Fault, Op, Plan
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
+DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
 
 
@@ -65,13 +66,34 @@ class _Shrinker:
             start = 0
             while start < len(self.best.ops):
                 ops = self.best.ops
-                if not self._attempt_with_earlier_faults(replace(self.best, ops=ops[:start] + ops[start + size :])):
+                candidate = replace(self.best, ops=ops[:start] + ops[start + size :])
+                if not self._attempt_variants(candidate) and not (size == 1 and self._wait_instead(start)):
                     start += size
             size //= 2
 
-    def _attempt_with_earlier_faults(self, candidate: Plan) -> bool:
+    def _wait_instead(self, position: int) -> bool:
+        """Remove an operation and let its client wait before the next one about as long as it took."""
+        ops = self.best.ops
+        actor = ops[position].actor
+        follower = next((n for n in range(position + 1, len(ops)) if ops[n].actor == actor), None)
+        if follower is None or len(ops) > 24:
+            return False
+        for delay_ms in DELAYS_MS:
+            waiting = replace(ops[follower], after_ms=ops[follower].after_ms + delay_ms)
+            changed = (*ops[:position], *ops[position + 1 : follower], waiting, *ops[follower + 1 :])
+            if self.attempt(replace(self.best, ops=changed)):
+                return True
+        return False
+
+    def _attempt_variants(self, candidate: Plan) -> bool:
         if self.attempt(candidate):
             return True
+        if len(self.best.ops) > 24:
+            return False
+        # What remains may need other latencies to meet.
+        for jitter in (0, 1, 2, 3, 4, 5):
+            if self.attempt(replace(candidate, jitter=jitter)):
+                return True
         if len(self.best.ops) > 16 or not candidate.faults:
             return False
         # Fewer operations, fewer steps before the fault.

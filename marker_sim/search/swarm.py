@@ -196,5 +196,7 @@ def _extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
             return rng.choice((50, 500, 2000)), 1
         case FaultKind.THROTTLED:
             return 0, rng.choice((1, 2, 5, 12))
+        case FaultKind.TIMEOUT_LOST:
+            return 0, rng.choice((1, 1, 2, 6))
         case _:
             return 0, 1

@@ -250,6 +250,7 @@ class Cluster:
             state.wire_faults.clear()
         self.healed = True
         self.store.throttled.clear()
+        self.store.silent.clear()
         self.store.full_until_ns = 0
         second = self.servers["second"]
         for process in list(self.waiting_restart.values()):

@@ -115,13 +115,18 @@ class Scheduler:
         else:
             actor = greenlet(self._perform, self._hub)
             self._actors.append(actor)
-        self.at(self.now_ns, self.resume, (process, actor, body))
+        self.at(self.now_ns, self.resume, (process, actor, (process, body)))
 
-    def _perform(self, body: Callable[[], None]) -> None:
+    def _perform(self, work: tuple[Process, Callable[[], None]]) -> None:
         while not self.closed:
-            body()
+            process, body = work
+            try:
+                body()
+            except Exception as error:
+                # As with a thread: the actor is gone, its process lives on without it.
+                self.record(process.name, process.role, "observe", "actor-died", error=repr(error))
             self._idle.append(getcurrent())
-            body = self._hub.switch()
+            work = self._hub.switch()
 
     def resume(self, argument: tuple[Process, greenlet, Any]) -> None:
         """Continue an actor with a value, unless its process died; later, if it is paused."""

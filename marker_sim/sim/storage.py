@@ -95,7 +95,9 @@ class Store:
         self.capabilities = CAPABILITIES[model]
         self.latency_ns = _LATENCY_NS[model]
         self.objects: dict[str, bytes] = {}
+        # How many more calls in a marker directory are throttled, or get no answer.
         self.throttled: dict[str, int] = {}
+        self.silent: dict[str, int] = {}
         self.full_until_ns = 0
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
@@ -251,7 +253,9 @@ class SimStorage:
                     timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
                     if fault.kind is FaultKind.TIMEOUT_APPLIED:
                         scheduler.at(now_ns + latency_ns // 2, _apply_unheard, apply)
-                    elif fault.kind is FaultKind.TIMEOUT_LATE:
+                    elif fault.kind is FaultKind.TIMEOUT_LOST:
+                        store.silent[place_of(path)] = max(1, fault.value) - 1
+                    else:
                         late_ns = min(fault.duration_ms, LATE_EFFECT_MS - 1) * MS
                         scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
                     return self._fail(timeout_ns, StorageTimeout(path))
@@ -264,8 +268,10 @@ class SimStorage:
                     reply_ns += min(fault.duration_ms, STORAGE_TIMEOUT_MS - 1) * MS
                 case _:
                     pass
-        if store.throttled and self._is_throttled(path):
+        if store.throttled and self._one_more(store.throttled, path, "throttled"):
             return self._fail(reply_ns, Throttled(path))
+        if store.silent and self._one_more(store.silent, path, "timeout-lost"):
+            return self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
         if operation == "put" and now_ns < store.full_until_ns:
             return self._fail(reply_ns, DiskFull(path))
         scheduler.at((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
@@ -286,13 +292,14 @@ class SimStorage:
         self._scheduler.sleep(self._process, time_ns - self._scheduler.now_ns)
         raise error
 
-    def _is_throttled(self, path: str) -> bool:
+    def _one_more(self, left_of: dict[str, int], path: str, kind: str) -> bool:
+        """Whether a fault that lasts for some calls in a marker directory hits this call too."""
         place = place_of(path)
-        left = self._store.throttled.get(place, 0)
+        left = left_of.get(place, 0)
         if not left:
             return False
-        self._store.throttled[place] = left - 1
-        self._record_fault("throttled", path)
+        left_of[place] = left - 1
+        self._record_fault(kind, path)
         return True
 
 
