@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from urllib.parse import parse_qs
 
 from marker_sim.judges.calls import NO_LIFE, Call, Directory
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import Home, directory_of, present
 from marker_sim.judges.view import View
-from marker_sim.names import data_path, is_append
 
 
 def exact_set(view: View) -> Finding:
@@ -64,11 +62,14 @@ def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[in
         return 0, breaches
     order = sorted(asked, key=lambda name: asked[name])
     known: dict[str, set[str]] = {"list": set(), "list-data": set(), "list-log": set()}
-    wanted = {call.operation for call in listings}
+    only_all = all(call.operation == "list" for call in listings)
     at = 0
     for call in listings:
         while at < len(order) and asked[order[at]] < call.done:
-            _learn(known, wanted, order[at])
+            known["list"].add(order[at])
+            if not only_all:
+                kind, shows = view.names_data(order[at])
+                known[kind].add(shows)
             at += 1
         listed = call.value
         assert isinstance(listed, tuple)
@@ -80,13 +81,6 @@ def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[in
     return len(listings), breaches
 
 
-def _learn(known: dict[str, set[str]], wanted: Iterable[str], name: str) -> None:
-    """Add a name to what each kind of listing may show."""
-    known["list"].add(name)
-    if len(known["list"]) and not {"list-data", "list-log"}.isdisjoint(wanted):
-        known["list-log" if is_append(name) else "list-data"].add(data_path(name))
-
-
 def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Breach]:
     breaches: list[Breach] = []
     if view.reads and not home.seen:
@@ -96,7 +90,7 @@ def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Br
     told: set[str] = set()
     for call in directory.answers:
         span = home.spans.get(call.name)
-        if (span is not None and len(span) == 1) or call.done > begun or call.invoke <= settled:
+        if (span is not None and len(span) == 1) or call.done > begun or call.invoke < settled:
             continue
         if call.name not in told and present(span, last) is None:
             told.add(call.name)
@@ -128,7 +122,7 @@ def one_creator(view: View) -> Finding:
             answers = [call for call in calls if call.outcome == "ok"]
             if len(calls) == 1 or not answers:
                 continue
-            judged += len(answers) if len(answers) > 1 else 0
+            judged += len(answers)
             breaches += _second_creators(view, directory, answers)
             if view.header.identity and not direct:
                 breaches += _forgotten_resends(view, directory, calls)

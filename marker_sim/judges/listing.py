@@ -6,7 +6,6 @@ from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
-from marker_sim.names import data_path, is_append
 
 
 def delete_complete(view: View) -> Finding:
@@ -86,7 +85,7 @@ def _listed_again(view: View, directory: Directory, done: list[Deletion], create
             continue
         known = by_kind.get(listing.operation)
         if known is None:
-            known = by_kind[listing.operation] = _by_path(creates, logs=listing.operation == "list-log")
+            known = by_kind[listing.operation] = _by_path(view, creates, listing.operation)
         for deletion in done:
             if deletion.answered > listing.invoke or _kit_meddled(directory, deletion, listing.done):
                 continue
@@ -102,11 +101,12 @@ def _listed_again(view: View, directory: Directory, done: list[Deletion], create
     return breaches
 
 
-def _by_path(creates: _Creates, *, logs: bool) -> _Creates:
+def _by_path(view: View, creates: _Creates, kind: str) -> _Creates:
     found: _Creates = {}
     for name, calls in creates.items():
-        if is_append(name) == logs:
-            found.setdefault(data_path(name), []).extend(calls)
+        shows, path = view.names_data(name)
+        if shows == kind:
+            found.setdefault(path, []).extend(calls)
     return found
 
 
@@ -124,11 +124,15 @@ def readable_while_written(view: View) -> Finding:
             continue
         answers = directory.answers
         shown: dict[str, dict[str, Call]] = {"list": {}, "list-data": {}, "list-log": {}}
-        wanted = {call.operation for call in directory.listings}
+        only_all = all(call.operation == "list" for call in directory.listings)
         at = 0
         for listing in sorted(directory.listings):
             while at < len(answers) and answers[at].done < listing.invoke:
-                _show(shown, wanted, answers[at])
+                call = answers[at]
+                _show(shown["list"], call.name, call)
+                if not only_all:
+                    kind, path = view.names_data(call.name)
+                    _show(shown[kind], path, call)
                 at += 1
             if listing.outcome == "ok" and isinstance(listing.value, tuple):
                 count, missing = _missing(view, directory, listing, shown[listing.operation])
@@ -141,15 +145,11 @@ def readable_while_written(view: View) -> Finding:
     return Finding(guarantee="G11", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _show(shown: dict[str, dict[str, Call]], wanted: set[str], call: Call) -> None:
-    """A marker was answered: from now on each kind of listing shows it in its own way. The last asked for counts."""
-    kinds = [("list", call.name)]
-    if len(wanted) > 1 or "list" not in wanted:
-        kinds.append(("list-log" if is_append(call.name) else "list-data", data_path(call.name)))
-    for kind, key in kinds:
-        known = shown[kind].get(key)
-        if known is None or known.invoke < call.invoke:
-            shown[kind][key] = call
+def _show(shown: dict[str, Call], key: str, call: Call) -> None:
+    """A marker was answered, so listings owe it from now on; of several answers the one asked for last counts."""
+    known = shown.get(key)
+    if known is None or known.invoke < call.invoke:
+        shown[key] = call
 
 
 def _missing(
@@ -163,12 +163,12 @@ def _missing(
     missing = expected.keys() - listing.value
     if floor < 0:
         return len(expected), [(name, expected[name]) for name in sorted(missing)]
-    owed = sum(call.invoke > floor for call in expected.values())
-    return owed, [(name, expected[name]) for name in sorted(missing) if expected[name].invoke > floor]
+    owed = sum(call.invoke >= floor for call in expected.values())
+    return owed, [(name, expected[name]) for name in sorted(missing) if expected[name].invoke >= floor]
 
 
 def _floor(view: View, directory: Directory, listing: Call) -> int:
-    """Only markers whose create was invoked after this event are owed; -1 for all, NEVER for none."""
+    """Only markers whose create was invoked at or after this event are owed; -1 for all, NEVER for none."""
     floor = directory.settled_before(listing.done) if directory.deletions else -1
     if listing.life != NO_LIFE and view.crowded:
         life = view.lives.get(listing.life)

@@ -128,9 +128,9 @@ class _File:
         self.torn: bytes | None = None
         self.names: set[str] = set()
         self.writers: set[str] = set()
-        if marker_file_index(relative) is not None:
+        if relative.startswith("MARKERS") and marker_file_index(relative) is not None:
             self.kind = _BATCH
-        elif relative.rpartition("/")[2] == TYPE_FILE:
+        elif relative.endswith(TYPE_FILE) and relative.rpartition("/")[2] == TYPE_FILE:
             self.kind = _TYPE
         else:
             self.kind = _DIRECT if is_marker_name(relative) else _OTHER

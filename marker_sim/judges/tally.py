@@ -19,6 +19,8 @@ from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.profiles import Profile
 
 VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
+# The end of a fault, the end of the run and the planned end of a second server are not faults that fired.
+_NO_FAULT = ("end", "end-of-run", "second-server")
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 
@@ -114,7 +116,7 @@ class Tally:
                 self.reach(f"effect {operation}", count)
         if any(kind == "fault" for kind, _ in counts):
             for event in history.events:
-                if event.kind == "fault" and event.value != "end":
+                if event.kind == "fault" and event.value not in _NO_FAULT:
                     self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")

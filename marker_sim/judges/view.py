@@ -18,6 +18,7 @@ from marker_sim.judges.calls import DAMAGE, MS, NO_LIFE, Call, Deletion, Directo
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.reading import Reading, content_of
 from marker_sim.judges.stored import NEVER, Fold, directory_of
+from marker_sim.names import data_path, is_append
 
 _PRECEDENCE = ("second-server", "restart", "pause", "storage", "wire", "client")
 
@@ -27,6 +28,7 @@ class View(Reading):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
+        self._named: dict[str, tuple[str, str]] = {}
         self._settle_deletions()
         self._check_against_observations()
 
@@ -64,6 +66,13 @@ class View(Reading):
         """The first event between `low` and `high` that killed a server."""
         at = bisect_right(self.kills, low)
         return self.kills[at] if at < len(self.kills) and self.kills[at] < high else None
+
+    def names_data(self, name: str) -> tuple[str, str]:
+        """The kind of listing that shows a marker besides "list", and the data path it shows; looked up once a name."""
+        known = self._named.get(name)
+        if known is None:
+            known = self._named[name] = ("list-log" if is_append(name) else "list-data", data_path(name))
+        return known
 
     def phase(self, name: str) -> int:
         """When a phase began first, NEVER when it did not."""

@@ -1,0 +1,142 @@
+"""G8, G9 and G22 on histories written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.names import TYPE_BATCHED, encode_names
+from properties.judges.build import DIRECTORY, Story, marker
+
+A, B, C = marker("a"), marker("b"), marker("c")
+
+
+def test_an_empty_history_says_nothing_about_files() -> None:
+    for guarantee in ("G8", "G9"):
+        Story().says_nothing(guarantee)
+
+
+def test_as_many_files_as_threads_hold() -> None:
+    story = Story()
+    story.create(A, file=0)
+    story.create(B, file=1)
+    story.put(f"{DIRECTORY}/.MARKERS0.crc", b"x")
+    story.put(f"{DIRECTORY}/MARKERS0.17.tmp", b"x")
+    story.delete()
+    story.create(C, file=1)
+    story.holds("G8")
+    story.holds("G9")
+
+
+def test_one_file_too_many_breaks_it() -> None:
+    story = Story()
+    for number in range(3):
+        story.create(marker(str(number)), file=number)
+    story.breaks("G8")
+
+
+@pytest.mark.parametrize("path", [A, "sub/MARKERS.type"])
+def test_files_of_another_kind_break_the_timeline_layout(path: str) -> None:
+    story = Story()
+    story.create(B)
+    story.put(f"{DIRECTORY}/{path}", b"")
+    story.breaks("G8")
+
+
+def test_direct_markers_are_empty_and_alone() -> None:
+    story = Story(mode="direct")
+    story.create(A)
+    story.put(f"{DIRECTORY}/p/.a.crc", b"x")
+    story.holds("G8")
+    story.put(f"{DIRECTORY}/{B}", b"content")
+    story.breaks("G8")
+    story.put(f"{DIRECTORY}/MARKERS0", b"")
+    story.breaks("G8", count=2)
+
+
+def test_after_a_fallback_the_direct_layout_counts() -> None:
+    story = Story(storage="hdfs")
+    story.observe("mode", value="direct", error="HDFS")
+    story.create(A)
+    story.breaks("G8")
+
+
+def test_a_marker_file_before_the_type_file_breaks_it() -> None:
+    story = Story()
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
+    story.type_file()
+    story.breaks("G9")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"DIRECT", TYPE_BATCHED + b"\n"])
+def test_a_type_file_that_is_lost_or_says_something_else_breaks_it(content: bytes | None) -> None:
+    story = Story()
+    story.create(A)
+    story.type_file(content)
+    story.breaks("G9")
+
+
+def test_a_type_file_is_there_once_it_is_written_to_its_end() -> None:
+    for ends in (True, False):
+        story = Story(storage="local")
+        story.start()
+        path = f"{DIRECTORY}/MARKERS.type"
+        story.put(path, b"", how="overwrite-begin")
+        story.put(path, TYPE_BATCHED, how="overwrite-end" if ends else "overwrite-piece")
+        story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
+        assert len(story.finding("G9").breaches) == (not ends)
+
+
+def test_a_deletion_may_take_the_type_file_first_and_a_later_batch_needs_it_again() -> None:
+    story = Story()
+    story.create(A)
+    delete = story.invoke("delete")
+    story.type_file(None)
+    story.put(f"{DIRECTORY}/MARKERS0", None)
+    story.end(delete, "ok", True)
+    story.holds("G9")
+    story.wait(60_000)
+    story.observe("phase", value="healed")
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
+    story.breaks("G9")
+
+
+def test_type_files_that_were_read_are_judged_at_snapshots() -> None:
+    story = Story(witness="reads", storage="local")
+    story.start()
+    story.end(story.ask(A), "ok", "created")
+    story.look(A)
+    story.holds("G9")
+    story.observe("file", path=f"{DIRECTORY}/MARKERS.type", value=None)
+    story.holds("G9")
+    story.observe("snapshot", path=DIRECTORY, caused_by=story.last)
+    story.breaks("G9")
+
+
+def test_direct_mode_has_no_type() -> None:
+    assert not Story(mode="direct").finding("G9").applicable
+
+
+@pytest.mark.parametrize("storage", ["hdfs", "s3-unconditional"])
+def test_falling_back_and_saying_so_holds(storage: str) -> None:
+    story = Story(storage=storage)
+    assert "no choice" in story.says_nothing("G22").undecided
+    story.observe("mode", value="direct", error="cannot batch here")
+    story.holds("G22")
+
+
+def test_not_falling_back_or_not_saying_so_breaks_it() -> None:
+    story = Story(storage="hdfs")
+    story.observe("mode", value="timeline")
+    story.breaks("G22")
+    story = Story(storage="hdfs")
+    story.observe("mode", value="direct")
+    story.breaks("G22")
+    story = Story(storage="hdfs")
+    story.observe("mode", value="direct", error="HDFS")
+    story.flush(A)
+    story.breaks("G22")
+
+
+def test_the_fallback_is_asked_for_only_where_it_is_needed() -> None:
+    assert not Story(storage="s3").finding("G22").applicable
+    assert not Story(storage="hdfs", mode="direct").finding("G22").applicable

@@ -1,0 +1,173 @@
+"""G6 and G7 on histories written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from properties.judges.build import DIRECTORY, Story, marker
+
+A, B = marker("a"), marker("b")
+OTHER = "t/.hoodie/.temp/002"
+BOUND_MS = 10_000
+
+
+def probed(story: Story, count: int = 3, outcome: str = "ok") -> Story:
+    story.observe("phase", value="probe")
+    for number in range(count):
+        invoke = story.ask(marker(f"probe{number}"))
+        story.flush(marker(f"probe{number}"))
+        story.end(invoke, outcome, "created" if outcome == "ok" else None, error=None if outcome == "ok" else "500 no")
+    story.observe("phase", value="end")
+    story.fault("kill", value="end-of-run")
+    return story
+
+
+def begun() -> Story:
+    story = Story()
+    story.start()
+    story.create(A)
+    return story
+
+
+def test_answers_and_probes_hold() -> None:
+    probed(begun()).holds("G6")
+
+
+def test_a_run_without_a_probe_is_undecided() -> None:
+    assert "probe" in begun().says_nothing("G6").undecided
+
+
+def test_too_few_probes_or_a_dead_or_paused_server_are_undecided() -> None:
+    assert "needed" in probed(begun(), 2).says_nothing("G6").undecided
+    story = begun()
+    story.kill()
+    assert "live" in probed(story).says_nothing("G6").undecided
+    story = begun()
+    story.fault("pause", value="begin")
+    assert "paused" in probed(story).says_nothing("G6").undecided
+
+
+def test_a_kit_that_is_slow_itself_decides_nothing() -> None:
+    story = begun()
+    story.ask(B)
+    story.observe("echo-late")
+    story.wait(5 * BOUND_MS)
+    assert "echo" in probed(story).says_nothing("G6").undecided
+
+
+def test_a_failing_probe_breaks_it() -> None:
+    probed(begun(), outcome="info").breaks("G6", count=3)
+    probed(begun(), outcome="fail").breaks("G6", count=3)
+
+
+def test_a_server_that_exits_by_itself_breaks_it() -> None:
+    story = begun()
+    story.add("observe", "exited", "server#1")
+    story.breaks("G6")
+
+
+@pytest.mark.parametrize("outcome", ["open", "info"])
+def test_a_request_without_an_answer_breaks_it(outcome: str) -> None:
+    story = begun()
+    invoke = story.ask(B)
+    story.wait(2 * BOUND_MS)
+    if outcome == "info":
+        story.end(invoke, "info", error="no answer before the deadline")
+    probed(story).breaks("G6")
+
+
+def test_an_error_is_an_answer_and_a_late_answer_is_not() -> None:
+    story = begun()
+    invoke = story.ask(B)
+    story.wait(BOUND_MS // 2)
+    story.end(invoke, "info", error="500 broken")
+    probed(story).holds("G6")
+    story = begun()
+    invoke = story.ask(B)
+    story.wait(2 * BOUND_MS)
+    story.flush(B)
+    story.end(invoke, "ok", "created")
+    probed(story).breaks("G6")
+
+
+def test_the_bound_counts_from_the_end_of_the_last_fault() -> None:
+    story = begun()
+    invoke = story.ask(B)
+    story.wait(2 * BOUND_MS)
+    story.fault("throttled", path=f"{DIRECTORY}/MARKERS0")
+    story.flush(B)
+    story.end(invoke, "ok", "created")
+    probed(story).holds("G6")
+
+
+def test_a_request_is_not_owed_an_answer_by_the_dead_the_paused_and_cut_wires() -> None:
+    for spoil in ("kill", "pause", "wire", "not-arrived", "client", "impatient"):
+        story = begun()
+        invoke = story.invoke("create", B) if spoil == "not-arrived" else story.ask(B)
+        if spoil == "kill":
+            story.kill()
+            story.start("server#2")
+        elif spoil == "pause":
+            story.fault("pause", value="begin")
+            story.fault("pause", value="end")
+        elif spoil == "wire":
+            story.fault("reply-lost", "client", caused_by=invoke)
+        elif spoil == "client":
+            story.fault("kill", "client")
+        if spoil == "impatient":
+            story.end(invoke, "info", error="no answer")
+        story.wait(3 * BOUND_MS)
+        probed(story).holds("G6")
+
+
+def test_direct_mode_has_no_server_to_answer() -> None:
+    assert not Story(mode="direct").finding("G6").applicable
+
+
+def hit(kind: str = "throttled", outcome: str = "ok", wait_ms: int = 10, path: str = f"{OTHER}/MARKERS0") -> Story:
+    """A storage fault in one directory, and a request for another."""
+    story = Story()
+    story.start()
+    story.ask(B, instant="002")
+    story.fault(kind, path=path)
+    invoke = story.ask(A)
+    story.wait(wait_ms)
+    story.flush(A)
+    story.end(invoke, outcome, "created" if outcome == "ok" else None, error=None if outcome == "ok" else "500 no")
+    return story
+
+
+def test_trouble_next_door_is_not_felt() -> None:
+    hit().holds("G7")
+    hit().says_nothing("G12")
+
+
+def test_trouble_next_door_that_fails_or_delays_breaks_it() -> None:
+    hit(outcome="info").breaks("G7", under="storage")
+    hit(wait_ms=30_000).breaks("G7", under="storage")
+
+
+def test_own_trouble_and_a_full_disk_are_no_trouble_next_door() -> None:
+    hit(outcome="info", path=f"{DIRECTORY}/MARKERS0").says_nothing("G7")
+    hit("disk-full", outcome="info").says_nothing("G7")
+
+
+def test_other_faults_excuse() -> None:
+    for fault, columns in (
+        ("kill", {}),
+        ("pause", {}),
+        ("throttled", {"path": f"{DIRECTORY}/MARKERS1"}),
+        ("disk-full", {"path": f"{OTHER}/MARKERS1"}),
+    ):
+        story = Story()
+        story.start()
+        story.ask(B, instant="002")
+        story.fault("throttled", path=f"{OTHER}/MARKERS0")
+        invoke = story.ask(A)
+        story.fault(fault, **columns)
+        story.end(invoke, "info", error="500 no")
+        assert not story.finding("G7").breaches
+
+
+def test_one_directory_alone_says_nothing_about_isolation() -> None:
+    begun().says_nothing("G7")
