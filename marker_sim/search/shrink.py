@@ -48,8 +48,8 @@ class _Shrinker:
         try:
             while True:
                 before = self.best
-                self._remove_ops()
                 self._remove_faults()
+                self._remove_ops()
                 self._earlier_faults()
                 self._simplify()
                 if self.best == before:
@@ -67,7 +67,8 @@ class _Shrinker:
             while start < len(self.best.ops):
                 ops = self.best.ops
                 candidate = replace(self.best, ops=ops[:start] + ops[start + size :])
-                if not self._attempt_variants(candidate) and not (size == 1 and self._wait_instead(start)):
+                kept = self._attempt_variants(candidate) if size == 1 else self.attempt(candidate)
+                if not kept and not (size == 1 and self._wait_instead(start)):
                     start += size
             size //= 2
 
