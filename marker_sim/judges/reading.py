@@ -104,7 +104,8 @@ class Reading:
         life = self.arrived.get(index)
         if life is None:
             life = NO_LIFE if addressed is None else addressed
-        call = Call(index, done, outcome, operation, path or "", value, identity, life)
+        # Three times as fast as calling Call, and there is one for every two or three events.
+        call = tuple.__new__(Call, (index, done, outcome, operation, path or "", value, identity, life))
         if operation == "create":
             directory.creates.append(call)
             if outcome == "ok":

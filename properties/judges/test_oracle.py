@@ -102,7 +102,7 @@ class Oracle:
 
     def lost(self) -> set[str]:
         """G3: names that were stored at or after an answer and are absent later, or that a kill kept from coming."""
-        found = set()
+        found: set[str] = set()
         for ask, done in self.answers():
             assert ask.path is not None
             if any(begin < done.index < end for begin, end in self.deletions()):
@@ -120,7 +120,7 @@ class Oracle:
 
     def returned(self) -> set[str]:
         """G10: names stored at some moment after an answered deletion without a create that allows it."""
-        found = set()
+        found: set[str] = set()
         for begin, end in self.deletions():
             if end == float("inf"):
                 continue
@@ -139,7 +139,7 @@ class Oracle:
 
     def ghosts(self) -> set[str]:
         """G4: names stored at a moment when nobody had asked for them."""
-        found = set()
+        found: set[str] = set()
         for moment, names in enumerate(self.stored):
             asked = {
                 ask.path
@@ -151,7 +151,7 @@ class Oracle:
 
     def short(self) -> set[tuple[int, str]]:
         """G11: (listing, name) that was answered before and is not shown, with no deletion in between."""
-        found = set()
+        found: set[tuple[int, str]] = set()
         for invoke, done in self.calls("list"):
             if done is None or not isinstance(done.value, tuple):
                 continue

@@ -1,0 +1,276 @@
+"""From findings to verdicts: the table, profiles, baselines, tallies, violations, and what the view refuses."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from marker_sim.errors import UsageError, Violation
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.history import History
+from marker_sim.judges import JUDGES, Breach, Finding, judge
+from marker_sim.judges.expect import Known, compare, format_baseline, load_baseline, parse_baseline
+from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
+from marker_sim.judges.profiles import SHIPPED, load_profile, parse_profile
+from marker_sim.judges.tally import Row, Tally, overall
+from marker_sim.judges.violations import VIOLATIONS, AckedMarkerSurvives, FlushedBeforeAck, raise_first
+from properties.judges.build import DIRECTORY, Story, marker
+
+A = marker("a")
+REFERENCE = load_profile("reference")
+
+
+def good() -> History:
+    story = Story()
+    story.start()
+    story.create(A)
+    return story.history()
+
+
+def lost() -> History:
+    """A marker lost after a restart."""
+    story = Story()
+    story.start()
+    story.create(A)
+    story.kill()
+    story.put(f"{DIRECTORY}/MARKERS0", None)
+    return story.history()
+
+
+def tally(*histories: History, guarantees: frozenset[str] | None = None) -> Tally:
+    made = Tally()
+    for history in histories:
+        made.add(history, judge(history, guarantees))
+    return made
+
+
+def row(made: Tally, guarantee: str, profile: str = "reference") -> Row:
+    (found,) = [row for row in made.rows(load_profile(profile)) if row.id == guarantee]
+    return found
+
+
+def test_every_guarantee_has_a_judge_an_exception_and_a_place_in_the_table() -> None:
+    assert list(JUDGES) == [guarantee.id for guarantee in GUARANTEES] == list(VIOLATIONS)
+    assert all(VIOLATIONS[name].guarantee == name for name in VIOLATIONS)
+    assert [finding.guarantee for finding in judge(good())] == list(JUDGES)
+
+
+def test_guarantees_are_named_by_id_or_slug() -> None:
+    assert parse_guarantees("g1, exact-set") == {"G1", "G4"}
+    for wrong in ("", "G99", "exact-sett"):
+        with pytest.raises(UsageError, match="G1 \\(flushed-before-ack\\)"):
+            parse_guarantees(wrong)
+
+
+def test_a_violation_shows_the_sentence_the_message_and_the_events() -> None:
+    history = lost()
+    with pytest.raises(AckedMarkerSurvives) as caught:
+        raise_first(history, judge(history, frozenset({"G1", "G3"})))
+    text = str(caught.value)
+    assert "G3 acked-marker-survives: A marker that was answered stays" in text
+    assert "under: restart" in text and f"[{caught.value.breach.evidence[-1]}]" in text
+    assert isinstance(caught.value, Violation)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+    raise_first(good(), judge(good()))
+
+
+def test_a_breach_under_each_class_is_counted_by_class() -> None:
+    made = row(tally(lost(), lost(), good()), "G3")
+    assert (made.verdict, made.judged, made.violations) == ("violated", 3, 2)
+    assert made.under == {**dict.fromkeys(FAULT_CLASSES, 0), "restart": 2}
+    assert made.message and made.evidence and made.slug == "acked-marker-survives"
+
+
+def test_nothing_judged_is_inconclusive_and_never_holds() -> None:
+    made = tally(Story().history())
+    assert row(made, "G1").verdict == "inconclusive"
+    assert overall(made.rows(REFERENCE)) == "inconclusive"
+    assert overall(()) == "inconclusive"
+
+
+def test_an_undecided_run_adds_nothing_but_its_breaches() -> None:
+    made = Tally()
+    finding = Finding(guarantee="G6", applicable=True, judged=5, undecided="the server was left dead")
+    made.add(good(), (finding,))
+    assert (row(made, "G6").verdict, row(made, "G6").message) == ("inconclusive", "the server was left dead")
+    made.add(good(), (replace(finding, undecided="", judged=2),))
+    assert (row(made, "G6").verdict, row(made, "G6").judged) == ("holds", 2)
+    breach = Breach(message="exited", evidence=(1,), under="none")
+    made.add(good(), (replace(finding, breaches=(breach,)),))
+    assert row(made, "G6").verdict == "violated"
+
+
+def test_verdicts_merge_by_severity() -> None:
+    names = frozenset({"G1", "G3"})
+    assert overall(tally(good(), guarantees=names).rows(REFERENCE)) == "holds"
+    assert overall(tally(good(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "inconclusive"
+    assert overall(tally(lost(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "violated"
+
+
+def test_merging_tallies_gives_what_one_tally_gives_also_over_a_pickle() -> None:
+    one = tally(good(), lost())
+    two = tally(good())
+    two.merge(pickle.loads(pickle.dumps(tally(lost()))))
+    assert one.rows(REFERENCE) == two.rows(REFERENCE)
+    for name in ("runs", "operations", "faults", "reached"):
+        assert getattr(one, name) == getattr(two, name)
+    assert one.operations == {"create": {"ok": 2, "fail": 0, "info": 0}} and one.faults == {"kill": 1}
+
+
+def test_ends_of_faults_and_of_the_run_are_not_faults_that_fired() -> None:
+    story = Story()
+    story.start()
+    story.fault("pause", value="begin")
+    story.fault("pause", value="end")
+    story.fault("kill", value="end-of-run")
+    assert tally(story.history()).faults == {"pause": 1}
+
+
+def test_the_share_of_answers_that_were_read_in_time_is_stated() -> None:
+    story = Story(witness="reads", storage="local")
+    story.start()
+    story.end(story.ask(A), "ok", "created")
+    story.look(A)
+    story.end(story.ask(marker("b")), "ok", "created")
+    story.kill()
+    story.look(A, marker("b"))
+    assert row(tally(story.history()), "G1").read_at_ack_share == 0.5
+    assert row(tally(good()), "G1").read_at_ack_share == 1.0
+    assert row(tally(good()), "G3").read_at_ack_share is None
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_profiles_name_a_source_for_every_word_they_say(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    for guarantee in ALL:
+        for under in FAULT_CLASSES:
+            assert profile.promise(guarantee, "timeline", "s3", under).source
+
+
+def test_profiles_tell_apart_what_is_promised_and_what_applies() -> None:
+    for name in ("http", "hudi"):
+        profile = load_profile(name)
+        assert not profile.promise("G23", "timeline", "local", "none").promised
+        assert profile.promise("G23", "timeline", "local", "none").applicable
+        assert not profile.promise("G22", "timeline", "hdfs", "none").applicable
+        assert profile.promise("G3", "timeline", "local", "restart").promised
+    assert not load_profile("hudi").promise("G3", "timeline", "local", "second-server").promised
+    assert REFERENCE.promise("G23", "timeline", "local", "second-server").promised
+
+
+def test_what_is_not_promised_is_counted_and_not_held_against_anybody() -> None:
+    made = tally(lost(), good())
+    assert row(made, "G23", "http").verdict == "not-promised" and row(made, "G23", "http").violations == 1
+    assert row(made, "G22", "http").verdict == "not-applicable"
+    story = Story()
+    story.start()
+    story.create(A)
+    story.start("second#1")
+    story.put(f"{DIRECTORY}/MARKERS0", None)
+    partly = row(tally(story.history()), "G3", "hudi")
+    assert (partly.verdict, partly.violations) == ("holds", 1)
+    assert "not promised under second-server" in partly.message
+
+
+def test_a_profile_of_ones_own_is_read_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "promise": [{"guarantee": "G1", "storage": "s3", "source": "readme"}]}))
+    profile = load_profile(str(path))
+    assert profile.promise("G1", "direct", "s3", "wire").promised
+    assert not profile.promise("G1", "direct", "local", "wire").promised
+    for wrong in (
+        {},
+        {"promise": [{"source": "x"}]},
+        {"promise": [{"guarantee": "G1", "under": "rain"}]},
+        {"promise": [{"guarantee": "G1", "mode": "both"}]},
+        {"promise": [{"guarantee": "G1", "promised": "yes"}]},
+        {"promise": [{"guarantee": "G1", "colour": "red"}]},
+    ):
+        with pytest.raises(UsageError):
+            parse_profile(wrong, "mine")
+    with pytest.raises(UsageError, match="reference, http, hudi"):
+        load_profile(str(tmp_path / "none.toml"))
+
+
+def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path: Path) -> None:
+    rows = tally(lost(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
+    path = tmp_path / "known.json"
+    path.write_text(format_baseline(rows))
+    baseline = load_baseline(path)
+    assert baseline == {Known(guarantee="G3", mode="timeline", storage="s3", under="restart")}
+    assert overall(rows, compare(rows, baseline, REFERENCE)) == "holds"
+    unexpected = compare(rows, frozenset(), REFERENCE)
+    assert unexpected.unexpected and overall(rows, unexpected) == "violated"
+    healthy = tally(good(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
+    stale = compare(healthy, baseline, REFERENCE)
+    assert stale.stale == tuple(baseline) and overall(healthy, stale) == "violated"
+    elsewhere = frozenset({Known(guarantee="G3", mode="timeline", storage="local", under="restart")})
+    assert not compare(healthy, elsewhere, REFERENCE).stale, "local was not judged in these runs"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [],
+        {"known": [{"guarantee": "G3"}]},
+        {"known": [{"guarantee": "G3,G4", "mode": "timeline", "storage": "s3", "under": "none"}]},
+        {"known": [{"guarantee": "G3", "mode": "both", "storage": "s3", "under": "none"}]},
+        {"schema": 2, "known": []},
+    ],
+)
+def test_a_baseline_that_is_none_is_refused(raw: object) -> None:
+    with pytest.raises(UsageError):
+        parse_baseline(raw, "known.json")
+
+
+def test_the_kit_contradicting_itself_is_a_defect_of_the_kit() -> None:
+    story = Story()
+    story.create(A)
+    story.observe("file", path=f"{DIRECTORY}/MARKERS0", value=b"something else\n")
+    story.observe("snapshot", path=DIRECTORY, caused_by=story.last)
+    with pytest.raises(AssertionError, match="MARKERS0"):
+        judge(story.history())
+
+
+def test_a_history_whose_indices_are_not_positions_is_refused() -> None:
+    story = Story()
+    story.create(A)
+    with pytest.raises(UsageError, match="position"):
+        judge(History(story.header, tuple(story.events[1:])))
+
+
+def test_active_faults_come_before_earlier_ones_and_two_servers_before_all() -> None:
+    def under(*faults: str) -> str:
+        story = Story()
+        story.start()
+        for fault in faults:
+            if fault == "second-server":
+                story.start("second#1")
+            else:
+                story.fault(fault, path=f"{DIRECTORY}/MARKERS0")
+        story.end(story.ask(A), "ok", "created")
+        (finding,) = judge(story.history(), frozenset({"G1"}))
+        return finding.breaches[0].under
+
+    assert under() == "none"
+    assert under("throttled") == "storage"
+    assert under("throttled", "second-server") == "second-server"
+    story = Story()
+    story.fault("pause")
+    invoke = story.ask(A)
+    story.fault("throttled", path=f"{DIRECTORY}/MARKERS0")
+    story.end(invoke, "ok", "created")
+    story.breaks("G1", under="storage")
+
+
+def test_flushed_before_ack_is_raised_before_what_follows_from_it() -> None:
+    story = Story()
+    story.start()
+    story.end(story.ask(A), "ok", "created")
+    with pytest.raises(FlushedBeforeAck):
+        raise_first(story.history(), judge(story.history()))
