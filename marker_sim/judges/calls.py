@@ -85,7 +85,10 @@ class Life:
 
 
 class Directory:
-    """The calls of one marker directory. creates: by completion, open ones last. answers: those answered ok."""
+    """The calls of one marker directory. creates: by completion, open ones last. answers: those answered ok.
+
+    deletions: those that may have had an effect, by invocation.
+    """
 
     __slots__ = ("answers", "creates", "deletes", "deletions", "hostile", "listings", "others", "path")
 
@@ -101,15 +104,21 @@ class Directory:
 
     def disturbed(self, low: int, high: int) -> bool:
         """Whether a deletion may have had an effect between `low` and `high`."""
-        return any(d.invoke < high and low < d.settled for d in self.deletions)
+        for deletion in self.deletions:
+            if deletion[0] >= high:
+                return False
+            if deletion[1] > low:
+                return True
+        return False
 
-    def deleting(self, moment: int) -> bool:
-        """Whether a deletion was under way at `moment`, which may still remove what is answered then."""
-        return any(d.invoke < moment < d.settled for d in self.deletions)
-
-    def next_deletion(self, moment: int) -> int:
-        """When the next deletion after `moment` was invoked, NEVER for none."""
-        return min((d.invoke for d in self.deletions if d.invoke > moment), default=NEVER)
+    def protected_until(self, moment: int) -> int:
+        """When the next deletion is invoked; the moment itself while one may act, which may still remove anything."""
+        for deletion in self.deletions:
+            if deletion[0] > moment:
+                return deletion[0]
+            if deletion[1] > moment:
+                return moment
+        return NEVER
 
     def settled_before(self, moment: int) -> int:
         """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""

@@ -8,7 +8,7 @@ it; when a server was killed in between, what is missing there counts against G3
 
 from __future__ import annotations
 
-from marker_sim.judges.calls import Call, Directory
+from marker_sim.judges.calls import Call
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, Home, present
 from marker_sim.judges.view import View
@@ -68,12 +68,14 @@ def acked_marker_survives(view: View) -> Finding:
         told: set[tuple[str, int]] = set()
         for call in directory.answers:
             moment = home.look(call.done)
-            limit = _protected_until(directory, call.done)
-            if moment is None or limit <= moment:
+            if moment is None:
                 continue
             span = home.spans.get(call.name)
             if span is not None and len(span) == 1 and span[0] <= moment:
                 judged += 1
+                continue
+            limit = directory.protected_until(call.done)
+            if limit <= moment:
                 continue
             if present(span, moment) is None and directory.deletions and directory.disturbed(call.invoke, moment):
                 continue
@@ -83,13 +85,6 @@ def acked_marker_survives(view: View) -> Finding:
                 told.add((call.name, lost[0]))
                 breaches.append(view.breach(lost[1], (call.invoke, call.done, *lost[2]), directory.path))
     return Finding(guarantee="G3", applicable=True, judged=judged, breaches=tuple(breaches))
-
-
-def _protected_until(directory: Directory, done: int) -> int:
-    """The next deletion after an answer; the answer itself when one was under way, which may still remove it."""
-    if not directory.deletions:
-        return NEVER
-    return done if directory.deleting(done) else directory.next_deletion(done)
 
 
 def _lost(view: View, home: Home, call: Call, moment: int, limit: int) -> tuple[int, str, tuple[int, ...]] | None:
@@ -121,13 +116,16 @@ def rewrite_atomic(view: View) -> Finding:
         rest, raw = view.rest.home(directory.path), view.raw.home(directory.path)
         told: set[tuple[str, int]] = set()
         for call in directory.answers:
-            limit = _protected_until(directory, call.done)
             span = raw.spans.get(call.name)
-            if limit <= call.done or span is None:
+            if span is None:
+                continue
+            if len(span) == 1 and span[0] <= call.done:
+                judged += 1
+                continue
+            limit = directory.protected_until(call.done)
+            if limit <= call.done:
                 continue
             judged += 1
-            if len(span) == 1 and span[0] <= call.done:
-                continue
             to = present(span, call.done)
             if to is None:
                 if present(rest.spans.get(call.name), call.done) is None:

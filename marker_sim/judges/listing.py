@@ -50,8 +50,7 @@ def _stored_again(view: View, directory: Directory, done: list[Deletion], create
     breaches: list[Breach] = []
     home = view.rest.home(directory.path)
     looked = [(deletion, home.look(deletion.answered)) for deletion in done]
-    for name in sorted(home.spans):
-        span = home.spans[name]
+    for name, span in home.spans.items():
         for at in range(0, len(span), 2):
             to = span[at + 1] if at + 1 < len(span) else NEVER
             for deletion, empty in looked:
@@ -67,7 +66,8 @@ def _stored_again(view: View, directory: Directory, done: list[Deletion], create
                 evidence = (deletion.invoke, deletion.answered, shown)
                 breaches.append(view.breach(message, evidence, directory.path))
                 break
-    return breaches
+    # Presence is kept by name in an order that sets of names gave it; the verdict must not show it.
+    return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
 
 
 def _kit_meddled(directory: Directory, deletion: Deletion, until: int) -> bool:
