@@ -10,12 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from marker_sim.judges.expect import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.tally import Row
 from marker_sim.report.verdict import Outcome, place
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 FAILURES_SHOWN_MAX = 3
+WIDTH_OF_FILES = 140
 STYLES = {
     "holds": "green",
     "violated": "bold red",
@@ -25,16 +27,22 @@ STYLES = {
 }
 
 
+def output_console() -> Console:
+    """Standard output, wide enough for the table where it is a file or a pipe."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
+
+
 def guarantee_table(rows: Iterable[Row]) -> Table:
     """One line for each guarantee, mode and verdict; the storages that agree share it, their counts added up."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("guarantee", no_wrap=True)
     table.add_column("mode", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("storage")
+    table.add_column("storage", min_width=7)
     table.add_column("judged", justify="right", no_wrap=True)
     table.add_column("violations", justify="right", no_wrap=True)
-    table.add_column("under")
+    table.add_column("under", min_width=12)
     for (_, mode), same in groupby(rows, key=lambda row: (row.id, row.mode)):
         lines: dict[str, list[Row]] = {}
         for row in same:
@@ -44,7 +52,7 @@ def guarantee_table(rows: Iterable[Row]) -> Table:
                 f"{members[0].id:<4}{members[0].slug}",
                 mode,
                 Text(verdict, style=STYLES[verdict]),
-                " ".join(row.storage for row in members),
+                "all" if len(lines) == 1 and len(members) > 1 else " ".join(row.storage for row in members),
                 f"{sum(row.judged for row in members):,}",
                 f"{sum(row.violations for row in members):,}",
                 under_text(members),
@@ -64,7 +72,7 @@ def under_text(rows: Iterable[Row]) -> str:
 def print_outcome(outcome: Outcome, console: Console, where: str) -> None:
     """The table, then the failures that matter most, then what else a reader must know, then the verdict."""
     console.print(guarantee_table(outcome.rows))
-    for number, failure in enumerate(outcome.failures[:FAILURES_SHOWN_MAX]):
+    for number in range(min(len(outcome.failures), FAILURES_SHOWN_MAX)):
         console.print()
         print_failure(outcome, number, console)
     hidden = len(outcome.failures) - FAILURES_SHOWN_MAX
@@ -72,12 +80,15 @@ def print_outcome(outcome: Outcome, console: Console, where: str) -> None:
         console.print(f"\n{hidden} more in {escape(where)}")
     console.print()
     for line in remarks(outcome):
-        console.print(escape(line))
+        console.print(escape(line), highlight=False, soft_wrap=True)
     campaign = outcome.campaign
+    end = f"; {where}" if where else ""
+    runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
     console.print(
         f"[{STYLES[outcome.verdict]}]{outcome.verdict}[/]: {escape(printable(campaign.sut))},"
-        f" {campaign.runs:,} runs in {campaign.duration_s:.1f} s, seed {campaign.seed}{escape(f'; {where}' if where else '')}",
+        f" {runs} in {campaign.duration_s:.1f} s, seed {campaign.seed}{escape(end)}",
         highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -86,17 +97,15 @@ def print_failure(outcome: Outcome, number: int, console: Console) -> None:
     failure = outcome.failures[number]
     known = BY_ID[failure.guarantee]
     _, mode, storage = place(failure)
-    console.print(f"[bold red]{known.id} {known.slug}[/] in {mode} mode on {escape(storage)}: {escape(known.sentence)}")
-    console.print(f"  {escape(printable(failure.message))}", highlight=False)
+    head = f"[bold red]{known.id} {known.slug}[/] in {mode} mode on {escape(storage)}"
+    console.print(f"{head}: {escape(known.sentence)}", highlight=False, soft_wrap=True)
+    console.print(f"  {escape(printable(failure.message))}", highlight=False, soft_wrap=True)
     console.print("  evidence:")
     for line in in_context(failure.history, failure.evidence, around=0):
         console.print(f"    {escape(line.text)}", highlight=False, soft_wrap=True)
     if failure.plan is not None:
-        grown = (
-            f", shrunk from {failure.entries_before} entries to {failure.plan.entries}"
-            if failure.entries_before
-            else ""
-        )
+        entries = f"{failure.plan.entries} entries"
+        grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
         console.print(f"  plan (seed {failure.seed}{grown}):")
         for sentence in plan_sentences(failure.plan):
             console.print(f"    {escape(printable(sentence))}", highlight=False, soft_wrap=True)
@@ -110,20 +119,20 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
     lines = []
     for row in outcome.rows:
         if row.verdict == "inconclusive":
-            lines.append(
-                f"inconclusive: {row.id} {row.slug}, {row.mode} mode on {row.storage}: {printable(row.message)}"
-            )
+            where = f"{row.id} {row.slug}, {row.mode} mode on {row.storage}"
+            lines.append(f"inconclusive: {where}: {printable(row.message)}")
     if outcome.differences is not None:
         for known in outcome.differences.unexpected:
-            lines.append(f"not in the baseline: {known.guarantee} {known.mode} {known.storage} under {known.under}")
+            lines.append(f"not in the baseline: {_known_text(known)}")
         for known in outcome.differences.stale:
-            lines.append(
-                f"stale in the baseline: {known.guarantee} {known.mode} {known.storage} under {known.under} was judged and"
-                " not violated; remove the entry"
-            )
+            lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove the entry")
     lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
     if outcome.campaign.trouble:
         lines.append(f"the kit could not finish: {printable(outcome.campaign.trouble)}")
     if outcome.campaign.interrupted:
         lines.append("interrupted: this is what was done until then")
     return tuple(lines)
+
+
+def _known_text(known: Known) -> str:
+    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}"

@@ -81,12 +81,7 @@ def judge_campaign(
     one that the kit's own trouble cut short.
     """
     rows = tuple(row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
-    chosen = (
-        frozenset()
-        if baseline is None
-        else frozenset(k for k in baseline if guarantees is None or k.guarantee in guarantees)
-    )
-    differences = None if baseline is None else compare(rows, chosen, profile)
+    differences = None if baseline is None else compare(rows, baseline, profile)
     verdict = overall(rows, differences)
     if verdict == "holds" and (campaign.not_reached or campaign.trouble):
         verdict = "inconclusive"
@@ -126,6 +121,6 @@ def _show(row: Row, failures: tuple[Failure, ...], directory: Path, argv: list[s
 
 
 def _again(argv: list[str], seed: int) -> list[str]:
-    """The command line that was given, with the seed it drew."""
-    drawn = [] if any(word == "--seed" or word.startswith("--seed=") for word in argv) else ["--seed", str(seed)]
-    return ["marker-sim", *argv, *drawn]
+    """The command line that was given, with the seed that a `verify` drew."""
+    given = any(word == "--seed" or word.startswith("--seed=") for word in argv)
+    return ["marker-sim", *argv, *(["--seed", str(seed)] if argv[:1] == ["verify"] and not given else [])]

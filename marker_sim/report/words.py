@@ -73,7 +73,7 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One event as shown: `text` ready to print, `proves` when it is evidence, `gap` when events before are left out."""
+    """One event as shown. proves: it is evidence. gap: events before it are left out."""
 
     text: str
     proves: bool

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,31 +28,31 @@ from marker_sim.report.verdict import Outcome, judge_campaign, plan_name
 
 JSONL_EVENTS_MAX = 10_000
 PROBE_BYTES = 1 << 20
+COMMAND_FILE = "command.txt"
 _FILES = ("verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html")
 _FOLDERS = ("failures", "logs")
 
 
-def prepare_directory(directory: Path) -> None:
+def prepare_directory(directory: Path, argv: Sequence[str]) -> None:
     """Make the directory, clear an earlier report out of it and prove that it can be written.
 
-    UsageError when it holds anything but a report (nothing is deleted then); HarnessError when it cannot be written.
+    UsageError when it holds files and no report (nothing is deleted then); HarnessError when it cannot be written.
     """
+    command = directory / "logs" / COMMAND_FILE
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        foreign = sorted(set(os.listdir(directory)) - {*_FILES, *_FOLDERS})
-    except OSError as error:
-        raise _unwritable(directory, error) from error
-    if foreign:
-        raise UsageError(
-            f"--report {directory} holds {foreign[0]!r}, which is no part of a report; give an empty or a new directory,"
-            " or one that an earlier run wrote"
-        )
-    try:
+        present = sorted(os.listdir(directory))
+        if present and not command.exists():
+            raise UsageError(
+                f"--report {directory} holds {present[0]!r} and no earlier report; give an empty or a new directory, so"
+                " that nothing of yours is replaced"
+            )
         for name in _FILES:
             (directory / name).unlink(missing_ok=True)
         for name in _FOLDERS:
             shutil.rmtree(directory / name, ignore_errors=True)
         (directory / "logs").mkdir()
+        _write_text(command, shlex.join(["marker-sim", *argv]) + "\n")
         _atomically(directory / "verdict.json", lambda path: path.write_bytes(bytes(PROBE_BYTES)))
         (directory / "verdict.json").unlink()
     except OSError as error:

@@ -1,0 +1,86 @@
+"""What every test session of this repository shares: Hypothesis profiles, no skips in CI, and no stale installation.
+
+MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly
+CI                   when true, a skipped test is an error
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import marker_sim
+
+pytest_plugins = ("marker_sim.pytest_plugin",)
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+EXAMPLES = {"quick": 30, "ci": 100, "nightly": 2000}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the Hypothesis profile, and refuse to test an installed copy that differs from this work tree."""
+    for name, examples in EXAMPLES.items():
+        settings.register_profile(
+            name,
+            max_examples=examples,
+            derandomize=False,
+            deadline=None,
+            print_blob=True,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
+    profile = os.environ.get("MARKER_SIM_PROFILE", "ci" if IN_CI else "quick")
+    if profile not in EXAMPLES:
+        raise pytest.UsageError(f"MARKER_SIM_PROFILE is {profile!r}; set it to one of {', '.join(EXAMPLES)}")
+    settings.load_profile(profile)
+    stale = _differs(Path(marker_sim.__file__).parent, Path(__file__).parent / "marker_sim")
+    if stale:
+        raise pytest.UsageError(
+            f"the installed marker_sim differs from this work tree in {stale}; install it again with"
+            " `pip install -e '.[test]'`, so that the tests see what is here"
+        )
+
+
+def _differs(used: Path, here: Path) -> str:
+    """The first file of the package that is not the same in both places, "" when none is."""
+    if used.resolve() == here.resolve():
+        return ""
+    names = {path.relative_to(root) for root in (used, here) for path in root.rglob("*") if path.is_file()}
+    for name in sorted(names):
+        if "__pycache__" in name.parts:
+            continue
+        copies = [root / name for root in (used, here)]
+        if not all(copy.is_file() for copy in copies) or copies[0].read_bytes() != copies[1].read_bytes():
+            return str(name)
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a test that skips fails: what it needs is the project's own job to install."""
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, which CI forbids: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips as a whole."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} was skipped, which CI forbids: {_reason(report.longrepr)}"
+    return report
+
+
+def _reason(longrepr: object) -> str:
+    return str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)

@@ -1,0 +1,176 @@
+"""Commands and options of `marker-sim`, and every way to end turned into one sentence and an exit code.
+
+0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its surroundings failed   130 interrupted
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from marker_sim import __version__
+from marker_sim.cli.judging import rejudge
+from marker_sim.cli.replay import replay
+from marker_sim.cli.request import parse_request
+from marker_sim.cli.verify import store_traceback, verify
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.report.table import output_console
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
+
+REPORT = "marker-sim-report"
+COMMANDS = ("verify", "replay", "judge", "doctor")
+Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
+Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
+Promises = Annotated[
+    str | None, typer.Option(metavar="FILE", help="What is promised: reference, http, hudi or a TOML or JSON file.")
+]
+Expect = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
+]
+
+
+def build_app(argv: Sequence[str]) -> typer.Typer:
+    """The commands; `argv` is kept with what they write, so that a report says how it was made."""
+    app = typer.Typer(
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Decides, with evidence, whether an implementation of Apache Hudi markers is correct.",
+    )
+
+    @app.callback(invoke_without_command=True)
+    def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+        if version:
+            print(__version__)
+            raise typer.Exit(EXIT_HOLDS)
+
+    @app.command(name="verify")
+    def _verify(
+        sut: Annotated[
+            str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")
+        ] = "reference",
+        mode: Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")] = "both",
+        storage: Annotated[
+            str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local.")
+        ] = None,
+        budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")] = "40s",
+        seed: Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")] = None,
+        guarantees: Guarantees = None,
+        profile: Promises = None,
+        expect: Expect = None,
+        report: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = REPORT,
+        start: Annotated[
+            str | None, typer.Option(metavar="COMMAND", help="Starts an HTTP server, with {port} in it.")
+        ] = None,
+        reader: Annotated[
+            str | None,
+            typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
+        ] = None,
+        dir_format: Annotated[
+            str | None, typer.Option(metavar="FORM", help="How requests write the directory: path, file or s3a.")
+        ] = None,
+        as_json: Json = False,
+    ) -> int:
+        """Judge an implementation: runs, faults, verdict, report."""
+        request = parse_request(
+            sut=sut,
+            mode=mode,
+            storage=storage,
+            budget=budget,
+            seed=seed,
+            guarantees=guarantees,
+            profile=profile,
+            expect=expect,
+            report=report,
+            start=start,
+            reader=reader,
+            dir_format=dir_format,
+            argv=argv,
+        )
+        return verify(request, as_json)
+
+    @app.command(name="replay")
+    def _replay(
+        path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan.json or a report directory.")],
+        sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
+    ) -> int:
+        """Run a stored failure again: FIXED, STILL VIOLATED or CANNOT RUN."""
+        return replay(path, sut, output_console())
+
+    @app.command(name="judge")
+    def _judge(
+        history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")],
+        guarantees: Guarantees = None,
+        profile: Promises = None,
+        expect: Expect = None,
+        as_json: Json = False,
+    ) -> int:
+        """Judge a stored history with today's judges."""
+        return rejudge(history, guarantees=guarantees, profile=profile, expect=expect, as_json=as_json, argv=argv)
+
+    @app.command(name="doctor")
+    def _doctor(
+        install: Annotated[bool, typer.Option("--install", help="Fetch the Hudi bundles into the cache.")] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    ) -> int:
+        """Say what is here, what is missing and how to get it."""
+        from marker_sim.doctor import doctor
+
+        return doctor(install=install, as_json=as_json, console=output_console())
+
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; nothing but the code and two output streams leaves this function."""
+    words = tuple(sys.argv[1:] if argv is None else argv)
+    _end_on_sigterm()
+    try:
+        result: Any = get_command(build_app(words))(args=list(words), prog_name="marker-sim", standalone_mode=False)
+        return result if isinstance(result, int) else EXIT_HOLDS
+    except UsageError as error:
+        return _say(str(error), EXIT_USAGE)
+    except HarnessError as error:
+        return _say(str(error), EXIT_HARNESS)
+    except KeyboardInterrupt:
+        return _say("interrupted before anything could be judged", EXIT_INTERRUPTED)
+    except Exception as error:
+        spoken = getattr(error, "format_message", None)  # Typer's own errors; their class moves between its versions.
+        if spoken is not None:
+            return _say_usage(str(spoken()), words)
+        with tempfile.NamedTemporaryFile(prefix="marker-sim-error-", suffix=".txt", delete=False) as log:
+            return _say(store_traceback(error, Path(log.name)), EXIT_HARNESS)
+
+
+def _end_on_sigterm() -> None:
+    """SIGTERM ends a run like Ctrl-C, so that no process the kit started outlives it."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def _say_usage(message: str, words: tuple[str, ...]) -> int:
+    if not words:  # Typer's message is the whole help then.
+        print(message, file=sys.stderr)
+        return EXIT_USAGE
+    command = f"marker-sim {words[0]}" if words[0] in COMMANDS else "marker-sim"
+    sentence = " ".join(message.split()).rstrip(".")
+    return _say(f"{sentence}; `{command} --help` lists what is accepted", EXIT_USAGE)
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"marker-sim: {sentence}", file=sys.stderr)
+    return code

@@ -1,0 +1,93 @@
+"""`judge`: a stored history once more, with today's judges. Nothing is run and nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.errors import UsageError
+from marker_sim.history import History, read_jsonl
+from marker_sim.judges import judge
+from marker_sim.judges.expect import load_baseline
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.guarantees import parse_guarantees
+from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.report.columns import read_parquet
+from marker_sim.report.table import output_console, print_outcome
+from marker_sim.report.verdict import judge_campaign
+
+HISTORIES = (".jsonl", ".parquet")
+
+
+def rejudge(
+    path: Path,
+    *,
+    guarantees: str | None,
+    profile: str | None,
+    expect: str | None,
+    as_json: bool,
+    argv: Sequence[str],
+) -> int:
+    """Judge a stored history, print the verdict, and return its exit code. Nothing is written."""
+    history = read_history(path)
+    only = None if guarantees is None else parse_guarantees(guarantees)
+    promises = load_profile(history.header.profile if profile is None else profile)
+    baseline = None if expect is None else load_baseline(expect)
+    findings = judge(history, only)
+    tally = Tally()
+    tally.add(history, findings)
+    campaign = Campaign(
+        sut=history.header.sut,
+        sut_version=history.header.sut_version,
+        seed=history.header.seed,
+        duration_s=(history.events[-1].time_ns - history.events[0].time_ns) / 1e9 if history.events else 0.0,
+        runs=1,
+        steps=0,
+        tally=tally,
+        failures=_failures(history, findings, promises),
+        last=history,
+    )
+    outcome = judge_campaign(campaign, promises, baseline, path, argv, only)
+    if as_json:
+        print(json.dumps(outcome.to_dict(), indent=1))
+    else:
+        print_outcome(outcome, output_console(), "")
+    return outcome.exit_code()
+
+
+def read_history(path: Path) -> History:
+    """The history in a file or in a report directory; UsageError when there is none."""
+    if path.is_dir():
+        found = [path / name for name in ("history.parquet", "history.jsonl") if (path / name).is_file()]
+        if not found:
+            raise UsageError(
+                f"{path} has no history.parquet and no history.jsonl; give a history or a report directory"
+            )
+        path = found[0]
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist; give a history (.jsonl or .parquet) or a report directory")
+    if path.suffix not in HISTORIES:
+        raise UsageError(f"{path} is no history by its name; give a .jsonl or .parquet file or a report directory")
+    return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
+
+
+def _failures(history: History, findings: Sequence[Finding], profile: Profile) -> tuple[Failure, ...]:
+    """The first breach of each guarantee that the profile holds against the system."""
+    header = history.header
+    failures: dict[str, Failure] = {}
+    for finding in findings:
+        for breach in finding.breaches:
+            if profile.promise(finding.guarantee, header.mode, header.storage, breach.under).promised:
+                failure = Failure(
+                    guarantee=finding.guarantee,
+                    message=breach.message,
+                    evidence=breach.evidence,
+                    history=history,
+                    plan=None,
+                    seed=header.seed,
+                )
+                failures.setdefault(finding.guarantee, failure)
+    return tuple(failures.values())

@@ -1,0 +1,129 @@
+"""`replay`: the plan of a stored failure again, with today's code and judges."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from marker_sim.cli.judging import HISTORIES, read_history
+from marker_sim.cli.request import default_profile, parse_sut
+from marker_sim.errors import UsageError
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.violations import violation
+from marker_sim.plan import Plan, read_plan
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_VIOLATED, SCHEMA
+from marker_sim.report.words import printable
+from marker_sim.search.campaign import promised_breach
+from marker_sim.search.replay import replay_plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A failure to run again. guarantee: None when only a plan is known. plan: None when there is none to run."""
+
+    name: str
+    sut: str
+    guarantee: str | None
+    plan: Plan | None
+    hint: str = ""
+
+
+def replay(path: Path, sut: str | None, console: Console) -> int:
+    """Run every failure stored at `path` again and print FIXED, STILL VIOLATED or CANNOT RUN for each; the exit code.
+
+    path: a report directory, a plan, or a history whose header has its plan. sut: another system than the one stored.
+    """
+    results = [_replay_one(stored, sut, console) for stored in _stored(path)]
+    if EXIT_VIOLATED in results:
+        return EXIT_VIOLATED
+    return EXIT_HARNESS if EXIT_HARNESS in results else EXIT_HOLDS
+
+
+def _replay_one(stored: Stored, sut: str | None, console: Console) -> int:
+    system = sut or stored.sut
+    label = f"{stored.guarantee + ', ' if stored.guarantee else ''}{stored.name}"
+    if stored.plan is None or parse_sut(system)[0] != "python":
+        hint = stored.hint or f"{system} runs in the real world, where no plan determines a run"
+        _print(console, f"CANNOT RUN: {label}: {hint}")
+        return EXIT_HARNESS
+    history, findings = replay_plan(stored.plan, system, stored.guarantee)
+    profile = load_profile(default_profile(system))
+    for finding in findings:
+        breach = promised_breach(finding, stored.plan, profile)
+        if breach is None and stored.guarantee is not None and finding.breaches:
+            breach = finding.breaches[0]  # The stored verdict held it against the system, whatever its profile was.
+        if breach is not None:
+            _print(console, f"STILL VIOLATED: {label}: {system}")
+            _print(console, str(violation(history, finding.guarantee, breach)))
+            return EXIT_VIOLATED
+    _print(
+        console, f"FIXED: {label}: {system} keeps what it broke" if stored.guarantee else f"FIXED: {label}: {system}"
+    )
+    return EXIT_HOLDS
+
+
+def _stored(path: Path) -> tuple[Stored, ...]:
+    if path.is_dir():
+        return _stored_in_report(path)
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist; give a plan.json or the report directory of a verify")
+    if path.suffix in HISTORIES:
+        header = read_history(path).header
+        plan = None if header.plan is None else Plan.from_dict(header.plan, f"the plan in {path}")
+        hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
+        return (Stored(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
+    plan = read_plan(path)
+    for folder in (path.parent, path.parent.parent):
+        if (folder / "verdict.json").is_file():
+            verdict = _read_verdict(folder)
+            for row in verdict["guarantees"]:
+                if _plan_of(row) == path.name:
+                    return (Stored(name=path.name, sut=verdict["sut"], guarantee=row["id"], plan=plan),)
+            return (Stored(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
+    return (Stored(name=path.name, sut="reference", guarantee=None, plan=plan),)
+
+
+def _stored_in_report(directory: Path) -> tuple[Stored, ...]:
+    verdict = _read_verdict(directory)
+    stored = []
+    for row in verdict["guarantees"]:
+        if row["verdict"] != "violated":
+            continue
+        name = _plan_of(row)
+        file = next((f for f in (directory / name, directory / "failures" / name) if name and f.is_file()), None)
+        hint = "" if file else f"it has no plan; this is how to look for it again: {row['replay']}"
+        plan = read_plan(file) if file else None
+        where = f"{row['mode']} mode on {row['storage']}"
+        stored.append(Stored(name=where, sut=verdict["sut"], guarantee=row["id"], plan=plan, hint=hint))
+    if not stored:
+        raise UsageError(f"{directory} stores no failure to replay: its verdict is {verdict['verdict']!r}")
+    return tuple(stored)
+
+
+def _plan_of(row: dict[str, Any]) -> str:
+    """The name of the plan file in a row's replay command, "" when the command runs no plan."""
+    words = shlex.split(row.get("replay") or "")
+    return Path(words[2]).name if words[:2] == ["marker-sim", "replay"] and len(words) == 3 else ""
+
+
+def _read_verdict(directory: Path) -> dict[str, Any]:
+    file = directory / "verdict.json"
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{directory} is not the report of a finished verify: {file.name} cannot be read ({error})"
+        ) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("guarantees"), list) or raw.get("schema", SCHEMA) > SCHEMA:
+        raise UsageError(f"{file} is not a verdict of schema {SCHEMA}; give a report that this version wrote")
+    return raw
+
+
+def _print(console: Console, text: str) -> None:
+    for line in text.splitlines():
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,116 @@
+"""A `verify` request carried out: report directory, runs, verdict, files, exit code."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+
+from rich.console import Console
+
+from marker_sim.campaign import Campaign
+from marker_sim.cli.progress import Progress
+from marker_sim.cli.request import Request
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.report.table import output_console, print_outcome
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
+from marker_sim.report.write import prepare_directory, write_outcome
+from marker_sim.search.campaign import run_simulated
+
+_EXTRAS = {"psutil": "foreign", "urllib3": "foreign", "pyspark": "hudi"}
+
+
+def verify(request: Request, as_json: bool) -> int:
+    """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
+    prepare_directory(request.report, request.argv)
+    try:
+        with Progress() as progress:
+            campaign = _run(request, progress)
+    except (UsageError, HarnessError):
+        raise
+    except Exception as error:
+        log = request.report / "logs" / "error.txt"
+        raise HarnessError(store_traceback(error, log)) from error
+    outcome = judge_campaign(
+        campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
+    )
+    trouble = ""
+    try:
+        write_outcome(outcome, request.report)
+    except HarnessError as error:  # What was found is found, also when the disk is full by now.
+        trouble = str(error)
+    if as_json:
+        print(json.dumps(outcome.to_dict(), indent=1))
+    else:
+        print_outcome(outcome, output_console(), "" if trouble else f"report: {request.report / 'report.html'}")
+    if trouble:
+        Console(stderr=True).print(f"marker-sim: {trouble}", markup=False, highlight=False, soft_wrap=True)
+        return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
+    return outcome.exit_code()
+
+
+def store_traceback(error: Exception, log: Path) -> str:
+    """Write where an unexpected exception came from to `log`; the sentence that says so."""
+    what = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
+    try:
+        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+    except OSError as failed:
+        return f"{what}; its traceback could not be stored in {log} ({failed.strerror})"
+    return f"{what}; this is a defect of the kit or of code loaded into it, the traceback is in {log}"
+
+
+def _run(request: Request, progress: Progress) -> Campaign:
+    if request.kind == "python":
+        return run_simulated(
+            sut=request.sut,
+            modes=request.modes,
+            storages=request.storages,
+            budget_s=request.budget_s,
+            seed=request.seed,
+            guarantees=request.guarantees,
+            profile=request.profile,
+            progress=progress,
+        )
+    try:
+        return _run_foreign(request, progress)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        raise HarnessError(
+            f"--sut {request.sut} needs the Python package {error.name}, which is not installed; install it with"
+            f" pip install 'marker-sim[{extra}]'"
+        ) from error
+
+
+def _run_foreign(request: Request, progress: Progress) -> Campaign:
+    """Imported here, so that judging Python needs none of the extras."""
+    if request.kind == "http":
+        from marker_sim.sut.http import run_http
+
+        return run_http(
+            request.start,
+            storage=request.storages[0],
+            budget_s=request.budget_s,
+            seed=request.seed,
+            report_dir=request.report,
+            dir_format=request.dir_format,
+            reader=request.reader,
+            progress=progress,
+            profile=request.profile,
+            sut_name=request.sut,
+            sut_version="",
+        )
+    from marker_sim.sut.hudi import run_hudi
+
+    return run_hudi(
+        request.detail,
+        storage=request.storages[0],
+        budget_s=request.budget_s,
+        seed=request.seed,
+        report_dir=request.report,
+        dir_format=request.dir_format,
+        reader=request.reader,
+        progress=progress,
+        profile=request.profile,
+    )
