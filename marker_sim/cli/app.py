@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -27,7 +27,6 @@ from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 
 REPORT = "marker-sim-report"
-COMMANDS = ("verify", "replay", "judge", "doctor")
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
@@ -38,95 +37,107 @@ Expect = Annotated[
 ]
 
 
-def build_app(argv: Sequence[str]) -> typer.Typer:
-    """The commands; `argv` is kept with what they write, so that a report says how it was made."""
+def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit(EXIT_HOLDS)
+
+
+def _verify(
+    context: typer.Context,
+    sut: Annotated[
+        str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")
+    ] = "reference",
+    mode: Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")] = "both",
+    storage: Annotated[
+        str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local.")
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")] = "40s",
+    seed: Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")] = None,
+    guarantees: Guarantees = None,
+    profile: Promises = None,
+    expect: Expect = None,
+    report: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = REPORT,
+    start: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Starts an HTTP server, with {port} in it.")
+    ] = None,
+    reader: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
+    ] = None,
+    dir_format: Annotated[
+        str | None, typer.Option(metavar="FORM", help="How requests write the directory: path, file or s3a.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Judge an implementation: runs, faults, verdict, report."""
+    request = parse_request(
+        sut=sut,
+        mode=mode,
+        storage=storage,
+        budget=budget,
+        seed=seed,
+        guarantees=guarantees,
+        profile=profile,
+        expect=expect,
+        report=report,
+        start=start,
+        reader=reader,
+        dir_format=dir_format,
+        argv=context.obj,
+    )
+    return verify(request, as_json)
+
+
+def _replay(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan.json or a report directory.")],
+    sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
+) -> int:
+    """Run a stored failure again: FIXED, STILL VIOLATED or CANNOT RUN."""
+    return replay(path, sut, output_console())
+
+
+def _judge(
+    context: typer.Context,
+    history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")],
+    guarantees: Guarantees = None,
+    profile: Promises = None,
+    expect: Expect = None,
+    as_json: Json = False,
+) -> int:
+    """Judge a stored history with today's judges."""
+    return rejudge(history, guarantees=guarantees, profile=profile, expect=expect, as_json=as_json, argv=context.obj)
+
+
+def _doctor(
+    install: Annotated[bool, typer.Option("--install", help="Fetch the Hudi bundles into the cache.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> int:
+    """Say what is here, what is missing and how to get it."""
+    from marker_sim.doctor import doctor
+
+    return doctor(install=install, as_json=as_json, console=output_console())
+
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    "verify": _verify,
+    "replay": _replay,
+    "judge": _judge,
+    "doctor": _doctor,
+}
+
+
+def build_app() -> typer.Typer:
+    """The commands; the words of the command line come as the context's `obj`, to be kept with what they made."""
     app = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
         help="Decides, with evidence, whether an implementation of Apache Hudi markers is correct.",
     )
-
-    @app.callback(invoke_without_command=True)
-    def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-        if version:
-            print(__version__)
-            raise typer.Exit(EXIT_HOLDS)
-
-    @app.command(name="verify")
-    def _verify(
-        sut: Annotated[
-            str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")
-        ] = "reference",
-        mode: Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")] = "both",
-        storage: Annotated[
-            str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local.")
-        ] = None,
-        budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")] = "40s",
-        seed: Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")] = None,
-        guarantees: Guarantees = None,
-        profile: Promises = None,
-        expect: Expect = None,
-        report: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = REPORT,
-        start: Annotated[
-            str | None, typer.Option(metavar="COMMAND", help="Starts an HTTP server, with {port} in it.")
-        ] = None,
-        reader: Annotated[
-            str | None,
-            typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
-        ] = None,
-        dir_format: Annotated[
-            str | None, typer.Option(metavar="FORM", help="How requests write the directory: path, file or s3a.")
-        ] = None,
-        as_json: Json = False,
-    ) -> int:
-        """Judge an implementation: runs, faults, verdict, report."""
-        request = parse_request(
-            sut=sut,
-            mode=mode,
-            storage=storage,
-            budget=budget,
-            seed=seed,
-            guarantees=guarantees,
-            profile=profile,
-            expect=expect,
-            report=report,
-            start=start,
-            reader=reader,
-            dir_format=dir_format,
-            argv=argv,
-        )
-        return verify(request, as_json)
-
-    @app.command(name="replay")
-    def _replay(
-        path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan.json or a report directory.")],
-        sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
-    ) -> int:
-        """Run a stored failure again: FIXED, STILL VIOLATED or CANNOT RUN."""
-        return replay(path, sut, output_console())
-
-    @app.command(name="judge")
-    def _judge(
-        history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")],
-        guarantees: Guarantees = None,
-        profile: Promises = None,
-        expect: Expect = None,
-        as_json: Json = False,
-    ) -> int:
-        """Judge a stored history with today's judges."""
-        return rejudge(history, guarantees=guarantees, profile=profile, expect=expect, as_json=as_json, argv=argv)
-
-    @app.command(name="doctor")
-    def _doctor(
-        install: Annotated[bool, typer.Option("--install", help="Fetch the Hudi bundles into the cache.")] = False,
-        as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    ) -> int:
-        """Say what is here, what is missing and how to get it."""
-        from marker_sim.doctor import doctor
-
-        return doctor(install=install, as_json=as_json, console=output_console())
-
+    app.callback(invoke_without_command=True)(_top)
+    for name, command in COMMANDS.items():
+        app.command(name=name)(command)
     return app
 
 
@@ -135,7 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = tuple(sys.argv[1:] if argv is None else argv)
     _end_on_sigterm()
     try:
-        result: Any = get_command(build_app(words))(args=list(words), prog_name="marker-sim", standalone_mode=False)
+        result: Any = get_command(build_app())(
+            args=list(words), prog_name="marker-sim", standalone_mode=False, obj=words
+        )
         return result if isinstance(result, int) else EXIT_HOLDS
     except UsageError as error:
         return _say(str(error), EXIT_USAGE)

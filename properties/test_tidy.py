@@ -1,0 +1,228 @@
+"""Style as tests: what can be decided honestly from syntax trees and text, and nothing else.
+
+Not decided here: whether a set hidden behind a name is iterated, whether a name in capitals is never changed through an
+alias, whether a docstring's claim is true.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from marker_sim.faults import FaultKind
+from marker_sim.history import Event, Header
+from marker_sim.judges.guarantees import GUARANTEES
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "marker_sim"
+MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
+SUITES = tuple(
+    sorted(path for folder in ("properties", "scenarios", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+)
+LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+
+# A part may import itself and the layers above it in this list. The longest name that fits a module counts.
+LAYERS = (
+    ("marker_sim", "marker_sim.errors"),
+    ("marker_sim.names", "marker_sim.options", "marker_sim.history", "marker_sim.faults"),
+    ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
+    ("marker_sim.markers", "marker_sim.campaign"),
+    ("marker_sim.mutants", "marker_sim.sim", "marker_sim.real"),
+    ("marker_sim.sut",),
+    ("marker_sim.search",),
+    ("marker_sim.mutants.kill", "marker_sim.report"),
+    ("marker_sim.doctor",),
+    ("marker_sim.cli", "marker_sim.pytest_plugin"),
+)
+JUDGES_SEE = ("marker_sim.errors", "marker_sim.faults", "marker_sim.history", "marker_sim.names", "marker_sim.judges")
+IMPURE = frozenset({"os", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "asyncio"})
+WORLD_CALLS = frozenset(
+    {"open", "print", "input", "getenv", "run", "Popen", "connect", "read_text", "write_text", "now"}
+)
+MUTATORS = frozenset(
+    {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
+)
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _part(module: str) -> str:
+    parts = [part for layer in LAYERS for part in layer if module == part or module.startswith(f"{part}.")]
+    longest = max(parts, key=len)
+    assert longest != "marker_sim" or module == "marker_sim", f"{module} has no place in LAYERS; give it one"
+    return longest
+
+
+def _layer(part: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if part in layer)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Every module that is imported anywhere in a tree, also inside functions."""
+    known = {_name(path) for path in MODULES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in known else str(node.module)
+
+
+def _over(path: Path, tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run at import, those of classes and of `if` included."""
+    queue: list[ast.stmt] = list(tree.body)
+    while queue:
+        node = queue.pop()
+        yield node
+        if isinstance(node, ast.ClassDef | ast.If):
+            queue += node.body
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_run_one_way(path: Path) -> None:
+    part = _part(_name(path))
+    for imported in _imports(_tree(path)):
+        if imported.split(".")[0] == "marker_sim":
+            other = _part(imported)
+            assert other == part or _layer(other) < _layer(part), (
+                f"{_name(path)} imports {imported}, which lies below it"
+            )
+
+
+def test_judges_see_a_history_and_nothing_else() -> None:
+    judges = [path for path in MODULES if _name(path).startswith("marker_sim.judges")]
+    assert judges
+    for path in judges:
+        for imported in _imports(_tree(path)):
+            assert imported.split(".")[0] not in IMPURE, f"{_name(path)} imports {imported}: a judge is a pure function"
+            if imported.startswith("marker_sim"):
+                assert imported.startswith(JUDGES_SEE), f"{_name(path)} imports {imported}"
+
+
+@pytest.mark.parametrize("path", MODULES + SUITES, ids=_name)
+def test_modules_and_functions_are_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= LINES_MAX, f"{path} has more than {LINES_MAX} lines"
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            assert length <= FUNCTION_LINES_MAX, f"{path}:{node.lineno} {node.name} has {length} lines"
+
+
+def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
+    for path in MODULES + SUITES:
+        words = set(re.split(r"[._]", _name(path)))
+        assert not words & {"util", "utils", "helper", "helpers", "common", "manager", "misc"}, path
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "__main__.py"], ids=_name)
+def test_importing_a_module_does_no_work(path: Path) -> None:
+    for node in _over(path, _tree(path)):
+        assert not isinstance(node, ast.For | ast.While | ast.With | ast.Global), f"{path}:{node.lineno} runs at import"
+        if isinstance(node, ast.Expr):
+            fine = isinstance(node.value, ast.Constant)
+            assert fine, f"{path}:{node.lineno} runs at import"
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for call in (n for n in ast.walk(node.value) if isinstance(n, ast.Call)):
+                target = call.func
+                called = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+                assert called not in WORLD_CALLS, f"{path}:{node.lineno} calls {called} at import"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_modules_keep_no_state(path: Path) -> None:
+    """A table at module level is named in capitals and nobody in the module changes it; nothing is `global`."""
+    tree = _tree(path)
+    tables = set()
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        tables |= {target.id for target in targets if isinstance(target, ast.Name)}
+        value = getattr(node, "value", None)
+        if targets and isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp):
+            for target in targets:
+                assert isinstance(target, ast.Name), f"{path}:{node.lineno}"
+                assert target.id.isupper() or target.id.startswith("__"), f"{path}:{node.lineno} {target.id} may change"
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda)):
+        for inner in ast.walk(function):
+            assert not isinstance(inner, ast.Global), f"{path}:{function.lineno} keeps state in the module"
+            changed = _changed(inner)
+            assert changed not in tables or not str(changed).isupper(), f"{path}:{function.lineno} changes {changed}"
+
+
+def _changed(node: ast.AST) -> str | None:
+    """The name whose content a node changes, if it is a plain name."""
+    owner: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        owner = node.func.value
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        owner = node.value
+    return owner.id if isinstance(owner, ast.Name) else None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
+    """The order of a set of strings differs between processes; `sorted` makes it one."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.For):
+            over = node.iter
+            called = (
+                isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id in ("set", "frozenset")
+            )
+            assert not called and not isinstance(over, ast.Set | ast.SetComp), f"{path}:{node.lineno} loops over a set"
+
+
+def test_nothing_is_left_to_be_done_later() -> None:
+    words = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3 + r"\b", "Not" + "ImplementedError")))
+    for path in MODULES + SUITES:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            assert not words.search(line), f"{path}:{number}: {line.strip()}"
+
+
+def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    ci = " ".join((ROOT / ".ci" / "run").read_text(encoding="utf-8").split())
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    section = readme.split("## Two commands", 1)[1].split("\n## ", 1)[0]
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", section, re.S) for line in block.strip().splitlines()]
+    assert len(commands) == 2, "a fresh machine needs exactly two commands"
+    verify, tests = commands
+    assert verify.endswith("marker-sim verify") and "step verify marker-sim verify" in ci
+    assert tests.endswith("pytest -n auto") and "step tests pytest -n auto" in ci and "pytest -n auto" in tox
+    assert "'.[test]'" in tests and "'.[test]'" in ci
+    assert all("python3 -m venv" in command for command in commands)
+
+
+def test_every_guarantee_is_documented() -> None:
+    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    for guarantee in GUARANTEES:
+        assert re.search(rf"\b{guarantee.id}\b[^\n]*{guarantee.slug}", text), (
+            f"{guarantee.id} is not in docs/guarantees.md"
+        )
+
+
+def test_every_column_and_header_key_is_documented() -> None:
+    text = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
+    for name in (*Event._fields, *Header.__dataclass_fields__):
+        assert f"`{name}`" in text, f"{name} is not in docs/history.md"
+
+
+def test_every_fault_can_be_told_as_a_sentence() -> None:
+    text = (PACKAGE / "report" / "words.py").read_text(encoding="utf-8")
+    for kind in FaultKind:
+        assert f"FaultKind.{kind.name}:" in text, f"{kind.name} has no phrase in report/words.py"
