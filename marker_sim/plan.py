@@ -70,6 +70,7 @@ class Plan:
         """JSON-ready form, defaults left out of the entries so that it reads well."""
         out: dict[str, Any] = {name: getattr(self, name) for name in _PLAN_FIELDS}
         out["schema"] = SCHEMA
+        out["directories"] = list(self.directories)
         out["ops"] = [
             {name: value for name, default in _OP_DEFAULTS if (value := getattr(op, name)) != default}
             for op in self.ops

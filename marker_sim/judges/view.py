@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from marker_sim.history import History
-from marker_sim.judges.calls import DAMAGE, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
+from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.reading import Reading, content_of
 from marker_sim.judges.stored import NEVER, Fold, directory_of
@@ -137,7 +137,8 @@ class View(Reading):
         rest_ns = (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
-            died = (fault.begin for fault in self.faults if fault.process == client and fault.cls == "client")
+            # Killed, not paused: a paused client still has its deletion before it.
+            died = (fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY)
             ended = call.done if call.done != NEVER else min((at for at in died if at > call.invoke), default=NEVER)
             return self.later(ended, rest_ns)
         arrivals = self.arrivals_again.get(call.invoke, [(call.invoke, call.life)])

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# The findings of docs/findings.md again, with nothing but java, curl, kill and cat.
+#
+#   BUNDLE=hudi-spark3.5-bundle_2.12-1.0.2.jar JARS='.../pyspark/jars/*' bash hudi_findings.sh [FINDING ...]
+#
+# BUNDLE is Hudi's Spark bundle, JARS the class path of PySpark's own jars. Everything listens on loopback and works in
+# a fresh directory; each finding starts its own server and ends it.
+set -u
+: "${BUNDLE:?set BUNDLE to the Hudi bundle jar}" "${JARS:?set JARS to the class path of the Spark jars}"
+WORK=$(mktemp -d)
+PIDS=()
+trap 'for p in "${PIDS[@]}"; do kill -9 "$p" 2>/dev/null; done; rm -rf "$WORK"' EXIT
+
+cat > "$WORK/Launcher.java" <<'JAVA'
+public class Launcher {
+    public static void main(String[] flags) throws Exception {
+        org.apache.hudi.timeline.service.TimelineService.main(flags);
+        Thread.currentThread().join();
+    }
+}
+JAVA
+
+say() { printf '\n# %s\n' "$*"; }
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+start() { # start THREADS INTERVAL_MS: sets U and PID
+    local port; port=$(free_port)
+    java -Xmx512m -cp "$BUNDLE:$JARS" "$WORK/Launcher.java" -p "$port" --enable-marker-requests \
+        -mbt "$1" -mbi "$2" -mdp 4 -st MEMORY > "$WORK/server-$port.log" 2>&1 &
+    PID=$!; PIDS+=("$PID"); U=http://127.0.0.1:$port/v1/hoodie/marker
+    for _ in $(seq 120); do
+        curl -s -o /dev/null "$U/dir/exists?markerdirpath=$WORK/none" && return 0
+        sleep 0.5
+    done
+    echo "the server did not answer within 60 s"; exit 4
+}
+create() { # create NAME [SECONDS] [BASE]
+    printf '$ create %q -> ' "$1"
+    curl -s --compressed --max-time "${2:-20}" -X POST -G "${3:-$U}/create" --data-urlencode "markerdirpath=$M" \
+        --data-urlencode "markername=$1" || printf 'no answer in %s s' "${2:-20}"
+    echo
+}
+all() { printf '$ all -> '; curl -s --compressed --max-time 20 -G "${1:-$U}/all" --data-urlencode "markerdirpath=$M"; echo; }
+show() { for f in "$M"/MARKERS*; do [ -f "$f" ] && { printf '$ cat -A %s\n' "${f##*/}"; cat -A "$f"; echo; }; done; }
+killed() { echo "\$ kill -9 \$SERVER"; kill -9 "$PID"; wait "$PID" 2>/dev/null; }
+directory() { M=$WORK/table/.hoodie/.temp/$1; mkdir -p "$WORK/table/.hoodie/.temp"; }
+
+restart_merges() {
+    say "G3, G4: after a restart the names on a file are joined by commas and the next name is glued to the last"
+    directory restart; start 1 50
+    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
+    killed; start 1 50
+    all; create c.parquet.marker.CREATE; show
+    killed; start 1 50; all; killed
+}
+exists_before_flush() {
+    say "G2: a second request is told 'exists' (false) while the first one's flush has not written anything"
+    directory inflight; start 2 50
+    create a.parquet.marker.CREATE
+    local k n; for k in 0 1; do [ -e "$M/MARKERS$k" ] || { mkfifo "$M/MARKERS$k"; echo "\$ mkfifo MARKERS$k"; }; done
+    echo "the other file is now a named pipe that nobody reads: a flush to it hangs, as on a slow disk"
+    for n in 1 2 3 4 5 6 7 8 9; do
+        (create "x$n.parquet.marker.CREATE" 6 > "$WORK/first") & local first=$!
+        sleep 1
+        kill -0 "$first" 2>/dev/null || { cat "$WORK/first"; wait "$first"; continue; }
+        echo "x$n is not answered, its flush hangs; a second request for it:"; create "x$n.parquet.marker.CREATE"
+        echo "what is stored at that moment:"; show
+        wait "$first"; echo "the first request:"; cat "$WORK/first"; break
+    done
+    killed
+}
+failed_flush_keeps_index() {
+    say "G6: a flush that failed once leaves its requests unanswered and its file index busy for ever"
+    directory failed; start 1 50
+    create a.parquet.marker.CREATE; mv "$M/MARKERS0" "$WORK/kept"; mkdir "$M/MARKERS0"
+    echo "\$ mv MARKERS0 kept; mkdir MARKERS0"; create b.parquet.marker.CREATE 15
+    rmdir "$M/MARKERS0"; mv "$WORK/kept" "$M/MARKERS0"; echo "\$ rmdir MARKERS0; mv kept MARKERS0   # healed"
+    create c.parquet.marker.CREATE 15; create d.parquet.marker.CREATE 15; show
+    grep -h -m1 -A2 'Failed to overwrite' "$WORK"/server-*.log | cut -c1-160; killed
+}
+second_server_overwrites() {
+    say "two servers on one directory: each rewrites the file from its own memory"
+    directory second; start 1 50; local one=$U; start 1 50; local two=$U
+    printf 'first:  '; create a.parquet.marker.CREATE 20 "$one"
+    printf 'second: '; create b.parquet.marker.CREATE 20 "$two"
+    printf 'first:  '; create c.parquet.marker.CREATE 20 "$one"
+    show
+}
+line_break() {
+    say "G12, G4: a line break in a name makes two names of it"
+    directory linebreak; start 1 50
+    create $'a\nb.parquet.marker.CREATE'; show; killed; start 1 50; all; killed
+}
+torn_by_kill() {
+    say "G3: a kill while a marker file is rewritten in place loses names answered long ago"
+    directory torn; start 1 5
+    local long; long=$(printf 'p%.0s' $(seq 200)); local lost=0 round answered after
+    for round in $(seq 20); do
+        for n in $(seq 3000); do echo "url=\"$U/create?markerdirpath=$M&markername=$long/r$round-$n.parquet.marker.CREATE\""; echo 'request="POST"'; done > "$WORK/urls"
+        curl -s -Z --parallel-max 64 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null & local load=$!
+        sleep "$((RANDOM % 3)).$((RANDOM % 9))$((RANDOM % 9))"
+        answered=$(cat "$M"/MARKERS0 2>/dev/null | wc -l); kill -9 "$PID"; wait "$PID" 2>/dev/null
+        kill "$load" 2>/dev/null; wait "$load" 2>/dev/null
+        after=$(cat "$M"/MARKERS0 2>/dev/null | wc -l)
+        echo "round $round: $(grep -o true "$WORK/answers" | wc -l) answered true, $answered names on MARKERS0 before kill -9, $after after it"
+        [ "$after" -lt "$answered" ] && { lost=1; tail -c 120 "$M/MARKERS0" | cat -A; break; }
+        rm -rf "$M"; start 1 5
+    done
+    [ "$lost" = 1 ] || echo "not seen in 20 kills"
+}
+[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index second_server_overwrites line_break torn_by_kill
+for finding in "$@"; do "$finding"; done
