@@ -114,6 +114,7 @@ def hypothesis_slice(examples: int) -> int:
 
 
 def main() -> None:
+    """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=15.0, help="how long, over all contestants")
     seconds = parser.parse_args().seconds

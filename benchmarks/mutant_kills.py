@@ -10,6 +10,7 @@ from marker_sim.mutants.kill import kill
 
 
 def main() -> None:
+    """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=6000, help="plans to try at most")
     parser.add_argument("--only", default="", help="one mutant")

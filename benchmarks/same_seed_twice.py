@@ -25,6 +25,7 @@ def digests(seeds: int, first: int) -> None:
 
 
 def main() -> None:
+    """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)

@@ -1,4 +1,4 @@
-"""What one `verify` came to: the counts and verdicts of all its runs and the first failure, whichever world ran them."""
+"""What one `verify` came to: the counts and verdicts of all its runs and the first failures, in whichever world."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The five kinds of trouble the kit can report, which are never mixed.
 
-    Violation        the system under test broke a guarantee          (judges/violations.py, one subclass each)
-    inconclusive     a verdict, not an exception                       (judges/)
-    HarnessError     the kit or its surroundings failed                exit code 4
-    UsageError       the caller asked for something that is not there  exit code 2
-    AssertionError   a defect of the kit itself
+Violation        the system under test broke a guarantee          (judges/violations.py, one subclass each)
+inconclusive     a verdict, not an exception                       (judges/)
+HarnessError     the kit or its surroundings failed                exit code 4
+UsageError       the caller asked for something that is not there  exit code 2
+AssertionError   a defect of the kit itself
 """
 
 

@@ -3,30 +3,30 @@
 Worlds write histories, judges read them, and neither knows the other. The columns of `Event` are a contract
 (design, section 4.3); what each kind of event carries is this table.
 
-    kind     operation                        fields used
-    invoke   create                           process role table instant path=marker name, value=request identity or None,
-                                              caused_by=the `started` event of the server addressed, None in direct mode
-    invoke   list list-data list-log          the same without path and value
+    kind     operation                  fields used
+    invoke   create                     process role table instant path=marker name, value=request identity or None,
+                                        caused_by=the `started` event of the server addressed, None in direct mode
+    invoke   list list-data list-log    the same without path and value
              exists delete
-    ok       as its invoke                    caused_by=its invoke; value: create "created" | "exists"; list* a sorted
-                                              tuple of names (list-data and list-log: of data paths); exists and delete a bool
-    fail     as its invoke                    caused_by=its invoke, error=why; the operation provably had no effect
-    info     as its invoke                    caused_by=its invoke, error=why; nobody knows; the process never acts again
-    effect   put delete                       path=full storage path, value=content after the effect (bytes), None when gone
+    ok       as its invoke              caused_by=its invoke; value: create "created" | "exists"; list* a sorted
+                                        tuple of names (list-data and list-log: of data paths); exists and delete a bool
+    fail     as its invoke              caused_by=its invoke, error=why; the operation provably had no effect
+    info     as its invoke              caused_by=its invoke, error=why; nobody knows; the process never acts again
+    effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
     effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
-             overwrite-end                    a killed writer leaves it as the last piece left it
-    fault    see faults.py                    process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
-                                              invoke it touched (wire), path=the storage path it touched
-    observe  started exited                   process=a server whose life begins, or ends by itself
-    observe  arrived                          process=the server life that received it, caused_by=the invoke
-    observe  mode                             value "direct" | "timeline" chosen, error=why it is not the mode asked for
-    observe  file                             path, value=content read at rest by the kit, None when gone
-    observe  raw-file                         the same read once, without waiting for rest (for rewrite-atomic alone)
-    observe  snapshot                         path=marker directory; the `file` events so far are what is stored there, read
-                                              after event `caused_by`; value=tuple of names where the format is not Hudi's;
-                                              error=why the read could not decide; the last ones of a run close it
-    observe  actor-died                       error=what an actor of this process raised and nobody caught; the process lives on
-    observe  phase                            value "faults" | "healed" | "probe" | "end"
+             overwrite-end              a killed writer leaves it as the last piece left it
+    fault    see faults.py              process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
+                                        invoke it touched (wire), path=the storage path it touched
+    observe  started exited             process=a server whose life begins, or ends by itself
+    observe  arrived                    process=the server life that received it, caused_by=the invoke
+    observe  mode                       value "direct" | "timeline" chosen, error=why it is not the mode asked for
+    observe  file                       path, value=content read at rest by the kit, None when gone
+    observe  raw-file                   the same read once, without waiting for rest (for rewrite-atomic alone)
+    observe  snapshot                   path=marker directory; the `file` events so far are what is stored there, read
+                                        after event `caused_by`; value=tuple of names where the format is not Hudi's;
+                                        error=why the read could not decide; the last ones of a run close it
+    observe  actor-died                 error=what an actor of this process raised uncaught; the process lives on
+    observe  phase                      value "faults" | "healed" | "probe" | "end"
 """
 
 from __future__ import annotations

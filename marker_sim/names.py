@@ -3,7 +3,7 @@
     marker directory  <table>/.hoodie/.temp/<instant>
     marker name       [<partition path>/]<data file>.marker.<CREATE|MERGE|APPEND>
     direct            one empty file <marker directory>/<marker name>
-    batched           MARKERS.type ("TIMELINE_SERVER_BASED") and MARKERS0 .. MARKERS<n-1>, a name a line, "\\n" after each
+    batched           MARKERS.type ("TIMELINE_SERVER_BASED") and MARKERS0 .. MARKERS<n-1>, each name ended by "\\n"
 
 Partition paths are opaque: nothing is decoded, encoded or normalised (`a%2Fb`, `dt=2020-01-01` and `größe` are kept
 byte for byte). Source: Hudi 0.15.0 MarkerUtils, WriteMarkers, MarkerDirState; limits are our decision.

@@ -100,7 +100,7 @@ class Content(NamedTuple):
 class Capabilities:
     """What a storage can do, as data, so that the reference decides by capability and never by name.
 
-    late_effect_ms: a request that timed out may be applied up to this long after its time-out; 0 means never later.
+    late_effect_ms: a request that was not answered may be applied up to this long after its time-out; 0 means never.
     """
 
     scheme: str

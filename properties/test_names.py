@@ -22,9 +22,9 @@ from marker_sim.names import (
 )
 from marker_sim.search.swarm import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
-_SEGMENT = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="/"), min_size=1).filter(
-    lambda part: part not in (".", "..") and len(part.encode()) < 200
-)
+_SEGMENT = st.text(
+    st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="/"), min_size=1
+).filter(lambda part: part not in (".", "..") and len(part.encode()) < 200)
 _NAMES = st.builds(
     marker_name,
     st.lists(_SEGMENT, max_size=4).map("/".join),
@@ -89,7 +89,17 @@ def test_marker_directories_are_split_and_joined(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "t", "t/.hoodie/.temp/", "/.hoodie/.temp/1", "t/../u/.hoodie/.temp/1", "t/.hoodie/.temp/a/b", "t//.hoodie/.temp/1"]
+    "path",
+    [
+        "",
+        "/",
+        "t",
+        "t/.hoodie/.temp/",
+        "/.hoodie/.temp/1",
+        "t/../u/.hoodie/.temp/1",
+        "t/.hoodie/.temp/a/b",
+        "t//.hoodie/.temp/1",
+    ],
 )
 def test_what_is_no_marker_directory_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"instant|segments|temp"):

@@ -40,7 +40,9 @@ def test_a_killed_process_has_no_effect_any_more_even_if_it_swallows_its_end() -
         store.log = log
         return store
 
-    plan = Plan(mode="direct", ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),))
+    plan = Plan(
+        mode="direct", ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),)
+    )
     history = run(plan, System(name="stubborn", direct=factory))
     killed = next(e.index for e in history.events if e.kind == "fault" and e.operation == "kill")
     sent_before = {e.path for e in history.events[:killed] if e.kind == "effect"}

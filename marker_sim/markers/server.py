@@ -210,9 +210,7 @@ class TimelineServer:
         self._inbox.put(_Loaded(path, _attempt(lambda: read_directory(self._storage, self._runtime, path))))
 
     def _delete(self, path: str, answer: Mailbox) -> None:
-        self._inbox.put(
-            _Deleted(path, answer, _attempt(lambda: delete_directory(self._storage, self._runtime, path)))
-        )
+        self._inbox.put(_Deleted(path, answer, _attempt(lambda: delete_directory(self._storage, self._runtime, path))))
 
 
 def _attempt(call: Callable[[], T]) -> T | Exception:

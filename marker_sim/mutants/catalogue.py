@@ -4,6 +4,8 @@
 mistake that somebody could make. Source of the records: apache/hudi.
 """
 
+# ruff: noqa: E501 (a change of source text is shown as it stands)
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Ways to make plans, run them and make failing ones small.
 
-    swarm.py      a seed -> a dense random plan
-    shrink.py     a failing plan -> a smaller one that fails the same way
-    campaign.py   many seeds within a budget -> a Campaign
-    replay.py     a stored plan again
+swarm.py      a seed -> a dense random plan
+shrink.py     a failing plan -> a smaller one that fails the same way
+campaign.py   many seeds within a budget -> a Campaign
+replay.py     a stored plan again
 """

@@ -162,7 +162,8 @@ def _explore(
 
 def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None]) -> tuple[Failure, ...]:
     failures = []
-    for number, (kind, (plan, history, breach)) in enumerate(search.found.items()):
+    for number, (kind, (plan, first_history, first_breach)) in enumerate(search.found.items()):
+        history, breach = first_history, first_breach
         share_s = min(SHRINK_MAX_S, budget_s / len(search.found))
         smaller = plan
         if share_s > 0:

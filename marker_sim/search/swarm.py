@@ -137,9 +137,7 @@ def _name(rng: random.Random, number: int, partition: str | None = None) -> str:
     return f"{prefix}f{number}_{number}-0-{rng.randrange(3)}_001.parquet.marker.{kind}"
 
 
-def _faults(
-    rng: random.Random, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]
-) -> tuple[Fault, ...]:
+def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
     """A few to many faults of the kinds that this seed switched on; one seed in 25 has none."""
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     if rng.random() < 0.04:
@@ -160,9 +158,7 @@ def _faults(
                 actor = "server"
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
         duration_ms, value = _extent(rng, kind)
-        faults.append(
-            Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value)
-        )
+        faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
 
 

@@ -78,9 +78,7 @@ class Cluster:
     def begin(self) -> None:
         """Choose the mode and start the server."""
         self._phase("faults")
-        self.scheduler.record(
-            "kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None
-        )
+        self.scheduler.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
         if self.choice.mode == "timeline":
             self._start_server("server")
 
@@ -287,8 +285,15 @@ class Cluster:
         for directory in self.directories:
             names = None if self.system.layout == "hudi" else self._names_read_by_fresh_instance(directory.path)
             record(
-                "kit", "kit", "observe", "snapshot", directory.table, directory.instant, directory.path,
-                value=names, caused_by=began,
+                "kit",
+                "kit",
+                "observe",
+                "snapshot",
+                directory.table,
+                directory.instant,
+                directory.path,
+                value=names,
+                caused_by=began,
             )
 
     def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:

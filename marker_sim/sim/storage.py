@@ -140,9 +140,7 @@ class SimStorage:
         self._process = process
         self._scheduler = store.scheduler
 
-    def put(
-        self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None
-    ) -> str:
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition where the model has it."""
         store = self._store
         if condition is Condition.IF_ABSENT and not self.capabilities.put_if_absent:
