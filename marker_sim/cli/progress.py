@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -15,9 +16,10 @@ QUIET_EVERY_S = 5.0
 class Progress:
     """A callable that takes the newest line: a spinner on a terminal, elsewhere one line every `QUIET_EVERY_S`."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
-        self._began = self._shown = time.monotonic()
+        self._clock = clock
+        self._began = self._shown = clock()
         self._status: Status | None = Status("starting", console=self._console) if self._console.is_terminal else None
 
     def __enter__(self) -> Progress:
@@ -33,7 +35,7 @@ class Progress:
 
     def __call__(self, line: str) -> None:
         """Show a line, or keep quiet when one was shown a moment ago."""
-        now = time.monotonic()
+        now = self._clock()
         text = f"{now - self._began:.0f} s: {line}"
         if self._status is not None:
             self._status.update(escape(text))

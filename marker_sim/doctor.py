@@ -1,0 +1,113 @@
+"""What is on this machine, what each part of the kit needs of it, and how to get what is missing.
+
+Looking changes nothing and needs no network; only `--install` fetches, and only into the kit's own cache.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+JAVA_MIN = 17
+VERSION_TIMEOUT_S = 20.0
+CORE = ("greenlet", "hypothesis", "jinja2", "pyarrow", "rich", "typer")
+FOREIGN = ("psutil", "urllib3")
+EXIT_HERE = 0
+EXIT_MISSING = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked for. found: its version or place, "" when it is missing. how: the way to get it."""
+
+    name: str
+    found: str
+    needed_for: str
+    how: str
+
+
+def doctor(*, install: bool, as_json: bool, console: Console) -> int:
+    """Print what is here and what is missing; 0 when `verify` of the reference can run, else 4."""
+    checks = examine()
+    if as_json:
+        print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
+    else:
+        console.print(_table(checks))
+    ready = all(check.found for check in checks if check.name in CORE)
+    if not as_json:
+        console.print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
+    return EXIT_HERE if ready else EXIT_MISSING
+
+
+def examine() -> tuple[Check, ...]:
+    """Every check, what `verify` needs first."""
+    core = (_package(name, "verify", "pip install marker-sim") for name in CORE)
+    foreign = (_package(name, "--sut http", "pip install 'marker-sim[foreign]'") for name in FOREIGN)
+    return (
+        *core,
+        *foreign,
+        _java(),
+        _package("pyspark", "--sut hudi:VERSION", "pip install 'marker-sim[hudi]'"),
+        _program("go", ("go", "version"), "building toxiproxy", "install Go 1.22 or later"),
+        _program(
+            "toxiproxy-server",
+            ("toxiproxy-server", "--version"),
+            "netsplits (not used by any command yet)",
+            "go install github.com/Shopify/toxiproxy/v2/cmd/server@latest, renamed to toxiproxy-server",
+        ),
+        _package("moto", "--storage s3 for foreign systems (not there yet)", "pip install 'moto[server,s3]'"),
+    )
+
+
+def _package(name: str, needed_for: str, how: str) -> Check:
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        found = ""
+    return Check(name=name, found=found, needed_for=needed_for, how=how)
+
+
+def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> Check:
+    return Check(name=name, found=_first_line(command), needed_for=needed_for, how=how)
+
+
+def _java() -> Check:
+    found = _first_line(("java", "-version"))
+    number = re.search(r'version "(?:1\.)?(\d+)', found)
+    how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
+    if found and (number is None or int(number[1]) < JAVA_MIN):
+        how, found = f"{found} is here but too old; {how}", ""
+    return Check(name="java", found=found, needed_for="--sut hudi:VERSION", how=how)
+
+
+def _first_line(command: tuple[str, ...]) -> str:
+    """The first line a command says of itself, "" when it is not there or does not answer."""
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next(iter((done.stdout + done.stderr).splitlines()), "") if done.returncode == 0 else ""
+
+
+def _table(checks: Iterable[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("what", "here", "needed for", "how to get it"):
+        table.add_column(column)
+    for check in checks:
+        here = Text(check.found, style="green") if check.found else Text("missing", style="yellow")
+        table.add_row(check.name, here, check.needed_for, "" if check.found else Text(check.how))
+    return table

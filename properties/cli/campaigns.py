@@ -1,0 +1,68 @@
+"""Small campaigns built by hand, for tests of the report: one failure with a plan, or none."""
+
+from __future__ import annotations
+
+import json
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.faults import FaultKind
+from marker_sim.history import Event, Header, History
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.tally import Tally
+from marker_sim.plan import Fault, Op, Plan
+
+MARKER = "p/<b>f</b>_0-0-0_001.parquet.marker.CREATE"
+DAMAGED = "p/\udcff\n.marker.CREATE"
+PLAN = Plan(
+    ops=(Op(actor="executor-0", kind="create", name=MARKER, request="r0", after_ms=5),),
+    faults=(Fault(kind=FaultKind.KILL, actor="server", step=7, duration_ms=20),),
+    seed=9,
+)
+
+
+def history(storage: str = "s3", header: Header | None = None) -> History:
+    """Seven events: a server, two creates, a kill between answer and effect, and values of every type."""
+    rows = (
+        Event(0, 0, "server#1", "server", "observe", "started"),
+        Event(1, 5_000_000, "executor-0", "executor", "invoke", "create", "t", "001", MARKER, "r0", None, 0),
+        Event(2, 9_000_000, "executor-0", "executor", "ok", "create", "t", "001", MARKER, "created", None, 1),
+        Event(3, 9_500_000, "server#1", "server", "fault", "kill"),
+        Event(4, 9_600_000, "server#1", "server", "effect", "put", "t", "001", "t/MARKERS0", b"\xff\x00torn"),
+        Event(5, 9_700_000, "executor-1", "executor", "info", "create", "t", "001", DAMAGED, None, "cut", 0),
+        Event(6, 9_800_000, "kit", "kit", "observe", "snapshot", "t", "001", "t/.hoodie/.temp/001", ("a", "b")),
+    )
+    return History(header or Header(storage=storage, seed=9, plan=json.loads(json.dumps(PLAN.to_dict()))), rows)
+
+
+def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str, ...] = ()) -> Campaign:
+    """A campaign of one run: G1 violated under a restart or holding, G2 holding."""
+    run = history()
+    breach = Breach(message=f"{MARKER!r} is not stored", evidence=(1, 2, 3), under="restart")
+    tally = Tally()
+    findings = (
+        Finding(guarantee="G1", applicable=True, judged=3, breaches=(breach,) if violated else (), eligible=3),
+        Finding(guarantee="G2", applicable=True, judged=2),
+    )
+    tally.add(run, findings)
+    failure = Failure(
+        guarantee="G1",
+        message=breach.message,
+        evidence=breach.evidence,
+        history=run,
+        plan=PLAN,
+        seed=9,
+        entries_before=40,
+    )
+    return Campaign(
+        sut="reference",
+        sut_version="",
+        seed=9,
+        duration_s=1.25,
+        runs=1,
+        steps=70,
+        tally=tally,
+        failures=(failure,) if violated else (),
+        last=run,
+        not_reached=not_reached,
+        trouble=trouble,
+    )

@@ -1,0 +1,196 @@
+"""The commands end to end, in processes of their own: real runs of the reference and of a mutant."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from marker_sim.cli import main
+from marker_sim.cli.progress import Progress
+from marker_sim.doctor import CORE
+from marker_sim.history import write_jsonl
+from properties.cli.campaigns import history
+
+ROOT = Path(__file__).parent.parent.parent
+TIMEOUT_S = 120
+MUTANT = "mutant:ack-before-flush"
+
+# A factory whose Python fails in a way nobody expects: the kit says so in a sentence and keeps the traceback.
+BROKEN_MODULE = """
+from marker_sim.markers.system import System
+
+class Exploding:
+    def __get__(self, instance, owner):
+        raise ZeroDivisionError("boom")
+
+class Odd(System):
+    direct = Exploding()
+
+system = object.__new__(Odd)
+"""
+
+
+def _run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "marker_sim.cli", *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def _row(verdict: dict[str, Any], guarantee: str, mode: str, storage: str) -> dict[str, Any]:
+    rows = verdict["guarantees"]
+    found: dict[str, Any] = next(r for r in rows if (r["id"], r["mode"], r["storage"]) == (guarantee, mode, storage))
+    return found
+
+
+def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_json(tmp_path: Path) -> None:
+    done = _run("verify", "--budget", "3s", "--json", "--guarantees", "G1,G4", "--storage", "s3", cwd=tmp_path)
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["verdict"]) == (0, "holds"), done.stdout + done.stderr
+    assert verdict == json.loads((tmp_path / "marker-sim-report" / "verdict.json").read_text(encoding="utf-8"))
+    assert {row["id"] for row in verdict["guarantees"]} == {"G1", "G4"}
+    assert {row["storage"] for row in verdict["guarantees"]} == {"s3", "s3-unconditional"}
+    assert _row(verdict, "G1", "timeline", "s3")["judged"] > 0
+    assert verdict["faults"], "a run without faults says little"
+
+
+def test_a_mutant_is_caught_replayed_and_found_fixed_in_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
+    done = _run(*words, "--budget", "4s", "--report", "r", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "replay: marker-sim replay r/plan.json" in done.stdout
+    verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
+    assert _row(verdict, "G1", "timeline", "local")["replay"] == "marker-sim replay r/plan.json"
+    for target in ("r", "r/plan.json", "r/history.jsonl"):
+        assert main(("replay", target)) == 1
+        assert capsys.readouterr().out.startswith("STILL VIOLATED: ")
+    assert main(("replay", "r", "--sut", "reference")) == 0
+    assert capsys.readouterr().out.startswith("FIXED: ")
+    for target in ("r", "r/history.jsonl", "r/history.parquet"):
+        assert main(("judge", target, "--guarantees", "G1", "--json")) == 1
+        assert _row(json.loads(capsys.readouterr().out), "G1", "timeline", "local")["violations"] > 0
+
+
+def test_a_baseline_of_what_is_known_makes_a_violation_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
+    _run(*words, "--budget", "2s", "--report", "r", cwd=tmp_path)
+    judge = ("judge", "r", "--guarantees", "G1")
+    assert main((*judge, "--json")) == 1
+    row = _row(json.loads(capsys.readouterr().out), "G1", "timeline", "local")
+    places = [
+        {"guarantee": "G1", "mode": "timeline", "storage": "local", "under": u} for u, n in row["under"].items() if n
+    ]
+    assert places
+    for known, code in ((places, 0), ([], 1)):
+        (tmp_path / "known.json").write_text(json.dumps({"schema": 1, "known": known}), encoding="utf-8")
+        assert main((*judge, "--expect", "known.json")) == code
+
+
+def test_what_is_interrupted_still_writes_its_report_and_is_code_130(tmp_path: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        report = tmp_path / number.name
+        words = ("verify", "--budget", "5m", "--report", str(report))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "marker_sim.cli", *words],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            _, line = process.stdout, process.stderr
+            assert line is not None and "runs" in line.readline(), "the first line of progress says that runs are made"
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+        assert process.returncode == 130
+        assert "interrupted" in out
+        assert json.loads((report / "verdict.json").read_text(encoding="utf-8"))["runs"] > 0
+
+
+def test_an_unexpected_exception_is_one_sentence_and_its_traceback_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "odd_module_for_test.py").write_text(BROKEN_MODULE, encoding="utf-8")
+    done = _run("verify", "--sut", "odd_module_for_test:system", "--budget", "1s", cwd=tmp_path)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+    assert "unexpected ZeroDivisionError: boom" in done.stderr
+    assert "Traceback" in (tmp_path / "marker-sim-report" / "logs" / "error.txt").read_text(encoding="utf-8")
+
+
+def test_a_full_disk_is_one_sentence_and_code_4(tmp_path: Path) -> None:
+    """A file-size limit of the process stands for the disk: writing beyond it fails in the same call."""
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16));"
+        "from marker_sim.cli import main; sys.exit(main(['verify', '--budget', '1s']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1 and "cannot be written (File too large)" in done.stderr
+    assert not (tmp_path / "marker-sim-report" / "verdict.json").exists()
+
+
+def test_a_history_without_a_plan_cannot_run_again_and_says_what_can_be_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = history()
+    header = type(made.header)(storage="local", world="foreign", sut="http")
+    write_jsonl(history(header=header), tmp_path / "history.jsonl")
+    assert main(("replay", str(tmp_path / "history.jsonl"))) == 4
+    assert capsys.readouterr().out.startswith("CANNOT RUN: history.jsonl: a history without a plan; `marker-sim judge")
+
+
+def test_doctor_names_everything_and_how_to_get_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(("doctor", "--json")) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert set(CORE) | {"java", "go", "pyspark", "psutil", "urllib3", "moto", "toxiproxy-server"} <= checks.keys()
+    assert all(checks[name]["found"] for name in CORE)
+    assert all(check["how"] and check["needed_for"] for check in checks.values())
+    assert main(("doctor",)) == 0
+    assert "`marker-sim verify` can run here" in capsys.readouterr().out
+
+
+def test_doctor_says_that_java_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert main(("doctor", "--json")) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["java"]["found"] == "" and "install a JDK 17" in checks["java"]["how"]
+
+
+def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
+    seconds = iter((0.0, 1.0, 5.0, 6.0, 9.9, 10.0))
+    out = StringIO()
+    with Progress(Console(file=out), clock=lambda: next(seconds)) as show:
+        for number in range(5):
+            show(f"[b]{number} runs")
+    assert out.getvalue().splitlines() == ["5 s: [b]1 runs", "10 s: [b]4 runs"]

@@ -1,0 +1,241 @@
+"""The report directory holds what the contract says, whatever the system under test put into names and values."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from marker_sim.campaign import Campaign
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import FaultKind
+from marker_sim.history import Event, History, read_jsonl
+from marker_sim.judges.expect import Known
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.judges.profiles import load_profile
+from marker_sim.plan import Fault, Plan, read_plan
+from marker_sim.report import write as writing
+from marker_sim.report.columns import read_parquet, write_parquet
+from marker_sim.report.table import print_outcome
+from marker_sim.report.verdict import judge_campaign
+from marker_sim.report.words import plan_sentences
+from marker_sim.report.write import prepare_directory, write_report
+from properties.cli.campaigns import MARKER, PLAN, campaign, history
+
+REFERENCE = load_profile("reference")
+ARGV = ("verify", "--budget", "1s")
+VERDICT_TYPES = {
+    "schema": int,
+    "verdict": str,
+    "sut": str,
+    "sut_version": str,
+    "kit_version": str,
+    "seed": int,
+    "duration_s": float,
+    "runs": int,
+    "guarantees": list,
+    "operations": dict,
+    "faults": dict,
+    "reached": dict,
+    "not_reached": list,
+}
+ROW_TYPES = {
+    "id": str,
+    "slug": str,
+    "verdict": str,
+    "mode": str,
+    "world": str,
+    "storage": str,
+    "judged": int,
+    "violations": int,
+    "under": dict,
+    "message": str,
+    "evidence": list,
+    "replay": str,
+}
+
+
+def _written(made: Campaign, directory: Path, baseline: frozenset[Known] | None = None) -> dict[str, Any]:
+    returned = write_report(made, REFERENCE, baseline, directory, ARGV)
+    stored: dict[str, Any] = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
+    assert stored == returned
+    return stored
+
+
+def test_verdict_json_has_exactly_the_keys_of_the_contract(tmp_path: Path) -> None:
+    verdict = _written(campaign(), tmp_path)
+    assert {key: type(value) for key, value in verdict.items()} == VERDICT_TYPES
+    for row in verdict["guarantees"]:
+        assert {key: type(row[key]) for key in ROW_TYPES} == ROW_TYPES
+        assert row.keys() - ROW_TYPES.keys() == {"read_at_ack_share", "source"}
+        assert row["slug"] == BY_ID[row["id"]].slug
+    assert verdict["operations"]["create"] == {"ok": 1, "fail": 0, "info": 1}
+    assert verdict["faults"] == {"kill": 1}
+
+
+def test_a_violation_leaves_its_plan_its_history_and_the_command_that_replays_it(tmp_path: Path) -> None:
+    verdict = _written(campaign(), tmp_path)
+    row = verdict["guarantees"][0]
+    assert (row["id"], row["verdict"], row["evidence"]) == ("G1", "violated", [1, 2, 3])
+    assert row["under"]["restart"] == 1 and sum(row["under"].values()) == 1
+    assert row["replay"] == f"marker-sim replay {tmp_path}/plan.json"
+    assert read_plan(tmp_path / "plan.json") == PLAN
+    assert read_jsonl(tmp_path / "history.jsonl") == history()
+    assert read_parquet(tmp_path / "history.parquet") == history()
+    assert sorted(os.listdir(tmp_path)) == [
+        "history.jsonl",
+        "history.parquet",
+        "logs",
+        "plan.json",
+        "report.html",
+        "verdict.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict", "code"),
+    [
+        (campaign(violated=False), "holds", 0),
+        (campaign(), "violated", 1),
+        (campaign(trouble="the disk is full"), "violated", 1),
+        (campaign(violated=False, trouble="the disk is full"), "inconclusive", 4),
+        (campaign(violated=False, not_reached=("fault kill",)), "inconclusive", 3),
+    ],
+)
+def test_exit_codes_keep_their_precedence(made: Campaign, verdict: str, code: int) -> None:
+    outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
+    assert (outcome.verdict, outcome.exit_code()) == (verdict, code)
+
+
+def test_only_differences_from_a_baseline_count() -> None:
+    known = Known(guarantee="G1", mode="timeline", storage="s3", under="restart")
+    expected = judge_campaign(campaign(), REFERENCE, frozenset({known}), Path("report"), ARGV)
+    stale = judge_campaign(campaign(violated=False), REFERENCE, frozenset({known}), Path("report"), ARGV)
+    other = judge_campaign(campaign(), REFERENCE, frozenset(), Path("report"), ARGV)
+    assert [outcome.exit_code() for outcome in (expected, stale, other)] == [0, 1, 1]
+
+
+def test_guarantees_not_asked_for_are_neither_judged_nor_shown() -> None:
+    outcome = judge_campaign(campaign(), REFERENCE, None, Path("report"), ARGV, frozenset({"G2"}))
+    assert [row.id for row in outcome.rows] == ["G2"]
+    assert outcome.failures == () and outcome.exit_code() == 0
+
+
+class _Tags(HTMLParser):
+    """Collects the tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.targets += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+
+
+def test_the_page_is_one_file_without_scripts_or_network_and_escapes_what_it_shows(tmp_path: Path) -> None:
+    _written(campaign(), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    tags = _Tags()
+    tags.feed(page)
+    assert not tags.tags & {"script", "link", "img", "iframe", "b-script"} and not tags.targets
+    assert "url(" not in page and "@import" not in page
+    assert "<b>f</b>" not in page and "&lt;b&gt;f&lt;/b&gt;" in page
+    assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
+    assert f"marker-sim replay {tmp_path}/plan.json" in page
+    assert page.count('class="proof"') == 3
+    assert "server is killed and starts again 20 ms later" in page
+
+
+def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
+    out = StringIO()
+    outcome = judge_campaign(campaign(), REFERENCE, None, Path("report"), ARGV)
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
+    text = out.getvalue()
+    assert BY_ID["G1"].sentence in text
+    assert "[2] 9.0 ms" in text and MARKER in text
+    assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
+    assert "replay: marker-sim replay report/plan.json" in text
+    assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
+
+
+@pytest.mark.parametrize("kind", list(FaultKind))
+def test_every_fault_can_be_told_as_a_sentence(kind: FaultKind) -> None:
+    fault = Fault(kind=kind, actor="server", step=3, duration_ms=41, value=1)
+    sentence = plan_sentences(Plan(faults=(fault,)))[-1]
+    assert sentence.startswith("From its step 3 on") and "{" not in sentence
+    never = plan_sentences(Plan(faults=(Fault(kind=kind, actor="server", step=3, duration_ms=-1),)))[-1]
+    assert "-1" not in never or kind not in (FaultKind.KILL, FaultKind.TORN_WRITE)
+
+
+_TEXT = st.text(st.characters(codec=None), max_size=8) | st.none()
+_VALUES = st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=5) | st.binary(max_size=5)
+
+
+@given(st.lists(st.tuples(_TEXT, _VALUES | st.lists(st.text(max_size=3), max_size=3).map(tuple), _TEXT), max_size=6))
+def test_parquet_gives_back_the_same_history(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str | None, Any, str | None]]
+) -> None:
+    made = History(
+        history().header,
+        tuple(
+            Event(number, number, "p", "client", "ok", "list", "t", "001", path, value, error)
+            for number, (path, value, error) in enumerate(rows)
+        ),
+    )
+    file = tmp_path_factory.mktemp("columns") / "history.parquet"
+    write_parquet(made, file)
+    assert read_parquet(file) == made
+
+
+def test_a_long_history_is_kept_in_columns_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "JSONL_EVENTS_MAX", 6)
+    _written(campaign(), tmp_path)
+    assert not (tmp_path / "history.jsonl").exists() and (tmp_path / "history.parquet").exists()
+
+
+def test_an_earlier_report_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    prepare_directory(tmp_path, ARGV)
+    _written(campaign(), tmp_path)
+    prepare_directory(tmp_path, ARGV)
+    assert sorted(os.listdir(tmp_path)) == ["logs"]
+    _written(campaign(violated=False), tmp_path)
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_directory_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"holds 'verdict.json' and no earlier report; give an empty"):
+        prepare_directory(tmp_path, ARGV)
+    assert (tmp_path / "verdict.json").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_place_that_cannot_be_written_is_a_harness_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(HarnessError, match=r"cannot be written .*give another with --report"):
+        prepare_directory(tmp_path / "file", ARGV)
+    with pytest.raises(HarnessError, match="cannot be written"):
+        write_report(campaign(), REFERENCE, None, tmp_path / "file" / "below", ARGV)
+
+
+def test_what_failed_to_be_written_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    _written(campaign(), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    def full(_path: Path) -> None:
+        _path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        writing._atomically(tmp_path / "verdict.json", full)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
