@@ -66,7 +66,7 @@ def _verify(
         typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
     ] = None,
     dir_format: Annotated[
-        str | None, typer.Option(metavar="FORM", help="How requests write the directory: path, file or s3a.")
+        str | None, typer.Option(metavar="FORM", help="How requests write the directory: path or file.")
     ] = None,
     as_json: Json = False,
 ) -> int:

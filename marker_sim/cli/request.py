@@ -22,7 +22,7 @@ MODELS = {
     "local": ("local",),
     "hdfs": ("hdfs",),
 }
-DIR_FORMATS = ("path", "file", "s3a")
+DIR_FORMATS = ("path", "file")
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -52,7 +52,7 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "a form that is none",
         (*HTTP, "--dir-format", "x"),
-        "path, file or s3a",
+        "write path or file",
     ),
     ("Hudi without a version", ("verify", "--sut", "hudi"), "write hudi:VERSION, for example hudi:1.0.2"),
     ("Hudi with a command", ("verify", "--sut", "hudi:1.0.2", "--start", "x {port}"), "leave --start out"),
