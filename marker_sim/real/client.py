@@ -1,0 +1,152 @@
+"""One request on the wire to a timeline server, and what its end means for the history.
+
+    200 and a body as the protocol has it          ok
+    4xx; connection refused by the server itself   fail    it provably had no effect
+    5xx, reset, time-out, malformed body           info    nobody knows
+
+Connections persist and nothing below resends: urllib3's connection class without its pool has no retries. A connection
+that the server closed while it was idle is replaced before anything is sent. Source: Hudi 0.15.0 RequestHandler and
+MarkerHandler, as told in docs/guarantees.md; a name listed is the decoded JSON string.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import urllib3.exceptions as failed
+from urllib3.connection import HTTPConnection
+
+from marker_sim.history import Kind, Value
+from marker_sim.names import data_path
+
+BASE = "/v1/hoodie/marker"
+ROUTES = {
+    "create": ("POST", "/create"),
+    "hostile": ("POST", "/create"),
+    "list": ("GET", "/all"),
+    "list-data": ("GET", "/create-and-merge"),
+    "list-log": ("GET", "/append"),
+    "exists": ("GET", "/dir/exists"),
+    "delete": ("POST", "/dir/delete"),
+}
+REQUEST_TIMEOUT_S = 120.0
+IDLE_MAX_S = 1.0
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip", "Connection": "keep-alive"}
+_BODY_SHOWN = 160
+
+
+class Outcome(NamedTuple):
+    """How a request ended."""
+
+    kind: Kind
+    value: Value
+    error: str | None
+
+
+class Connection:
+    """A persistent connection to one server; used by one thread at a time, but `abort` may come from any."""
+
+    def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self.port = port
+        self._timeout_s = timeout_s
+        self._http: HTTPConnection | None = None
+        self._used_s = 0.0
+
+    def call(self, operation: str, parameters: dict[str, str], sent: Callable[[], object]) -> Outcome:
+        """Send one request and wait for its end. sent: called once it was handed to a connected server."""
+        assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
+        method, route = ROUTES[operation]
+        target = f"{BASE}{route}?{urlencode(parameters)}"
+        try:
+            http = self._connected()
+        except (failed.NewConnectionError, ConnectionRefusedError) as error:
+            return Outcome("fail", None, f"connection refused: {_short(error)}")
+        except (failed.HTTPError, OSError) as error:
+            return Outcome("info", None, f"no connection: {_short(error)}")
+        try:
+            http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
+            sent()
+            reply = http.getresponse()
+            status, body = reply.status, decode(reply.data, reply.headers.get("Content-Type", ""))
+        except TimeoutError:
+            self.abort()
+            return Outcome("info", None, f"no answer in {self._timeout_s:.0f} s")
+        except Exception as error:  # A torn reply fails in many ways; each of them means that nobody knows.
+            self.abort()
+            return Outcome("info", None, f"connection broke: {_short(error)}")
+        self._used_s = time.monotonic()
+        return interpret(operation, status, body)
+
+    def abort(self) -> None:
+        """Close the connection; a call that waits on it ends."""
+        http, self._http = self._http, None
+        if http is not None:
+            sock = http.sock
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+            http.close()
+
+    def _connected(self) -> HTTPConnection:
+        if self._http is not None:
+            if self._http.is_connected and time.monotonic() - self._used_s < IDLE_MAX_S:
+                return self._http
+            self.abort()
+        http = HTTPConnection("127.0.0.1", self.port, timeout=self._timeout_s)
+        http.connect()
+        self._http = http
+        return http
+
+
+def answers(port: int, probe_directory: str) -> bool:
+    """Whether a server answers at a port, asked for a marker directory that nothing else uses."""
+    connection = Connection(port, timeout_s=2.0)
+    try:
+        outcome = connection.call("exists", {"markerdirpath": probe_directory}, lambda: None)
+    finally:
+        connection.abort()
+    return outcome.kind == "ok"
+
+
+def decode(body: bytes, content_type: str) -> str:
+    """The text of a reply: in the charset it names, else UTF-8, else ISO-8859-1, HTTP's old default for text.
+
+    The last is what Hudi sends; refusing it would hide which names a server garbles and which it only encodes oddly.
+    """
+    charset = content_type.lower().partition("charset=")[2].strip("\"' ;") or "utf-8"
+    try:
+        return body.decode(charset)
+    except (UnicodeDecodeError, LookupError):
+        return body.decode("iso-8859-1")
+
+
+def interpret(operation: str, status: int, text: str) -> Outcome:
+    """What a reply means; see the module."""
+    if 400 <= status < 500:
+        return Outcome("fail", None, f"{status} {text[:_BODY_SHOWN]}")
+    if status != 200:
+        return Outcome("info", None, f"{status} {text[:_BODY_SHOWN]}")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Outcome("info", None, f"malformed body: {text[:_BODY_SHOWN]!r}")
+    if operation in ("list", "list-data", "list-log"):
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            return Outcome("info", None, f"malformed body, no array of names: {text[:_BODY_SHOWN]!r}")
+        names = value if operation == "list" else [data_path(name) for name in value]
+        return Outcome("ok", tuple(sorted(names)), None)
+    if not isinstance(value, bool):
+        return Outcome("info", None, f"malformed body, neither true nor false: {text[:_BODY_SHOWN]!r}")
+    if operation in ("create", "hostile"):
+        return Outcome("ok", "created" if value else "exists", None)
+    return Outcome("ok", value, None)
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_BODY_SHOWN]

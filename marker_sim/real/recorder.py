@@ -1,0 +1,128 @@
+"""Puts the events of many threads in one order, and keeps what the kit's reader must know while the run goes on.
+
+An event gets its index and time under one lock, so that an invocation is recorded before its request is sent and a
+completion after its reply was read: between two events of different threads the order is real time. Once closed, late
+threads record nothing; once clients are over, what they had open stays open.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from marker_sim.history import Event, Kind, Value
+from marker_sim.names import MarkerDirectory
+
+SAMPLES_FOR_BOUND = 20
+
+
+class Recorder:
+    """The history in the making. `answered` of a directory is what must be stored unless somebody deleted it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.events: list[Event] = []
+        self.closed = False
+        self.calm = True
+        self.clients_over = False
+        self._began_ns = time.monotonic_ns()
+        self._answered: dict[tuple[str | None, str | None], set[str]] = {}
+        self._open: dict[int, Event] = {}
+        self._calm_ms: list[float] = []
+
+    def mark(self) -> int:
+        """The index of the last event: what is read from now on is newer than it."""
+        with self.lock:
+            return len(self.events) - 1
+
+    def record(
+        self,
+        process: str,
+        role: str,
+        kind: Kind,
+        operation: str,
+        place: MarkerDirectory | None = None,
+        path: str | None = None,
+        value: Value = None,
+        error: str | None = None,
+        caused_by: int | None = None,
+    ) -> int:
+        """Add an event and return its index; -1 once the history is closed."""
+        with self.lock:
+            if self.closed or (self.clients_over and role == "client"):
+                return -1
+            table, instant = place if place is not None else (None, None)
+            index = len(self.events)
+            now_ns = time.monotonic_ns() - self._began_ns
+            event = Event(
+                index, now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by
+            )  # fmt: skip
+            self.events.append(event)
+            self._follow(event)
+            return index
+
+    def fault(
+        self, process: str, operation: str, value: str | None = None, path: str | None = None, act: Act | None = None
+    ) -> int:
+        """Record a fault and do it in one go, so that nothing that follows from it is recorded before it."""
+        with self.lock:
+            self.calm = False
+            index = self.record(process, "nemesis", "fault", operation, value=value, path=path)
+            if act is not None:
+                act()
+            return index
+
+    def close(self) -> tuple[Event, ...]:
+        """The history is over."""
+        with self.lock:
+            self.closed = True
+            return tuple(self.events)
+
+    def answered(self, place: MarkerDirectory) -> frozenset[str]:
+        """Names answered since the last deletion of the directory was invoked; none while one is open."""
+        with self.lock:
+            if any(e.operation == "delete" and (e.table, e.instant) == tuple(place) for e in self._open.values()):
+                return frozenset()
+            return frozenset(self._answered.get((place.table, place.instant), ()))
+
+    def open_since(self, time_ns: int) -> int:
+        """How many invocations are open that were made before a time."""
+        with self.lock:
+            return sum(event.time_ns < time_ns for event in self._open.values())
+
+    def now_ns(self) -> int:
+        """The time of an event recorded now."""
+        return time.monotonic_ns() - self._began_ns
+
+    def bound_ms(self) -> int:
+        """The bound of every-request-answered: max(10 s, 20 x p99 of the answers before the first fault)."""
+        with self.lock:
+            taken = sorted(self._calm_ms)
+        if len(taken) < SAMPLES_FOR_BOUND:
+            return 10_000
+        return max(10_000, int(20 * taken[int(len(taken) * 0.99)]))
+
+    def count(self, kinds: Iterable[str], operation: str | None = None) -> int:
+        """How many events of these kinds there are."""
+        wanted = frozenset(kinds)
+        with self.lock:
+            return sum(e.kind in wanted and operation in (None, e.operation) for e in self.events)
+
+    def _follow(self, event: Event) -> None:
+        key = (event.table, event.instant)
+        if event.kind == "invoke":
+            self._open[event.index] = event
+            if event.operation == "delete":
+                self._answered.pop(key, None)
+        elif event.kind in ("ok", "fail", "info") and event.caused_by is not None:
+            invoke = self._open.pop(event.caused_by, None)
+            if invoke is None or event.kind != "ok":
+                return
+            if self.calm:
+                self._calm_ms.append((event.time_ns - invoke.time_ns) / 1e6)
+            if event.operation == "create" and event.path is not None:
+                self._answered.setdefault(key, set()).add(event.path)
+
+
+Act = Callable[[], object]

@@ -1,0 +1,350 @@
+"""One round against real servers: load without faults, misfortunes under load, probes after them, closing looks.
+
+    start ─► calm load ─► what the kind of round says ─► healed ─► probes ─► end ─► look, kill, look ─► History
+
+Kinds of round, each with a seed of its own:
+    crash          SIGKILL at random moments and at answers, restart on the same directories, go on; several cycles
+    churn          a marker directory is deleted again and again while others create in it
+    pause          SIGSTOP and SIGCONT, once more right before a kill
+    storage        one marker file cannot be written, then healed; then a full disk, healed
+    second-server  another server on the same storage, first alone under load and then both
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from marker_sim import __version__
+from marker_sim.history import Header, History
+from marker_sim.judges.profiles import Profile
+from marker_sim.names import MarkerDirectory, MarkerType, marker_name
+from marker_sim.real.client import Connection
+from marker_sim.real.load import PARTITIONS, READ_ONLY, Load, Target
+from marker_sim.real.nemesis import Nemesis
+from marker_sim.real.processes import Fleet
+from marker_sim.real.reader import Reader
+from marker_sim.real.recorder import Recorder
+
+KINDS = ("crash", "churn", "storage", "pause", "second-server")
+CALM_S = 1.2
+LOOK_EVERY_S = 0.05
+ECHO_EVERY_S = 0.05
+ECHO_LATE_S = 2.0
+PROBE_SPACE = 2.5
+HANGING_GRACE_S = 0.7
+FULL_DISK_SPARE_BYTES = 64
+HOSTILE_NAMES = (
+    "",
+    "dt=1/a\nb/f0_0-0-0_001.parquet.marker.CREATE",
+    "../../../../escaped.parquet.marker.CREATE",
+    "dt=1/\x00f0_0-0-0_001.parquet.marker.CREATE",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one round is: everything that it chooses follows from `seed`.
+
+    faults_s: how long the misfortunes may take. deadline: when the campaign has to be over (time.monotonic).
+    """
+
+    number: int
+    kind: str
+    seed: int
+    num_threads: int
+    interval_ms: int
+    faults_s: float
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The system under test as a round needs it. directory: how requests write the path of a marker directory."""
+
+    name: str
+    version: str
+    profile: Profile
+    reader: str
+    directory: Callable[[Path], str]
+
+
+def run_round(spec: Round, system: System, fleet: Fleet) -> tuple[History, dict[str, int]]:
+    """Run a round; its history and what happened how often. HarnessError when the kit's surroundings failed."""
+    stage = _Stage(spec, system, fleet)
+    try:
+        stage.play()
+    finally:
+        stage.recorder.close()
+        stage.leave()
+    header = Header(
+        world="foreign",
+        mode="timeline",
+        storage="local",
+        sut=system.name,
+        sut_version=system.version,
+        kit_version=__version__,
+        profile=system.profile.name,
+        witness="reads",
+        layout="names" if system.reader else "hudi",
+        identity=False,
+        num_threads=spec.num_threads,
+        answer_bound_ms=stage.recorder.bound_ms(),
+        seed=spec.seed,
+        options={"round": spec.kind, "interval_ms": str(spec.interval_ms)},
+        capabilities={"put_if_absent": True, "atomic_replace": True},
+    )
+    return History(header, tuple(stage.recorder.events)), stage.nemesis.counts
+
+
+class _Stage:
+    """The parts of one round: recorder, servers, clients, reader, and the threads that look and listen."""
+
+    def __init__(self, spec: Round, system: System, fleet: Fleet) -> None:
+        self.spec = spec
+        self.rng = random.Random(f"{spec.seed} {spec.kind}")
+        self.fleet = fleet
+        self.recorder = Recorder()
+        table = f"r{spec.number}"
+        self.main = MarkerDirectory(f"{table}/t0", "20260101000000001")
+        self.other = MarkerDirectory(f"{table}/t0", "20260101000000002")
+        self.churned = MarkerDirectory(f"{table}/t1", "20260101000000003")
+        self.failing = MarkerDirectory(f"{table}/t2", "20260101000000004")
+        self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
+        self.places = (self.main, self.other, self.churned, self.failing, self.hostile)
+        self.nemesis = Nemesis(
+            fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms, self._address(system)
+        )  # fmt: skip
+        self.reader = Reader(self.recorder, fleet.storage, self.nemesis.pids, system.reader, self.rng)
+        self.targets = (
+            Target(place=self.main, weight=6),
+            Target(place=self.other, beyond_latin=True, weight=3),
+            Target(place=self.churned, deletable=True, weight=6 if spec.kind == "churn" else 1),
+            Target(place=self.failing, weight=3 if spec.kind == "storage" else 1),
+        )
+        self.load = Load(self.recorder, self.nemesis.address, self.targets, spec.seed, self.nemesis.on_ack)
+        self.nemesis.reader, self.nemesis.load = self.reader, self.load
+        self._over = threading.Event()
+        self._watchers = [
+            threading.Thread(target=self._watch, args=(self._keep_looking,), daemon=True),
+            threading.Thread(target=self._watch, args=(self._listen_to_echo,), daemon=True),
+        ]
+
+    def play(self) -> None:
+        """All phases of the round."""
+        nemesis, spec = self.nemesis, self.spec
+        nemesis.start()
+        self._phase("faults")
+        for watcher in self._watchers:
+            watcher.start()
+        if spec.kind == "churn":
+            self._ask_what_is_hostile()
+        if spec.kind == "storage":
+            self.load.targets = self.load.targets[:-1]
+        self.load.start()
+        nemesis.wait(CALM_S)
+        until = min(time.monotonic() + spec.faults_s, spec.deadline)
+        match spec.kind:
+            case "crash":
+                self._crash(until)
+            case "churn":
+                self._churn(until)
+            case "pause":
+                self._pause(until)
+            case "storage":
+                self._storage(until)
+            case _:
+                self._second_server(until)
+        self._phase("healed")
+        self.load.pause()
+        self._probe()
+        self._close()
+
+    def leave(self) -> None:
+        """Stop every thread and server of the round and remove its files."""
+        self._over.set()
+        self.load.end()
+        for server in self.nemesis.servers:
+            server.kill()
+        for watcher in self._watchers:
+            if watcher.ident is not None:
+                watcher.join(2.0)
+        shutil.rmtree(self.fleet.storage / f"r{self.spec.number}", ignore_errors=True)
+
+    def _address(self, system: System) -> Callable[[MarkerDirectory], str]:
+        return lambda place: system.directory(self.fleet.storage / place.path)
+
+    def _phase(self, name: str) -> None:
+        self.recorder.record("kit", "kit", "observe", "phase", value=name)
+
+    def _crash(self, until: float) -> None:
+        nemesis, rng = self.nemesis, self.rng
+        while time.monotonic() < until:
+            nemesis.wait(rng.uniform(0.1, 0.9))
+            nemesis.kill(nemesis.servers[0], self.places, at_ack=rng.random() < 0.5)
+            nemesis.restart()
+            nemesis.wait(rng.uniform(0.3, 0.8))
+
+    def _churn(self, until: float) -> None:
+        self.recorder.calm = False
+        self.load.deletions = True
+        self.nemesis.wait(until - time.monotonic())
+        self.load.deletions = False
+
+    def _pause(self, until: float) -> None:
+        nemesis, rng = self.nemesis, self.rng
+        while time.monotonic() < until:
+            nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 1.5))
+            nemesis.wait(rng.uniform(0.2, 0.8))
+        nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 0.4))
+        nemesis.kill(nemesis.servers[0], self.places, at_ack=rng.random() < 0.5)
+        nemesis.restart()
+        nemesis.wait(0.3)
+
+    def _storage(self, until: float) -> None:
+        nemesis, rng = self.nemesis, self.rng
+        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
+            self._ask_once("exists", self.failing, "")
+        heal = nemesis.obstruct(self.failing, 0, self.fleet.storage)
+        self.load.targets = self.targets
+        nemesis.wait(rng.uniform(0.8, 1.2))
+        heal()
+        nemesis.wait(rng.uniform(0.4, 0.9))
+        while True:
+            nemesis.fill_disk(self._largest_bytes() + FULL_DISK_SPARE_BYTES)
+            nemesis.wait(rng.uniform(0.3, 1.0))
+            nemesis.free_disk()
+            nemesis.wait(rng.uniform(0.5, 1.0))
+            if time.monotonic() > until:
+                break
+        if rng.random() < 0.5:
+            nemesis.kill(nemesis.servers[0], self.places)
+            nemesis.restart()
+        nemesis.wait(0.3)
+
+    def _second_server(self, until: float) -> None:
+        nemesis, rng, load = self.nemesis, self.rng, self.load
+        while True:
+            load.servers = ()  # The second server comes up in silence and is then the only one asked.
+            second = nemesis.second_begins()
+            first = nemesis.servers[0]
+            if second is not None:
+                load.servers = (second,)
+                nemesis.wait(rng.uniform(0.4, 0.9))
+                load.servers = (first, second)
+                nemesis.wait(rng.uniform(0.6, 1.5))
+                nemesis.second_ends(second)
+            load.servers = (first,)
+            nemesis.wait(rng.uniform(0.4, 0.8))
+            if second is None or time.monotonic() > until:
+                break
+        nemesis.kill(first, self.places, at_ack=rng.random() < 0.5)
+        nemesis.restart()
+        nemesis.wait(0.3)
+
+    def _largest_bytes(self) -> int:
+        sizes = [path.stat().st_size for place in self.places for path in _files(self.fleet.storage / place.path)]
+        return max(sizes, default=0)
+
+    def _ask_what_is_hostile(self) -> None:
+        for name in HOSTILE_NAMES:
+            self._ask_once("hostile", self.hostile, name)
+
+    def _ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
+        """One request of a client that is used for nothing else."""
+        server = self.nemesis.servers[0]
+        connection = Connection(server.port, timeout_s=10.0)
+        process = f"once-{self.recorder.mark()}"
+        self.load.once(process, server, operation, place, name, connection)
+        connection.abort()
+
+    def _probe(self) -> None:
+        """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
+
+        A create that is not answered does not hold up the next: it is sent when a batch interval has passed.
+        """
+        nemesis, spec = self.nemesis, self.spec
+        nemesis.check()
+        self._phase("probe")
+        began_ns = self.recorder.now_ns()
+        if not nemesis.servers:
+            return
+        threads: list[threading.Thread] = []
+        connections: list[Connection] = []
+        places = [place for place in self.places if place is not self.hostile]
+        for number in range(spec.num_threads + 1):
+            started = time.monotonic()
+            batch = []
+            for place in places:
+                connections.append(Connection(nemesis.servers[0].port))
+                args = (number, place, connections[-1])
+                batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
+                batch[-1].start()
+            threads += batch
+            for thread in batch:
+                left = spec.interval_ms / 1000 * PROBE_SPACE - (time.monotonic() - started)
+                thread.join(max(left, 0.0))
+            nemesis.check()
+        bound_s = self.recorder.bound_ms() / 1000 + HANGING_GRACE_S
+        bound_s = min(bound_s, max(spec.deadline - time.monotonic(), 1.0))
+        nemesis.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()))
+        if nemesis.servers and not self.recorder.open_since(began_ns):
+            self._list_all()
+
+    def _probe_one(self, number: int, place: MarkerDirectory, connection: Connection) -> None:
+        partition = PARTITIONS[number % len(PARTITIONS)]
+        name = marker_name(partition, f"p{number}_0-0-{number}_001.parquet", MarkerType.MERGE)
+        server = self.nemesis.servers[0]
+        self.load.once(f"probe-{self.places.index(place)}-{number}", server, "create", place, name, connection)
+        connection.abort()
+
+    def _list_all(self) -> None:
+        for place in self.places:
+            for operation in READ_ONLY:
+                self._ask_once(operation, place, "")
+
+    def _close(self) -> None:
+        self.nemesis.check()
+        self._phase("end")
+        self.recorder.clients_over = True
+        self._over.set()
+        for watcher in self._watchers:
+            watcher.join(5.0)
+        for place in self.places:
+            if self.nemesis.servers:
+                self.reader.look(place)
+        self.nemesis.end()
+        for place in self.places:
+            self.reader.look_at_dead(place)
+        self.recorder.close()
+
+    def _watch(self, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except BaseException as error:
+            self.nemesis.trouble.append(error)
+
+    def _keep_looking(self) -> None:
+        """Look at every directory in turn, so that there is a look after nearly every answer."""
+        while not self._over.is_set():
+            for place in self.places:
+                if self.nemesis.servers and not self._over.is_set():
+                    self.reader.look(place)
+            self._over.wait(LOOK_EVERY_S)
+
+    def _listen_to_echo(self) -> None:
+        """When the kit itself is not woken in time, slowness of the server proves nothing."""
+        while not self._over.is_set():
+            before = time.monotonic()
+            self._over.wait(ECHO_EVERY_S)
+            if time.monotonic() - before > ECHO_LATE_S:
+                self.recorder.record("kit", "kit", "observe", "echo-late")
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("MARKERS*") if path.is_file()]

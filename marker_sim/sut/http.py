@@ -1,0 +1,231 @@
+"""Any server that speaks the timeline server's HTTP, started by a command: rounds of load and faults within a budget.
+
+Rounds go through the kinds of `real.rounds.KINDS` in an order drawn from the seed, with few and many batch threads and
+short and long intervals. Real time decides what meets what, so a seed gives the same choices and not the same run.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.history import History
+from marker_sim.judges import judge
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.profiles import Profile
+from marker_sim.judges.tally import Tally
+from marker_sim.real.processes import Command, Fleet
+from marker_sim.real.rounds import KINDS, Round, System, run_round
+
+THREADS = (1, 2, 3, 20)
+INTERVALS_MS = (10, 25, 50, 50, 120)
+FAULTS_MIN_S = 1.0
+FAULTS_MAX_S = 8.0
+ROUNDS_WANTED = 20
+FRAME_S = 4.0
+CLOSING_S = 1.0
+HANGING = ("storage", "churn")
+AT_A_TIME = 2
+DIR_FORMATS: dict[str, Callable[[Path], str]] = {
+    "path": str,
+    "plain": str,
+    "file": lambda path: f"file:{path}",
+}
+
+
+@dataclass(slots=True)
+class _Search:
+    """What the rounds came to so far."""
+
+    profile: Profile
+    progress: Callable[[str], None]
+    tally: Tally = field(default_factory=Tally)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    last: History | None = None
+    kinds: set[str] = field(default_factory=set)
+    operations: int = 0
+
+    def add(self, spec: Round, history: History, counts: dict[str, int]) -> tuple[Finding, ...]:
+        """Judge a round and count it."""
+        findings = judge(history)
+        self.tally.add(history, findings)
+        for name, count in sorted(counts.items()):
+            self.tally.reach(name, count)
+        self.last = history
+        self.kinds.add(spec.kind)
+        self.operations += sum(event.kind == "invoke" for event in history.events)
+        for finding in findings:
+            breach = self._promised(finding)
+            if breach is not None and finding.guarantee not in self.failures:
+                self.failures[finding.guarantee] = Failure(
+                    guarantee=finding.guarantee,
+                    message=breach.message,
+                    evidence=breach.evidence,
+                    history=history,
+                    plan=None,
+                    seed=spec.seed,
+                )
+        return findings
+
+    def _promised(self, finding: Finding) -> Breach | None:
+        for breach in finding.breaches:
+            if self.profile.promise(finding.guarantee, "timeline", "local", breach.under).promised:
+                return breach
+        return None
+
+
+def run_http(
+    start: str,
+    *,
+    storage: str,
+    budget_s: float,
+    seed: int,
+    report_dir: Path,
+    profile: Profile,
+    progress: Callable[[str], None],
+    dir_format: str = "path",
+    reader: str = "",
+    sut_name: str = "http",
+    sut_version: str = "",
+    environment: tuple[tuple[str, str], ...] = (),
+    kinds: tuple[str, ...] = KINDS,
+    on_round: Callable[[History], None] | None = None,
+) -> Campaign:
+    """Judge the server that `start` starts, for `budget_s` seconds.
+
+    reader: a command that prints stored names, "" for Hudi's format. on_round: shown each history. Every process it
+    started is gone when it returns or raises. Ctrl-C ends it early with what was found so far. HarnessError when a
+    server cannot be started or the kit's surroundings fail; UsageError for what cannot be asked for.
+    """
+    if storage != "local":
+        raise UsageError(f"--storage {storage} was given with a foreign server; only local is there for it")
+    if dir_format not in DIR_FORMATS:
+        raise UsageError(f"--dir-format {dir_format} was given with --storage local; write path or file")
+    command = Command(text=start, environment=environment)
+    began = time.monotonic()
+    search, interrupted = _Search(profile, progress), False
+    system = System(
+        name=sut_name, version=sut_version, profile=profile, reader=reader, directory=DIR_FORMATS[dir_format]
+    )  # fmt: skip
+    root = _scratch()
+    try:
+        (root / "storage").mkdir()
+        with (
+            ThreadPoolExecutor(AT_A_TIME) as pool,
+            Fleet(command, root / "storage", root / "work", report_dir / "logs") as fleet,
+        ):
+            # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
+            _run_all(pool, _Rounds(seed, budget_s, began, kinds), system, fleet, search, on_round)
+    except KeyboardInterrupt:
+        interrupted = True
+    except OSError as error:
+        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return Campaign(
+        sut=sut_name,
+        sut_version=sut_version,
+        seed=seed,
+        duration_s=time.monotonic() - began,
+        runs=search.tally.runs,
+        steps=search.operations,
+        tally=search.tally,
+        failures=tuple(search.failures.values()),
+        last=search.last,
+        not_reached=_not_reached(search, kinds),
+        interrupted=interrupted,
+    )
+
+
+def _run_all(
+    pool: ThreadPoolExecutor,
+    rounds: _Rounds,
+    system: System,
+    fleet: Fleet,
+    search: _Search,
+    on_round: Callable[[History], None] | None,
+) -> None:
+    """Keep `AT_A_TIME` rounds going until no further one fits into the budget."""
+    going: dict[Future[tuple[History, dict[str, int]]], Round] = {}
+    while True:
+        while len(going) < AT_A_TIME and (spec := rounds.next()) is not None:
+            search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
+            going[pool.submit(run_round, spec, system, fleet)] = spec
+        if not going:
+            return
+        for done in wait(going, return_when=FIRST_COMPLETED).done:
+            spec = going.pop(done)
+            history, counts = done.result()
+            rounds.took(spec)
+            search.add(spec, history, counts)
+            search.progress(_line(search))
+            if on_round is not None:
+                on_round(history)
+
+
+class _Rounds:
+    """The rounds that fit into the budget: each kind once, then again, each as long as its like took before."""
+
+    def __init__(self, seed: int, budget_s: float, began: float, kinds: tuple[str, ...]) -> None:
+        self._rng = random.Random(seed)
+        self._deadline = began + budget_s - CLOSING_S
+        # Rounds in which requests may hang come first: what they wait for costs nothing beside another round.
+        self._kinds = sorted(self._rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
+        self._faults_s = min(max(budget_s / ROUNDS_WANTED, FAULTS_MIN_S), FAULTS_MAX_S)
+        self._taken_s: dict[str, float] = {}
+        self._begun: dict[int, float] = {}
+        self._number = 0
+        self._seed = seed
+
+    def next(self) -> Round | None:
+        """The next round, None when none fits any more; the first always does."""
+        now = time.monotonic()
+        kind = self._kinds[self._number % len(self._kinds)]
+        known = self._taken_s.get(kind) or min(self._taken_s.values(), default=self._faults_s + FRAME_S)
+        if self._number and now + known > self._deadline:
+            return None
+        few = kind in HANGING and self._rng.random() < 0.5
+        spec = Round(
+            number=self._number,
+            kind=kind,
+            seed=self._seed * 1_000 + self._number,
+            num_threads=self._rng.choice(THREADS[:2] if few else THREADS),
+            interval_ms=self._rng.choice(INTERVALS_MS),
+            faults_s=self._faults_s,
+            deadline=self._deadline,
+        )
+        self._begun[self._number] = now
+        self._number += 1
+        return spec
+
+    def took(self, spec: Round) -> None:
+        """A round is over."""
+        taken_s = time.monotonic() - self._begun[spec.number]
+        self._taken_s[spec.kind] = max(self._taken_s.get(spec.kind, 0.0), taken_s)
+
+
+def _line(search: _Search) -> str:
+    kinds = ", ".join(sorted(search.failures, key=lambda name: int(name[1:]))) or "none"
+    return f"{search.tally.runs} rounds, {search.operations:,} requests, violated so far: {kinds}"
+
+
+def _not_reached(search: _Search, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    wanted = [f"a round of kind {kind}" for kind in kinds if kind not in search.kinds]
+    if "storage read at an answer" not in search.tally.reached and search.tally.runs:
+        wanted.append("storage read at an answer")
+    return tuple(wanted)
+
+
+def _scratch() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+    except OSError as error:
+        raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
