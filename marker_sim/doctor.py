@@ -50,13 +50,13 @@ def doctor(*, install: bool, as_json: bool, console: Console) -> int:
 
 def examine() -> tuple[Check, ...]:
     """Every check, what `verify` needs first."""
-    core = (_package(name, "verify", "pip install marker-sim") for name in CORE)
-    foreign = (_package(name, "--sut http", "pip install 'marker-sim[foreign]'") for name in FOREIGN)
+    core = (_package(name, "verify", "pip install . in a clone of marker-sim") for name in CORE)
+    foreign = (_package(name, "--sut http", "pip install '.[foreign]' in a clone of marker-sim") for name in FOREIGN)
     return (
         *core,
         *foreign,
         _java(),
-        _package("pyspark", "--sut hudi:VERSION", "pip install 'marker-sim[hudi]'"),
+        _package("pyspark", "--sut hudi:VERSION", "pip install '.[hudi]' in a clone of marker-sim"),
         _program("go", ("go", "version"), "building toxiproxy", "install Go 1.22 or later"),
         _program(
             "toxiproxy-server",

@@ -79,7 +79,7 @@ def _run(request: Request, progress: Progress) -> Campaign:
             raise
         raise HarnessError(
             f"--sut {request.sut} needs the Python package {error.name}, which is not installed; install it with"
-            f" pip install 'marker-sim[{extra}]'"
+            f" pip install '.[{extra}]' in a clone of marker-sim"
         ) from error
 
 
