@@ -39,6 +39,8 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     many = len(plan.directories) > 1
     operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
     order = sorted(plan.faults, key=lambda fault: (fault.actor, fault.step))
+    if not plan.entries:
+        head += " No operation and no fault is needed: the probe that ends every run shows it."
     return (head, *operations, *(_fault(fault) for fault in order))
 
 
