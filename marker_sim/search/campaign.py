@@ -31,6 +31,7 @@ COLLECT_EVERY = 200
 PROGRESS_EVERY_S = 2.0
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
+SHRINK_MIN_S = 6.0
 RUNS_FOR_REACHED = 400
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
 _Kind = tuple[str, str, str]
@@ -93,7 +94,7 @@ def run_simulated(
         _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
     except KeyboardInterrupt:
         interrupted = True
-    failures = _shrink_all(search, 0.0 if interrupted else max(1.0, budget_s * SHRINK_SHARE), progress)
+    failures = _shrink_all(search, 0.0 if interrupted else max(SHRINK_MIN_S, budget_s * SHRINK_SHARE), progress)
     return Campaign(
         sut=sut,
         sut_version=system.version,
@@ -161,13 +162,16 @@ def _explore(
 
 
 def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None]) -> tuple[Failure, ...]:
+    """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same again."""
     failures = []
-    for number, (kind, (plan, first_history, first_breach)) in enumerate(search.found.items()):
-        history, breach = first_history, first_breach
-        share_s = min(SHRINK_MAX_S, budget_s / len(search.found))
-        smaller = plan
-        if share_s > 0:
-            progress(f"shrinking {number + 1} of {len(search.found)}: {kind[0]} in {kind[1]} mode on {kind[2]}")
+    first: dict[str, _Kind] = {}
+    for kind in search.found:
+        first.setdefault(kind[0], kind)
+    share_s = min(SHRINK_MAX_S, budget_s / max(1, len(first)))
+    for kind, (plan, found_history, found_breach) in search.found.items():
+        history, breach, smaller = found_history, found_breach, plan
+        if share_s > 0 and first[kind[0]] == kind:
+            progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
             smaller = shrink(plan, fails_with(kind[0], search.system, search.profile), budget_s=share_s)
         if smaller != plan:
             history, _ = execute(smaller, search.system)
@@ -184,7 +188,7 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
                 entries_before=plan.entries,
             )
         )
-    return tuple(failures)
+    return tuple(sorted(failures, key=lambda f: f.plan.entries if f.plan else 0))
 
 
 def fails_with(guarantee: str, system: System, profile: Profile) -> Callable[[Plan], bool]:

@@ -60,17 +60,25 @@ class _Shrinker:
     def _remove_ops(self) -> None:
         """Whole actors first, then chunks of halving size."""
         for actor in sorted({op.actor for op in self.best.ops}):
-            self.attempt(replace(self.best, ops=tuple(op for op in self.best.ops if op.actor != actor)))
+            self._attempt_scaled(replace(self.best, ops=tuple(op for op in self.best.ops if op.actor != actor)))
         size = max(1, len(self.best.ops) // 2)
         while size:
             start = 0
             while start < len(self.best.ops):
                 ops = self.best.ops
                 candidate = replace(self.best, ops=ops[:start] + ops[start + size :])
-                kept = self._attempt_variants(candidate) if size == 1 else self.attempt(candidate)
+                kept = self._attempt_variants(candidate) if size == 1 else self._attempt_scaled(candidate)
                 if not kept and not (size == 1 and self._wait_instead(start)):
                     start += size
             size //= 2
+
+    def _attempt_scaled(self, candidate: Plan) -> bool:
+        """Also with faults earlier in proportion: fewer operations make fewer steps, and a late fault never arms."""
+        if self.attempt(candidate):
+            return True
+        left, before = len(candidate.ops), len(self.best.ops)
+        faults = tuple(replace(fault, step=max(1, fault.step * left // before)) for fault in candidate.faults)
+        return self.attempt(replace(candidate, faults=faults))
 
     def _wait_instead(self, position: int) -> bool:
         """Remove an operation and let its client wait before the next one about as long as it took."""
