@@ -6,18 +6,24 @@ Looking changes nothing and needs no network; only `--install` fetches, and only
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from marker_sim.errors import HarnessError
+
 JAVA_MIN = 17
+INSTALL_HUDI = "pip install '.[hudi]' in a clone of marker-sim"
 VERSION_TIMEOUT_S = 20.0
 CORE = ("greenlet", "hypothesis", "jinja2", "pyarrow", "rich", "typer")
 FOREIGN = ("psutil", "urllib3")
@@ -37,6 +43,8 @@ class Check:
 
 def doctor(*, install: bool, as_json: bool, console: Console) -> int:
     """Print what is here and what is missing; 0 when `verify` of the reference can run, else 4."""
+    if install:
+        _install()
     checks = examine()
     if as_json:
         print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
@@ -56,7 +64,8 @@ def examine() -> tuple[Check, ...]:
         *core,
         *foreign,
         _java(),
-        _package("pyspark", "--sut hudi:VERSION", "pip install '.[hudi]' in a clone of marker-sim"),
+        _package("pyspark", "--sut hudi:VERSION", INSTALL_HUDI),
+        *_bundles(),
         _program("go", ("go", "version"), "building toxiproxy", "install Go 1.22 or later"),
         _program(
             "toxiproxy-server",
@@ -70,8 +79,8 @@ def examine() -> tuple[Check, ...]:
 
 def _package(name: str, needed_for: str, how: str) -> Check:
     try:
-        found = version(name)
-    except PackageNotFoundError:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
         found = ""
     return Check(name=name, found=found, needed_for=needed_for, how=how)
 
@@ -81,12 +90,44 @@ def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> 
 
 
 def _java() -> Check:
-    found = _first_line(("java", "-version"))
+    """As `sut.hudi.find_java` decides, but without what that module needs: JAVA_HOME first, then PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = _first_line((str(Path(home) / "bin" / "java") if home else "java", "-version"))
     number = re.search(r'version "(?:1\.)?(\d+)', found)
     how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
     if found and (number is None or int(number[1]) < JAVA_MIN):
         how, found = f"{found} is here but too old; {how}", ""
     return Check(name="java", found=found, needed_for="--sut hudi:VERSION", how=how)
+
+
+def _bundles() -> tuple[Check, ...]:
+    """Which Hudi bundles the cache holds. Looking needs the extra, for the code that knows the cache does."""
+    try:
+        from marker_sim.sut import hudi
+    except ModuleNotFoundError as error:
+        how = f"{error.name} is missing: {INSTALL_HUDI}, then marker-sim doctor --install"
+        return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
+    return tuple(
+        Check(
+            name=f"hudi {version} bundle",
+            found=str(hudi.cached_bundle(version) or ""),
+            needed_for=f"--sut hudi:{version}",
+            how="marker-sim doctor --install, or let the first verify fetch it",
+        )
+        for version in hudi.VERSIONS
+    )
+
+
+def _install() -> None:
+    """Fetch every bundle that the cache lacks, saying so on standard error; HarnessError when one cannot be had."""
+    try:
+        from marker_sim.sut import hudi
+    except ModuleNotFoundError as error:
+        raise HarnessError(
+            f"--install needs the Python package {error.name}, which is missing; {INSTALL_HUDI}"
+        ) from error
+    for version in hudi.VERSIONS:
+        hudi.find_bundle(version, lambda line: print(line, file=sys.stderr))
 
 
 def _first_line(command: tuple[str, ...]) -> str:
@@ -106,7 +147,7 @@ def _first_line(command: tuple[str, ...]) -> str:
 def _table(checks: Iterable[Check]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("what", "here", "needed for", "how to get it"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for check in checks:
         here = Text(check.found, style="green") if check.found else Text("missing", style="yellow")
         table.add_row(check.name, here, check.needed_for, "" if check.found else Text(check.how))

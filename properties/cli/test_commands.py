@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from rich.console import Console
 from marker_sim.cli import main
 from marker_sim.cli.progress import Progress
 from marker_sim.doctor import CORE
+from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
+from marker_sim.sut import hudi
 from properties.cli.campaigns import history
 
 ROOT = Path(__file__).parent.parent.parent
@@ -185,6 +188,32 @@ def test_doctor_says_that_java_is_missing(monkeypatch: pytest.MonkeyPatch, capsy
     assert main(("doctor", "--json")) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["java"]["found"] == "" and "install a JDK 17" in checks["java"]["how"]
+
+
+def test_doctor_finds_the_bundles_that_the_cache_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(hudi.CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / "jars").mkdir()
+    jar = tmp_path / "jars" / f"{hudi.COORDINATES.replace(':', '_')}-1.0.2.jar"
+    jar.write_bytes(b"")
+    assert main(("doctor", "--json")) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["hudi 1.0.2 bundle"]["found"] == str(jar)
+    missing = checks["hudi 1.1.1 bundle"]
+    assert missing["found"] == "" and "marker-sim doctor --install" in missing["how"]
+
+
+def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable(version: str, _progress: Callable[[str], None]) -> Path:
+        raise HarnessError(f"the bundle of Hudi {version} cannot be resolved")
+
+    monkeypatch.setattr(hudi, "find_bundle", unreachable)
+    assert main(("doctor", "--install")) == 4
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "marker-sim: the bundle of Hudi 0.15.0 cannot be resolved\n")
 
 
 def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
