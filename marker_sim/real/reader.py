@@ -38,7 +38,7 @@ from marker_sim.names import (
 from marker_sim.real.recorder import Recorder
 
 SETTLE_S = 0.35
-TORN_S = 1.0
+TORN_S = 0.15
 GIVE_UP_S = 2.0
 RETRY_S = 0.002
 READER_TIMEOUT_S = 20.0
@@ -109,8 +109,6 @@ class Reader:
             told = self._told.get(place.path, {})
             if seen is None or (not self._command and told.keys() - seen.files.keys()):
                 return False
-            if any(not _terminated(path, data) and told.get(path) != data for path, data in seen.files.items()):
-                return False
             self._excused.setdefault(place.path, set()).update(self._missing(place, seen))
             self._tell(place, seen, mark)
             return True
@@ -161,7 +159,8 @@ class Reader:
         if self._told.get(place.path, {}).get(path) == data:
             return True
         known = self._since.get(path)
-        return known is not None and time.monotonic() - known[1] > TORN_S and self._settled(place, TORN_S)
+        rests = known is not None and time.monotonic() - known[1] > TORN_S
+        return rests and not self._being_written(place, self._writers())
 
     def _being_written(self, place: MarkerDirectory, pids: Iterable[int]) -> bool:
         root = f"{self._storage / place.path}/"

@@ -217,12 +217,12 @@ class _Stage:
         nemesis.wait(rng.uniform(0.4, 0.9))
         while True:
             nemesis.fill_disk(self._largest_bytes() + FULL_DISK_SPARE_BYTES)
-            nemesis.wait(rng.uniform(0.3, 1.0))
+            nemesis.wait(rng.uniform(0.8, 1.6))
             nemesis.free_disk()
             nemesis.wait(rng.uniform(0.5, 1.0))
             if time.monotonic() > until:
                 break
-        if rng.random() < 0.5:
+        if rng.random() < 0.3:
             nemesis.kill(nemesis.servers[0], self.places)
             nemesis.restart()
         nemesis.wait(0.3)
