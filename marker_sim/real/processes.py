@@ -37,10 +37,9 @@ _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a server. environment: added to the kit's own. startup_s: how long it may take to answer."""
+    """How to start a server. startup_s: how long it may take to answer."""
 
     text: str
-    environment: tuple[tuple[str, str], ...] = ()
     startup_s: float = ANSWER_TIMEOUT_S
 
     def arguments(self, values: Mapping[str, str]) -> list[str]:
@@ -242,7 +241,7 @@ class Fleet:
             "interval_ms": str(interval_ms),
         }
         words = self.command.arguments(values)
-        environment = {**os.environ, **dict(self.command.environment), VARIABLE: self.mark}
+        environment = {**os.environ, VARIABLE: self.mark}
         try:
             workdir.mkdir(parents=True, exist_ok=True)
             log.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
-from marker_sim.real.processes import Command, Fleet
+from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Round, System, run_round
 
 THREADS = (1, 2, 3, 20)
@@ -95,21 +95,22 @@ def run_http(
     reader: str = "",
     sut_name: str = "http",
     sut_version: str = "",
-    environment: tuple[tuple[str, str], ...] = (),
+    startup_s: float = ANSWER_TIMEOUT_S,
     kinds: tuple[str, ...] = KINDS,
     on_round: Callable[[History], None] | None = None,
 ) -> Campaign:
     """Judge the server that `start` starts, for `budget_s` seconds.
 
-    reader: a command that prints stored names, "" for Hudi's format. on_round: shown each history. Every process it
-    started is gone when it returns or raises. Ctrl-C ends it early with what was found so far. HarnessError when a
-    server cannot be started or the kit's surroundings fail; UsageError for what cannot be asked for.
+    reader: a command that prints stored names, "" for Hudi's format. startup_s: how long a server may take to answer.
+    on_round: shown each history. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
+    what was found so far. HarnessError when a server cannot be started or the kit's surroundings fail; UsageError for
+    what cannot be asked for.
     """
     if storage != "local":
         raise UsageError(f"--storage {storage} was given with a foreign server; only local is there for it")
     if dir_format not in DIR_FORMATS:
         raise UsageError(f"--dir-format {dir_format} was given with --storage local; write path or file")
-    command = Command(text=start, environment=environment)
+    command = Command(text=start, startup_s=startup_s)
     began = time.monotonic()
     search, interrupted = _Search(profile, progress), False
     system = System(

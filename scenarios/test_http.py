@@ -1,0 +1,232 @@
+"""`--sut http`, end to end: a correct server of ours is not accused, servers broken in one way are, nothing is left.
+
+Every scenario says which faults it needs and fails when they did not happen.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from marker_sim.campaign import Campaign
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.history import History
+from marker_sim.judges.profiles import load_profile
+from marker_sim.real.rounds import KINDS
+from marker_sim.sut.http import run_http
+
+SERVER = Path(__file__).parent / "servers" / "marker_server.py"
+START = (
+    f"{shlex.quote(sys.executable)} -S {shlex.quote(str(SERVER))} --port {{port}} --storage {{storage}}"
+    " --threads {threads} --interval-ms {interval_ms}"
+)
+FAULTS_OF = {
+    "crash": {"kill", "restart"},
+    "churn": set(),
+    "storage": {"server-error", "disk-full"},
+    "pause": {"pause", "kill", "restart"},
+    "second-server": {"second-server", "kill", "restart"},
+}
+GONE_S = 10.0
+ENDS_S = 60.0
+
+
+def campaign(
+    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
+    reader: str = "", startup_s: float = 30.0, histories: list[History] | None = None,
+) -> Campaign:  # fmt: skip
+    shown = histories if histories is not None else []
+    done = run_http(
+        start,
+        storage="local",
+        budget_s=budget_s,
+        seed=seed,
+        report_dir=tmp_path,
+        profile=load_profile("http"),
+        progress=lambda line: None,
+        reader=reader,
+        startup_s=startup_s,
+        kinds=kinds,
+        on_round=shown.append,
+    )
+    for kind in {history.header.options["round"] for history in shown}:
+        assert FAULTS_OF[kind] <= done.tally.faults.keys(), f"a round of kind {kind} without its faults"
+    return done
+
+
+def accused(done: Campaign) -> dict[str, str]:
+    return {failure.guarantee: failure.message for failure in done.failures}
+
+
+def test_the_correct_server_is_not_accused_under_any_fault(tmp_path: Path) -> None:
+    done = campaign(tmp_path, budget_s=14.0)
+    assert accused(done) == {}
+    assert done.not_reached == ()
+    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    undecided = {row.id: row.message for row in rows.values() if row.verdict not in ("holds", "not-applicable")}
+    assert undecided.keys() <= {"G23"}, undecided
+    assert (rows["G1"].read_at_ack_share or 0) > 0.8
+    assert done.tally.operations["create"]["ok"] > 500
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind", "guarantee", "budget_s"),
+    [
+        ("ack-before-flush", "crash", "G1", 5.0),
+        ("torn-in-place", "crash", "G3", 8.0),
+        ("joins-after-restart", "crash", "G4", 5.0),
+        ("forgets-after-restart", "crash", "G5", 5.0),
+        ("stale-list", "crash", "G11", 5.0),
+        ("stays-busy", "storage", "G6", 20.0),
+    ],
+)
+def test_a_broken_server_is_accused_of_what_it_breaks(
+    tmp_path: Path, broken: str, kind: str, guarantee: str, budget_s: float
+) -> None:
+    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=(kind,), budget_s=budget_s)
+    assert guarantee in accused(done), accused(done)
+    failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
+    assert failure.evidence
+    assert failure.history.header.options["round"] == kind
+
+
+def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:
+    histories: list[History] = []
+    done = campaign(
+        tmp_path, start=f"{START} --broken torn-in-place", kinds=("churn",), budget_s=5.0, histories=histories
+    )
+    assert accused(done) == {}
+    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    assert rows["G23"].violations > 0, "no single read met a file in the middle of being written"
+    assert done.tally.operations["delete"]["ok"] > 0
+
+
+def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
+    histories: list[History] = []
+    reader = "sh -c 'cat {dir}/MARKERS[0-9]* 2>/dev/null || true'"
+    done = campaign(tmp_path, kinds=("crash",), reader=reader, histories=histories)
+    assert accused(done) == {}
+    assert {history.header.layout for history in histories} == {"names"}
+    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    assert rows["G3"].judged > 50
+    assert rows["G8"].verdict == "not-applicable"
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ("no-such-program-here --port {port}", "'no-such-program-here' was not found"),
+        ("sh -c 'echo first sign of trouble; exit 3'", "exit code 3 before it answered; its last output: first sign"),
+        ("sh -c 'echo waiting; sleep 600'", "did not answer GET /v1/hoodie/marker/dir/exists"),
+        ("sh -c 'echo java.net.BindException: Address already in use; exit 1'", "was in use 4 times"),
+    ],
+)
+def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, words: str
+) -> None:
+    before = children()
+    with pytest.raises(HarnessError, match=words.replace("(", r"\(")):
+        campaign(tmp_path, start=start, startup_s=1.5)
+    assert gone(before)
+
+
+def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
+    flag = tmp_path / "tried"
+    start = f"sh -c 'test -e {flag} || {{ touch {flag}; echo Address already in use; exit 1; }}; exec {START}'"
+    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    assert flag.exists()
+    assert done.runs > 0
+
+
+def test_an_empty_command_and_an_unknown_storage_are_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="empty command"):
+        campaign(tmp_path, start="  ")
+    with pytest.raises(UsageError, match="cannot be split"):
+        campaign(tmp_path, start="sh -c 'unbalanced")
+    with pytest.raises(UsageError, match="only local"):
+        run_http(
+            START, storage="s3", budget_s=1, seed=1, report_dir=tmp_path, profile=load_profile("http"),
+            progress=lambda line: None,
+        )  # fmt: skip
+
+
+def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "words"
+    with pytest.raises(HarnessError, match="exit code 1"):
+        campaign(tmp_path, start=f'sh -c \'printf "%s|" "$@" > {out}; exit 1\' - {{port}} {{other}} {{threads}}')
+    port, other, threads, _ = out.read_text().split("|")
+    assert port.isdigit()
+    assert threads.isdigit()
+    assert other == "{other}"
+
+
+def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
+    start = f"sh -c '{START} & server=$!; sleep 1.8; kill -9 $server'"
+    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    assert "exited by itself" in accused(done)["G6"]
+
+
+def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
+    started = tmp_path / "escaped"
+    start = f"sh -c 'setsid sh -c \"echo $$ > {started}; exec sleep 601\" & exec {START}'"
+    before = children()
+    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    assert done.runs > 0
+    assert started.exists()
+    assert gone(before)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "601"]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "marker_sim.cli", "verify", "--sut", "http", "--start", START]
+    command += ["--storage", "local", "--budget", "60s", "--report", str(tmp_path / "report")]
+    (tmp_path / "scratch").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "scratch")}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert wait_for(lambda: bool(using(tmp_path / "scratch")), ENDS_S), "no server was started"
+        time.sleep(1.5)  # Into the load, whose threads have to end as well.
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=ENDS_S)
+    finally:
+        process.kill()
+    assert process.returncode == 130, said
+    assert wait_for(lambda: not using(tmp_path / "scratch"), GONE_S), using(tmp_path / "scratch")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def gone(before: set[int]) -> bool:
+    return wait_for(lambda: not children() - before, GONE_S)
+
+
+def using(directory: Path) -> list[list[str]]:
+    """Processes whose command names a path below a directory."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "pid"]):
+        words = process.info["cmdline"] or []
+        if any(f"{directory}/" in word for word in words):
+            found.append(words)
+    return found
+
+
+def wait_for(condition: object, timeout_s: float) -> bool:
+    assert callable(condition)
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
