@@ -27,6 +27,8 @@ class FaultKind(Enum):
     TIMEOUT_APPLIED = "timeout-applied"  # applied, and the caller hears nothing until its time-out
     TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence, for `value` calls in the same marker directory
     TIMEOUT_LATE = "timeout-late"  # applied duration_ms after the time-out (only where conditions exist)
+    # what a crash of a server with in-place writes leaves, done by the kit itself
+    TYPE_DAMAGED = "damage"  # the type file of every directory is emptied (value 1) or removed (2)
     # any storage
     SLOW_STORAGE = "slow-storage"  # the call takes duration_ms longer
     # local file system
@@ -34,7 +36,7 @@ class FaultKind(Enum):
     DISK_FULL = "disk-full"  # writes fail with "no space left" for duration_ms
 
 
-PROCESS_FAULTS = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER)
+PROCESS_FAULTS = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED)
 WIRE_FAULTS = (FaultKind.REQUEST_LOST, FaultKind.REPLY_LOST, FaultKind.DUPLICATED, FaultKind.DELAYED)
 STORAGE_FAULTS = (
     FaultKind.THROTTLED,
@@ -75,6 +77,7 @@ FAULT_CLASS = {
     "timeout-late": "storage",
     "slow-storage": "storage",
     "disk-full": "storage",
+    "damage": "storage",
     "kill-client": "client",
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client")

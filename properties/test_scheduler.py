@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import replace
 
@@ -9,7 +10,9 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
+from marker_sim.judges import judge
 from marker_sim.markers.direct import DirectMarkers
+from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Context, Created
 from marker_sim.markers.system import System, reference
 from marker_sim.plan import Fault, Op, Plan
@@ -83,6 +86,34 @@ def test_changing_one_clients_plan_leaves_the_others_latencies() -> None:
         return [e.time_ns for e in run(p, reference()).events if e.process == "executor-1#1"]
 
     assert times(plan) == times(longer)
+
+
+def test_a_server_that_exits_by_itself_breaks_every_request_answered_and_not_the_kit() -> None:
+    class Exiting(ServedMarkers):
+        def create(self, name: str, request: str = "") -> Created:
+            if name.startswith("f2"):
+                sys.exit(0)
+            return super().create(name, request)
+
+    plan = Plan(ops=CREATES)
+    history = run(plan, System(name="exiting", server=Exiting))
+    assert [e.process for e in history.events if e.operation == "exited"] == ["server#1"]
+    (finding,) = judge(history, frozenset({"G6"}))
+    assert finding.breaches
+
+
+def test_what_a_dead_actor_says_while_it_is_unwound_is_not_recorded() -> None:
+    class Stubborn(DirectMarkers):
+        def create(self, name: str, request: str = "") -> Created:
+            try:
+                return super().create(name, request)
+            except BaseException:
+                return Created.EXISTS
+
+    faults = (Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),)
+    history = run(Plan(mode="direct", ops=CREATES, faults=faults), System(name="stubborn", direct=Stubborn))
+    assert history.events[-1].operation == "snapshot"
+    assert not any(finding.breaches for finding in judge(history))
 
 
 def test_code_that_blocks_outside_the_seams_is_blamed_by_its_line() -> None:

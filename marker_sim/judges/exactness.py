@@ -156,11 +156,15 @@ def _forgotten_resends(view: View, directory: Directory, calls: list[Call]) -> l
         if directory.disturbed(low, call.done) or view.crowd(low, call.done):
             continue
         told = next((other for other in before if _same(other, call) and other.value == "created"), None)
-        if told is not None and told.done < call.invoke:
+        if told is not None:
+            # The two may overlap; then nothing may have come between until the later one was answered.
+            high = max(told.done, call.done)
+            if directory.disturbed(low, high) or view.crowd(low, high):
+                continue
             message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
             evidence = (told.invoke, told.done, call.invoke, call.done)
             breaches.append(view.breach(message, evidence, directory.path))
-        elif told is None and before and _nobody_else(view, directory, before, call):
+        elif before and _nobody_else(view, directory, before, call):
             message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
             breaches.append(view.breach(message, (low, call.invoke, call.done), directory.path))
     return breaches

@@ -40,7 +40,7 @@ def _served(view: View, call: Call) -> bool:
 
 def _changed_by_effects(view: View, call: Call) -> int | None:
     for event in view.events[call.invoke : call.done]:
-        if event.kind != "effect":
+        if event.kind != "effect" or event.process == "kit":
             continue
         if event.caused_by == call.invoke or (_below(call, event.path) and not _busy(view, event.path, event.index)):
             return event.index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marker_sim.judges.calls import MS, Directory
+from marker_sim.judges.calls import DAMAGE, MS, Directory
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, Home
 from marker_sim.judges.view import View
@@ -71,6 +71,9 @@ def type_recorded(view: View) -> Finding:
 
 def _excused(view: View, directory: Directory, home: Home, at: int) -> bool:
     """Whether a deletion, or damage done by the kit, may be why the type file is missing at an event."""
+    type_file = f"{directory.path}/{TYPE_FILE}"
+    if any(fault.kind == DAMAGE and fault.path == type_file and fault.begin < at for fault in view.faults):
+        return True
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False

@@ -18,7 +18,7 @@ from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion,
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.reading import Reading, content_of
 from marker_sim.judges.stored import NEVER, Fold, directory_of
-from marker_sim.names import data_path, is_append
+from marker_sim.names import TYPE_FILE, data_path, is_append
 
 _PRECEDENCE = ("second-server", "restart", "pause", "storage", "wire", "client")
 
@@ -120,7 +120,8 @@ class View(Reading):
                 answered = call.done if call.outcome == "ok" else NEVER
                 directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
         for fault in self.faults:
-            if fault.kind == DAMAGE and fault.path:
+            # Without its type file a directory still holds every name: that damage excuses no loss.
+            if fault.kind == DAMAGE and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
                     self.directories[home].deletions.append(Deletion(fault.begin, fault.end, NEVER, NO_LIFE, kit=True))

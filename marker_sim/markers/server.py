@@ -187,6 +187,9 @@ class TimelineServer:
                     # Also on the second and later files: another server may have deleted the directory meanwhile.
                     write_type_file(self._storage, self._runtime, job.directory)
                 version = replace(self._storage, self._runtime, job.path, job.data, job.expected)
+                if job.expected is None:
+                    # Between the two another server's deletion may have taken the type file alone.
+                    write_type_file(self._storage, self._runtime, job.directory)
             outcome = Outcome(version=version, gone=gone)
         except PreconditionFailed:
             outcome = Outcome(conflict=True, gone=frozenset(name for name, _ in job.known))

@@ -27,10 +27,18 @@ PARTITIONS = (
     "q?r#s",
     "UPPER",
     "upper",
+    " lead",
+    "back\\slash",
+    "gro\u0308ße",
+    "odd.marker.CREATE/x",
+    "APPEND",
+    ".hidden",
+    "001/002",
 )
 DIRECTORIES = (
     "t/.hoodie/.temp/001",
     "t/.hoodie/.temp/002",
+    "t/.hoodie/.temp/0010",
     "u/.hoodie/.temp/001",
     "lake/große tafel/.hoodie/.temp/20240101000000000",
 )
@@ -42,6 +50,9 @@ HOSTILE_NAMES = (
     "line\nbreak.parquet.marker.CREATE",
     "return\rhere.parquet.marker.CREATE",
     "nul\x00.parquet.marker.MERGE",
+    "next\x85line.parquet.marker.CREATE",
+    "line\u2028separator.parquet.marker.CREATE",
+    "/".join(["d" * 200] * 21) + "/x.marker.CREATE",
     "a//b.parquet.marker.CREATE",
     "no-suffix.parquet",
     "MARKERS.type",
@@ -58,7 +69,7 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
     """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
     rng = random.Random(f"swarm/1/{seed}/{mode}/{storage}")
     directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
-    clients = [f"executor-{n}" for n in range(rng.randint(2, 6))] + ["driver"]
+    clients = [f"executor-{n}" for n in range(rng.choice((2, 3, 4, 5, 6, 6, 24)))] + ["driver"]
     ops = _operations(rng, clients, len(directories))
     return Plan(
         mode=mode,
@@ -105,7 +116,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
             continue
         request = f"r{number}"
         if made and rng.random() < resend:
-            directory, name, request = rng.choice(made[-6:])
+            directory, name, request = rng.choice(made[-6:] if rng.random() < 0.8 else made)
         elif rng.random() < collide:
             name = rng.choice(pool)
         else:
@@ -132,8 +143,8 @@ def _name(rng: random.Random, number: int, partition: str | None = None) -> str:
     place = rng.choice(PARTITIONS) if partition is None else partition
     prefix = f"{place}/" if place else ""
     kind = rng.choice(("CREATE", "CREATE", "MERGE", "APPEND"))
-    if kind == "APPEND":
-        return f"{prefix}.f{number % 7}_001.log.{number}_0-{number}-0.marker.APPEND"
+    if kind == "APPEND" or rng.random() < 0.03:
+        return f"{prefix}.f{number % 7}_001.log.{number}_0-{number}-0.marker.{kind}"
     return f"{prefix}f{number}_{number}-0-{rng.randrange(3)}_001.parquet.marker.{kind}"
 
 
@@ -164,7 +175,7 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
 
 def possible(kind: FaultKind, mode: str, storage: str) -> bool:
     """Whether this kind can happen at all, so that drawing it is not wasted."""
-    if kind in WIRE_FAULTS or kind is FaultKind.SECOND_SERVER:
+    if kind in WIRE_FAULTS or kind in (FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED):
         return mode == "timeline" and storage in BATCHED_STORAGES
     if kind in LOCAL_ONLY:
         return storage == "local"
@@ -175,24 +186,21 @@ def possible(kind: FaultKind, mode: str, storage: str) -> bool:
 
 def _extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
     """Duration in milliseconds and value of a fault."""
-    match kind:
-        case FaultKind.KILL | FaultKind.TORN_WRITE:
-            return rng.choice((0, 20, 100, 400)), 1
-        case FaultKind.PAUSE:
-            return rng.choice((20, 200, 1500, 4000)), 1
-        case FaultKind.SECOND_SERVER:
-            return rng.choice((300, 1500, 5000)), 1
-        case FaultKind.DUPLICATED | FaultKind.DELAYED:
-            return rng.choice((0, 5, 60, 400, 2500)), 1
-        case FaultKind.TIMEOUT_LATE:
-            return rng.choice((10, 300, 1900)), 1
-        case FaultKind.SLOW_STORAGE:
-            return rng.choice((30, 120, 900)), 1
-        case FaultKind.DISK_FULL:
-            return rng.choice((50, 500, 2000)), 1
-        case FaultKind.THROTTLED:
-            return 0, rng.choice((1, 2, 5, 12))
-        case FaultKind.TIMEOUT_LOST:
-            return 0, rng.choice((1, 1, 2, 6))
-        case _:
-            return 0, 1
+    durations_ms, values = _EXTENTS.get(kind, ((0,), (1,)))
+    return rng.choice(durations_ms), rng.choice(values)
+
+
+_EXTENTS: dict[FaultKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    FaultKind.KILL: ((0, 20, 100, 400), (1,)),
+    FaultKind.TORN_WRITE: ((0, 20, 100, 400), (1,)),
+    FaultKind.PAUSE: ((20, 200, 1500, 4000), (1,)),
+    FaultKind.SECOND_SERVER: ((300, 1500, 5000), (1,)),
+    FaultKind.DUPLICATED: ((0, 5, 60, 400, 2500), (1,)),
+    FaultKind.DELAYED: ((5, 60, 400, 2500), (1,)),
+    FaultKind.TIMEOUT_LATE: ((10, 300, 1900), (1,)),
+    FaultKind.SLOW_STORAGE: ((30, 120, 900), (1,)),
+    FaultKind.DISK_FULL: ((50, 500, 2000), (1,)),
+    FaultKind.TYPE_DAMAGED: ((0,), (1, 2)),
+    FaultKind.THROTTLED: ((0,), (1, 2, 5, 12)),
+    FaultKind.TIMEOUT_LOST: ((0,), (1, 1, 2, 6, 40)),
+}

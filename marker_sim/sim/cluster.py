@@ -17,7 +17,7 @@ from marker_sim.history import Header, History
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.markers.system import System
-from marker_sim.names import parse_directory
+from marker_sim.names import TYPE_FILE, parse_directory
 from marker_sim.options import MarkerOptions, format_options
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.seams import Reply, Request
@@ -46,7 +46,7 @@ class Cluster:
     def __init__(self, plan: Plan, system: System) -> None:
         self.plan = plan
         self.system = system
-        self.scheduler = Scheduler(self._process_fault)
+        self.scheduler = Scheduler(self._process_fault, self._exited)
         self.store = Store(self.scheduler, plan.storage)
         self.store.tear = self._tear
         self.locks = HostLocks(self.scheduler)
@@ -63,6 +63,7 @@ class Cluster:
         self.servers: dict[str, Process | None] = {"server": None, "second": None}
         self.waiting_restart: dict[str, Process] = {}
         self.clients_left = 0
+        self.kit = Process("kit", "kit", ActorState("kit", (), 0))
         self.healed = False
 
     def run(self) -> History:
@@ -173,7 +174,7 @@ class Cluster:
 
     def _process_fault(self, process: Process, fault: Fault) -> None:
         scheduler = self.scheduler
-        if self.healed:
+        if self.healed or not process.alive:
             return
         match fault.kind:
             case FaultKind.KILL:
@@ -191,8 +192,23 @@ class Cluster:
                     assert second is not None
                     scheduler.record(second.name, second.role, "fault", "second-server", value="begin")
                     scheduler.at(scheduler.now_ns + fault.duration_ms * MS, self._stop_second, second)
+            case FaultKind.TYPE_DAMAGED:
+                self._damage_type_files(b"" if fault.value == 1 else None)
             case _:
                 raise AssertionError(fault)
+
+    def _damage_type_files(self, data: bytes | None) -> None:
+        for directory in self.directories:
+            path = f"{directory.path}/{TYPE_FILE}"
+            if path in self.store.objects:
+                self.scheduler.record("kit", "nemesis", "fault", "damage", path=path)
+                self.store.write(self.kit, "delete" if data is None else "put", path, data)
+
+    def _exited(self, process: Process) -> None:
+        """The process ended by itself, in the middle of what it did; nobody starts it again."""
+        self._die(process)
+        if "client" in process.state:
+            self.client_left()
 
     def _tear(self, process: Process, fault: Fault) -> None:
         self.scheduler.record(process.name, process.role, "fault", "torn-write")

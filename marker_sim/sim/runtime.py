@@ -94,9 +94,7 @@ class HostLocks:
         waiting = self._waiting.get(name)
         while waiting:
             next_process, actor = waiting.popleft()
-            if next_process.alive:
-                self._scheduler.at(self._scheduler.now_ns, self._scheduler.resume, (next_process, actor, None))
-                return
+            self._scheduler.at(self._scheduler.now_ns, self._scheduler.resume, (next_process, actor, None))
 
 
 class SimRuntime:

@@ -66,7 +66,7 @@ class ActorState:
 class Scheduler:
     """One heap, one clock, one history in the making."""
 
-    def __init__(self, on_process_fault: Callable[[Process, Fault], None]) -> None:
+    def __init__(self, on_process_fault: Callable[[Process, Fault], None], on_exit: Callable[[Process], None]) -> None:
         self.now_ns = 0
         self.steps = 0
         self.closed = False
@@ -78,6 +78,7 @@ class Scheduler:
         self.stop = False
         self._hub = getcurrent()
         self._on_process_fault = on_process_fault
+        self._on_exit = on_exit
         self._unwind_calls = 0
 
     # For the world, in the hub.
@@ -96,6 +97,8 @@ class Scheduler:
         caused_by: int | None = None,
     ) -> int:
         """Append an event and return its index."""
+        if self.closed:
+            return -1  # What a dead actor says while it is unwound is not part of the run.
         events = self.events
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
@@ -122,6 +125,9 @@ class Scheduler:
             process, body = work
             try:
                 body()
+            except (SystemExit, GeneratorExit) as error:
+                self.record(process.name, process.role, "observe", "exited", error=repr(error))
+                self._on_exit(process)
             except Exception as error:
                 # As with a thread: the actor is gone, its process lives on without it.
                 self.record(process.name, process.role, "observe", "actor-died", error=repr(error))
@@ -148,6 +154,9 @@ class Scheduler:
             call(argument)
             if self.steps > STEPS_MAX:
                 raise HarnessError(f"a simulated run did not end within {STEPS_MAX} steps")
+        if not self.stop:
+            # Nothing happened until then, and that took its time too.
+            self.now_ns = max(self.now_ns, limit_ns)
 
     def close(self) -> None:
         """End the history, then unwind every actor in the order of its birth."""

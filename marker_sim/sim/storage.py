@@ -11,7 +11,8 @@
                                                                     killed in the middle leaves a temporary file
     hdfs              exclusive create is atomic                    slow; no batched markers (capability)
 
-A request of a process that dies after sending it is still applied; the pieces of a local overwrite are not. Each effect
+A request of a process that dies after sending it is still applied by S3 and HDFS; a local call under way is not, nor
+are the pieces of a local overwrite, because the process holds its locks until its calls have ended. Each effect
 is recorded in the instant in which it is applied, before anybody can see it. Power loss is not modelled.
 """
 
@@ -280,6 +281,9 @@ class SimStorage:
 
     def _apply(self, argument: tuple[int, Any, Callable[[], Any]]) -> None:
         reply_ns, actor, apply = argument
+        if not self._process.alive and self.capabilities.host_lock:
+            # A system call has ended, one way or the other, before its dead process lets go of its locks.
+            return
         try:
             result = apply()
         except StorageError as error:
