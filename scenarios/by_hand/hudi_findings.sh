@@ -91,6 +91,13 @@ line_break() {
     directory linebreak; start 1 50
     create $'a\nb.parquet.marker.CREATE'; show; killed; start 1 50; all; killed
 }
+listing_in_latin1() {
+    say "G4: a listing shows '?' for every character outside Latin-1; storage has the right name"
+    directory latin1; start 1 50
+    create 'größe=大/x.parquet.marker.CREATE'
+    echo "\$ all, as bytes:"; curl -s --compressed -i -G "$U/all" --data-urlencode "markerdirpath=$M" | grep -ai '^content-type'
+    curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | cat -A; echo; show; killed
+}
 torn_by_kill() {
     say "G3: a kill while a marker file is rewritten in place loses names answered long ago"
     directory torn
@@ -110,5 +117,5 @@ torn_by_kill() {
     ls -l "$M" | grep MARKERS0; echo "the next server reads:"; start 1 50
     curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | tr ',' '\n' | grep -c marker; killed
 }
-[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index second_server_overwrites line_break torn_by_kill
+[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 second_server_overwrites line_break torn_by_kill
 for finding in "$@"; do "$finding"; done
