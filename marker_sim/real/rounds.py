@@ -259,6 +259,8 @@ class _Stage:
 
     def _ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
         """One request of a client that is used for nothing else."""
+        if not self.nemesis.servers:
+            return  # It ended by itself; that is recorded, and nobody is left to ask.
         server = self.nemesis.servers[0]
         connection = Connection(server.port, timeout_s=10.0)
         process = f"once-{self.recorder.mark()}"

@@ -26,6 +26,7 @@ _PHRASES = {
     FaultKind.SLOW_STORAGE: "waits {ms} ms longer for storage",
     FaultKind.TORN_WRITE: "dies in mid-write and starts again {ms} ms later",
     FaultKind.DISK_FULL: "finds the disk full for {ms} ms",
+    FaultKind.TYPE_DAMAGED: "goes on with damaged type files (1 emptied, 2 removed: {n})",
 }
 
 

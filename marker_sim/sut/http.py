@@ -106,10 +106,7 @@ def run_http(
     what was found so far. HarnessError when a server cannot be started or the kit's surroundings fail; UsageError for
     what cannot be asked for.
     """
-    if storage != "local":
-        raise UsageError(f"--storage {storage} was given with a foreign server; only local is there for it")
-    if dir_format not in DIR_FORMATS:
-        raise UsageError(f"--dir-format {dir_format} was given with --storage local; write path or file")
+    _check(storage, dir_format)
     command = Command(text=start, startup_s=startup_s)
     began = time.monotonic()
     search, interrupted = _Search(profile, progress), False
@@ -144,6 +141,13 @@ def run_http(
         not_reached=_not_reached(search, kinds),
         interrupted=interrupted,
     )
+
+
+def _check(storage: str, dir_format: str) -> None:
+    if storage != "local":
+        raise UsageError(f"--storage {storage} was given with a foreign server; only local is there for it")
+    if dir_format not in DIR_FORMATS:
+        raise UsageError(f"--dir-format {dir_format} was given with --storage local; write path or file")
 
 
 def _run_all(
