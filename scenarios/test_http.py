@@ -5,6 +5,7 @@ Every scenario says which faults it needs and fails when they did not happen.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -136,6 +137,17 @@ def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
     with pytest.raises(HarnessError, match=words.replace("(", r"\(")):
         campaign(tmp_path, start=start, startup_s=1.5)
     assert gone(before)
+
+
+def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "server-1.log")
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    with pytest.raises(HarnessError, match=r"no space left for the server's output \(server-1\.log\)"):
+        campaign(tmp_path)
 
 
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:

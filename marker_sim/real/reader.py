@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.names import (
+    TYPE_BATCHED,
     TYPE_FILE,
     MarkerDirectory,
     decode_names,
@@ -70,6 +71,7 @@ class Reader:
         self._writers = writers
         self._since: dict[str, tuple[tuple[int, int, int], float]] = {}
         self._told: dict[str, dict[str, bytes]] = {}
+        self._short: dict[str, bytes | None] = {}
         self._excused: dict[str, set[str]] = {}
 
     def look(self, place: MarkerDirectory) -> bool:
@@ -173,13 +175,14 @@ class Reader:
             told = self._told.setdefault(place.path, {})
             for path in sorted(told.keys() | seen.files.keys()):
                 if told.get(path) != seen.files.get(path):
+                    self._short.pop(path, None)
                     recorder.record("kit", "kit", "observe", "file", place, path, seen.files.get(path))
             self._told[place.path] = dict(seen.files)
             names = tuple(sorted(seen.names)) if self._command else None
             recorder.record("kit", "kit", "observe", "snapshot", place, place.path, names, caused_by=mark)
 
     def _tell_raw(self, place: MarkerDirectory, files: dict[str, bytes], mark: int) -> None:
-        """Record single reads that lack a name seen before, and a share of the others, so that there is a count."""
+        """Record single reads that lack a name seen before, each once, and a share of the others, for the count."""
         for path, told in self._told.get(place.path, {}).items():
             if marker_file_index(path.rpartition("/")[2]) is None:
                 continue
@@ -187,8 +190,10 @@ class Reader:
             if data is not None and data.startswith(told):
                 if self._rng.random() > RAW_SHARE:
                     continue
-            elif not set(decode_names(told)) - set(decode_names(data or b"")):
+            elif self._short.get(path) == data or not set(decode_names(told)) - set(decode_names(data or b"")):
                 continue
+            else:
+                self._short[path] = data
             self.recorder.record("kit", "kit", "observe", "raw-file", place, path, data, caused_by=mark)
 
 
@@ -231,8 +236,11 @@ def _is_marker_file(relative: str) -> bool:
 
 
 def _terminated(path: str, data: bytes) -> bool:
-    """Whether a file can be at rest by what it holds; an empty marker file is one that is being rewritten."""
-    return marker_file_index(path.rpartition("/")[2]) is None or data.endswith(b"\n")
+    """Whether a file can be at rest by what it holds; an empty one is probably being rewritten."""
+    name = path.rpartition("/")[2]
+    if name == TYPE_FILE:
+        return data == TYPE_BATCHED
+    return marker_file_index(name) is None or data.endswith(b"\n")
 
 
 def _open_for_writing(pids: Iterable[int]) -> set[str]:
