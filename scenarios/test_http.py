@@ -68,7 +68,7 @@ def accused(done: Campaign) -> dict[str, str]:
 
 
 def test_the_correct_server_is_not_accused_under_any_fault(tmp_path: Path) -> None:
-    done = campaign(tmp_path, budget_s=14.0)
+    done = campaign(tmp_path, budget_s=20.0)
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}

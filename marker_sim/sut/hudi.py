@@ -3,7 +3,7 @@
 The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
 PySpark brings along, are the rest of the class path. PySpark's resolver fetches the bundle once into a cache
 (MARKER_SIM_CACHE, else ~/.cache/marker-sim); afterwards nothing of Spark is started. `main` of the service returns at
-once and its threads are daemons, so a launcher of a few lines keeps the JVM alive. Source: hudi-markers as tried with
+once and its threads are daemons, so a launcher of a few lines keeps the JVM alive. Source: tried with
 0.15.0, 1.0.2, 1.1.1 and 1.2.0 on Java 17.
 """
 
