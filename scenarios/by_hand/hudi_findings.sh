@@ -98,6 +98,27 @@ listing_in_latin1() {
     echo "\$ all, as bytes:"; curl -s --compressed -i -G "$U/all" --data-urlencode "markerdirpath=$M" | grep -ai '^content-type'
     curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | cat -A; echo; show; killed
 }
+burst() { # burst NAME COUNT SECONDS: creates at the same time; their HTTP codes, 000 for none, go to $WORK/answers
+    local n
+    for n in $(seq "$2"); do
+        echo "url=\"$U/create?markerdirpath=$M&markername=$1-$n.parquet.marker.CREATE\""
+        echo 'request="POST"'; echo "max-time=$3"; echo 'write-out="\n%{http_code}\n"'
+    done > "$WORK/urls"
+    curl -s -Z --parallel-max 20 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null
+}
+delete() { curl -s -o /dev/null -X POST -G "$U/dir/delete" --data-urlencode "markerdirpath=$M"; }
+creates_meet_deletions() {
+    say "G6: without any fault, creates that are queued when their directory is deleted are never answered"
+    directory meet; start 2 25
+    local round n
+    for round in 1 2 3; do
+        burst "r$round" 60 12 & local load=$!
+        for n in 1 2 3; do sleep 0.0$((RANDOM % 9)); delete; done
+        wait "$load"
+        echo "round $round: 60 creates and 3 deletions, $(grep -c '^000' "$WORK/answers") creates not answered within 12 s"
+    done
+    killed
+}
 torn_by_kill() {
     say "G3: a kill while a marker file is rewritten in place loses names answered long ago"
     directory torn
@@ -117,5 +138,5 @@ torn_by_kill() {
     ls -l "$M" | grep MARKERS0; echo "the next server reads:"; start 1 50
     curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | tr ',' '\n' | grep -c marker; killed
 }
-[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 second_server_overwrites line_break torn_by_kill
+[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 creates_meet_deletions second_server_overwrites line_break torn_by_kill
 for finding in "$@"; do "$finding"; done
