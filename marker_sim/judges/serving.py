@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marker_sim.judges.calls import MS, Call, Directory, FaultSpan
+from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -140,7 +140,7 @@ def isolation(view: View) -> Finding:
 
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
     after it, and that no other fault touched: it ends ok, within the storage time-out plus the bound. A full disk is no
-    fault of one directory.
+    fault of one directory, and a listing that fails is readable-while-written's.
     """
     spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
     confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
@@ -169,6 +169,8 @@ def isolation(view: View) -> Finding:
             continue
         if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call):
             continue
+        if not late and call.operation in LISTINGS:
+            continue  # A listing that fails by itself is G11's, and says nothing about the other directory.
         judged += 1
         what = f"took {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
         message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"

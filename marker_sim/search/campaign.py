@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from marker_sim.campaign import Campaign, Failure
+from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -89,11 +90,15 @@ def run_simulated(
     combinations = [(mode, storage) for mode in modes for storage in storages if getattr(system, _factory(mode))]
     search = _Search(system, profile, guarantees)
     began = time.monotonic()
-    interrupted = False
+    interrupted, trouble = False, ""
     try:
         _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
     except KeyboardInterrupt:
         interrupted = True
+    except HarnessError as error:
+        if not search.tally.runs:
+            raise
+        trouble = str(error)  # What was found before it counts all the same.
     failures = _shrink_all(search, 0.0 if interrupted else max(SHRINK_MIN_S, budget_s * SHRINK_SHARE), progress)
     return Campaign(
         sut=sut,
@@ -107,6 +112,7 @@ def run_simulated(
         last=search.last,
         not_reached=_not_reached(search, combinations),
         interrupted=interrupted,
+        trouble=trouble,
     )
 
 

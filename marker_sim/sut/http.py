@@ -109,25 +109,11 @@ def run_http(
     _check(storage, dir_format)
     command = Command(text=start, startup_s=startup_s)
     began = time.monotonic()
-    search, interrupted = _Search(profile, progress), False
+    search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds)
     system = System(
         name=sut_name, version=sut_version, profile=profile, reader=reader, directory=DIR_FORMATS[dir_format]
     )  # fmt: skip
-    root = _scratch()
-    try:
-        (root / "storage").mkdir()
-        with (
-            ThreadPoolExecutor(AT_A_TIME) as pool,
-            Fleet(command, root / "storage", root / "work", report_dir / "logs") as fleet,
-        ):
-            # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
-            _run_all(pool, _Rounds(seed, budget_s, began, kinds), system, fleet, search, on_round)
-    except KeyboardInterrupt:
-        interrupted = True
-    except OSError as error:
-        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    interrupted, trouble = _drive(search, system, command, report_dir / "logs", rounds, on_round)
     return Campaign(
         sut=sut_name,
         sut_version=sut_version,
@@ -140,7 +126,39 @@ def run_http(
         last=search.last,
         not_reached=_not_reached(search, kinds),
         interrupted=interrupted,
+        trouble=trouble,
     )
+
+
+def _drive(
+    search: _Search,
+    system: System,
+    command: Command,
+    logs: Path,
+    rounds: _Rounds,
+    on_round: Callable[[History], None] | None,
+) -> tuple[bool, str]:
+    """Run every round; whether Ctrl-C ended it, and what trouble of the kit did."""
+    root = _scratch()
+    try:
+        (root / "storage").mkdir()
+        with (
+            ThreadPoolExecutor(AT_A_TIME) as pool,
+            Fleet(command, root / "storage", root / "work", logs) as fleet,
+        ):
+            # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
+            _run_all(pool, rounds, system, fleet, search, on_round)
+    except KeyboardInterrupt:
+        return True, ""
+    except OSError as error:
+        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
+    except HarnessError as error:
+        if not search.failures:
+            raise
+        return False, str(error)  # The violations found before it count all the same.
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return False, ""
 
 
 def _check(storage: str, dir_format: str) -> None:

@@ -1,0 +1,41 @@
+# Sourced by the scripts beside it: start a real Hudi timeline server and talk to it with curl. Needs BUNDLE and JARS.
+# Everything listens on loopback and works in a fresh directory; whatever was started is ended.
+set -u +m
+: "${BUNDLE:?set BUNDLE to the Hudi bundle jar}" "${JARS:?set JARS to the class path of the Spark jars}"
+WORK=$(mktemp -d)
+PIDS=()
+trap 'for p in "${PIDS[@]}"; do kill -9 "$p" 2>/dev/null; done; rm -rf "$WORK"' EXIT
+
+cat > "$WORK/Launcher.java" <<'JAVA'
+public class Launcher {
+    public static void main(String[] flags) throws Exception {
+        org.apache.hudi.timeline.service.TimelineService.main(flags);
+        Thread.currentThread().join();
+    }
+}
+JAVA
+
+say() { printf '\n# %s\n' "$*"; }
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+start() { # start THREADS INTERVAL_MS: sets U and PID
+    local port; port=$(free_port)
+    java -Xmx512m -cp "$BUNDLE:$JARS" "$WORK/Launcher.java" -p "$port" --enable-marker-requests \
+        -mbt "$1" -mbi "$2" -mdp 4 -st MEMORY > "$WORK/server-$port.log" 2>&1 &
+    PID=$!; PIDS+=("$PID"); U=http://127.0.0.1:$port/v1/hoodie/marker
+    for _ in $(seq 120); do
+        curl -s -o /dev/null "$U/dir/exists?markerdirpath=$WORK/none" && return 0
+        sleep 0.5
+    done
+    echo "the server did not answer within 60 s"; exit 4
+}
+create() { # create NAME [SECONDS] [BASE]
+    printf '$ create %q -> ' "$1"
+    curl -s --compressed --max-time "${2:-20}" -X POST -G "${3:-$U}/create" --data-urlencode "markerdirpath=$M" \
+        --data-urlencode "markername=$1" || printf 'no answer in %s s' "${2:-20}"
+    echo
+}
+all() { printf '$ all -> '; curl -s --compressed --max-time 20 -G "${1:-$U}/all" --data-urlencode "markerdirpath=$M"; echo; }
+show() { for f in "$M"/MARKERS*; do [ -f "$f" ] && { printf '$ cat -A %s\n' "${f##*/}"; cat -A "$f"; echo; }; done; }
+killed() { echo "\$ kill -9 \$SERVER"; kill -9 "$PID"; wait "$PID" 2>/dev/null; return 0; }
+directory() { M=$WORK/table/.hoodie/.temp/$1; mkdir -p "$WORK/table/.hoodie/.temp"; }
