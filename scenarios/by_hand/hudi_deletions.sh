@@ -14,7 +14,7 @@ slow_directory() { # slow_directory ROUND: a create in directory A hangs; SLOW i
 }
 deletion() { # deletion NEW...: creates that wait behind a slow directory, then their directory is deleted
     start 2 1000
-    local round old; mkdir -p "$WORK/tb/.hoodie/.temp"
+    local round old; rm -rf "$WORK/ta" "$WORK/tb"; mkdir -p "$WORK/tb/.hoodie/.temp"
     for round in $(seq 12); do
         slow_directory "$round"; M=$WORK/tb/.hoodie/.temp/$round
         (create old.parquet.marker.CREATE 30 > "$WORK/old") & old=$!
