@@ -45,8 +45,8 @@ torn_file_makes_directory_unusable() {
     say "G6, G11: after a write that was cut short, the next server answers 500 to everything in that directory"
     directory torn; start 2 50
     create a.parquet.marker.CREATE; create b.parquet.marker.CREATE
-    echo "\$ prlimit --pid \$SERVER --fsize=30:unlimited   # room for what is there and little more"
-    prlimit --pid "$PID" --fsize=30:unlimited; create cc.parquet.marker.CREATE 8; show
+    echo "\$ prlimit --pid \$SERVER --fsize=20:unlimited   # a write is cut short after 20 bytes"
+    prlimit --pid "$PID" --fsize=20:unlimited; create cc.parquet.marker.CREATE 8; show
     killed; start 2 50; all; create d.parquet.marker.CREATE
     grep -h -m1 -o 'ChecksumException: Checksum error' "$WORK"/server-*.log; killed
 }
