@@ -27,13 +27,13 @@ REFUSED_PAUSE_MS = 50
 def create_with_identity(store: MarkerStore) -> Creates:
     """The store's create, called with the request identity where it takes one."""
     create: Any = store.create
-    if _takes_identity(type(store)):
+    if takes_identity(type(store)):
         return create  # type: ignore[no-any-return]
     return lambda name, _request: create(name)
 
 
 @cache
-def _takes_identity(store: type) -> bool:
+def takes_identity(store: type) -> bool:
     """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
     return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 

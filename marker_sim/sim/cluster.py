@@ -21,7 +21,7 @@ from marker_sim.names import TYPE_FILE, parse_directory
 from marker_sim.options import MarkerOptions, format_options
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.seams import Reply, Request
-from marker_sim.sim.client import Client, create_with_identity
+from marker_sim.sim.client import Client, create_with_identity, takes_identity
 from marker_sim.sim.runtime import HostLocks, SimRuntime
 from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
 from marker_sim.sim.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
@@ -65,6 +65,7 @@ class Cluster:
         self.clients_left = 0
         self.kit = Process("kit", "kit", ActorState("kit", (), 0))
         self.healed = False
+        self.identity = True
 
     def run(self) -> History:
         """Play the phases and close the history."""
@@ -168,6 +169,7 @@ class Cluster:
             assert self.system.server is not None
             store = self.system.server(self.context(server, directory))
             stores[directory] = (store, create_with_identity(store))
+            self.identity &= takes_identity(type(store))
         return stores[directory]
 
     # Faults of processes.
@@ -343,6 +345,7 @@ class Cluster:
             kit_version=__version__,
             profile=self.system.profile,
             layout="hudi" if self.system.layout == "hudi" else "names",
+            identity=self.identity,
             num_threads=self.plan.num_threads,
             late_effect_ms=capabilities.late_effect_ms,
             answer_bound_ms=ANSWER_BOUND_MS,

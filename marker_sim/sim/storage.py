@@ -158,7 +158,7 @@ class SimStorage:
             store.write(self._process, "put", path, data)
             return store.version(path, data)
 
-        return self._call("put", path, apply)  # type: ignore[no-any-return]
+        return self._call("put", path, apply, empty=not data)  # type: ignore[no-any-return]
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
@@ -233,7 +233,7 @@ class SimStorage:
         store.full_until_ns = self._scheduler.now_ns + fault.duration_ms * MS
         self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", "end"))
 
-    def _call(self, operation: str, path: str, apply: Callable[[], Any]) -> Any:
+    def _call(self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False) -> Any:
         """One request: it travels, is applied, the answer travels; the faults decide which of these happen."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
@@ -260,7 +260,9 @@ class SimStorage:
                     return self._fail(timeout_ns, StorageTimeout(path))
                 case FaultKind.TORN_WRITE:
                     if store.tear:
-                        store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
+                        if not empty:
+                            # An empty file is made by one exclusive create; only contents pass through another file.
+                            store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
                         store.tear(process, fault)
                     scheduler.park()
                 case FaultKind.SLOW_STORAGE:

@@ -23,13 +23,15 @@ Handler = Callable[[Process, Request], Reply]
 class Call:
     """A request on its way: who waits, and whether somebody answered already."""
 
-    __slots__ = ("actor", "client", "done", "invoke")
+    __slots__ = ("actor", "arrived", "client", "done", "invoke", "refused")
 
     def __init__(self, client: Process, actor: greenlet, invoke: int | None) -> None:
         self.client = client
         self.actor = actor
         self.invoke = invoke
         self.done = False
+        self.arrived = False
+        self.refused = False
 
 
 class SimWire:
@@ -87,10 +89,16 @@ class SimWire:
         call, name, request, latency_ns, lost_reply = argument
         scheduler = self._scheduler
         server = self._address(name)
+        if call.refused:
+            return  # Where nobody listened, nothing was sent that could come a second time.
         if server is None or not server.alive:
+            if call.arrived:
+                return  # The copy is lost; the first is being served or was.
+            call.refused = True
             self._answer(call, Refused(f"no server listens at {name}"))
             return
         scheduler.record(server.name, server.role, "observe", "arrived", caused_by=call.invoke)
+        call.arrived = True
         server.calls[call] = None
         handling = server
 

@@ -194,9 +194,10 @@ def _keep(fetched: Path, jars: Path) -> Path:
 def _unresolved(version: str, said: str) -> str:
     words = ("unresolved dependency", "not found", "exception", "error")
     lines = [line.strip() for line in said.splitlines() if any(word in line.lower() for word in words)]
-    why = " | ".join(lines[-3:]) or "the resolver said nothing"
+    causes = re.findall(r"\(([\w.]+Exception: [^()]*)\)", said)
+    why = causes[0] if causes else (lines[-1][:200] if lines else "the resolver said nothing")
     return (
-        f"the bundle {COORDINATES}:{version} cannot be resolved: {why[:400]}; check the network and the repositories"
+        f"the bundle {COORDINATES}:{version} cannot be resolved ({why}); check the network and the repositories"
         f" that Spark's resolver asks, or put the jar into {cache_directory() / 'jars'} yourself"
     )
 

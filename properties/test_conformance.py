@@ -1,0 +1,31 @@
+"""The implementation named by --marker-sut, by default the reference, keeps what its profile promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.violations import raise_first
+from marker_sim.search.campaign import execute, promised_breach
+from marker_sim.search.swarm import make_plan
+from marker_sim.sut.python import load_system
+
+RUNS = 60
+
+
+@pytest.mark.parametrize("storage", ["s3", "local"])
+@pytest.mark.parametrize("mode", ["direct", "timeline"])
+def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, mode: str, storage: str) -> None:
+    system = load_system(marker_sut)
+    profile = load_profile(system.profile)
+    judged = 0
+    for seed in range(chaos_seed, chaos_seed + RUNS):
+        plan = make_plan(seed, mode, storage)
+        history, _ = execute(plan, system)
+        findings = judge(history)
+        judged += sum(finding.judged for finding in findings)
+        accused = tuple(f for f in findings if promised_breach(f, plan, profile) is not None)
+        if accused:
+            raise_first(history, accused)
+    assert judged, "nothing was judged, so nothing is known"
