@@ -25,6 +25,7 @@ from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible
 from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import Cluster
+from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
 
 RECHECK_EVERY = 20
@@ -50,10 +51,17 @@ class _Search:
     last: History | None = None
     steps: int = 0
     differences: int = 0
+    unsupported: set[str] = field(default_factory=set)
 
     def run(self, plan: Plan, again: bool = False) -> None:
         """Run and judge one plan."""
         history, steps = execute(plan, self.system)
+        if self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):
+            # A foreign class that needs what this storage has not cannot be judged there, nor blamed.
+            self.unsupported.add(
+                f"{plan.mode} mode on {plan.storage}: the system needs what that storage does not offer"
+            )
+            return
         findings = judge(history, self.guarantees)
         self.steps += steps
         self.last = history
@@ -210,7 +218,7 @@ def fails_with(guarantee: str, system: System, profile: Profile) -> Callable[[Pl
 
 def _not_reached(search: _Search, combinations: list[tuple[str, str]]) -> tuple[str, ...]:
     """What had to happen at least once in a search of this size and did not."""
-    missing = [NOT_DETERMINISTIC] if search.differences else []
+    missing = sorted(search.unsupported) + ([NOT_DETERMINISTIC] if search.differences else [])
     if search.tally.runs >= RUNS_FOR_REACHED:
         declared = {kind.value for kind in FaultKind for combination in combinations if possible(kind, *combination)}
         missing += [f"fault {name}" for name in sorted(declared - set(search.tally.faults))]

@@ -41,6 +41,7 @@ from marker_sim.sim.scheduler import MS, Process, Scheduler
 
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
+UNSUPPORTED = "ask storage.capabilities first"
 _WRITES = frozenset({"put", "overwrite"})
 
 CAPABILITIES = {
@@ -145,9 +146,9 @@ class SimStorage:
         """Replace atomically, under a condition where the model has it."""
         store = self._store
         if condition is Condition.IF_ABSENT and not self.capabilities.put_if_absent:
-            raise ValueError(f"{store.model} has no put-if-absent: ask storage.capabilities first")
+            raise ValueError(f"{store.model} has no put-if-absent: {UNSUPPORTED}")
         if expected is not None and not self.capabilities.put_if_unchanged:
-            raise ValueError(f"{store.model} has no put-if-unchanged: ask storage.capabilities first")
+            raise ValueError(f"{store.model} has no put-if-unchanged: {UNSUPPORTED}")
 
         def apply() -> str:
             current = store.objects.get(path)
