@@ -1,4 +1,4 @@
-"""A correct class in twenty lines, with its own way to list: not accused where it can run, not blamed where it cannot."""
+"""A correct class in twenty lines: not accused where it can run, not blamed where it cannot."""
 
 from __future__ import annotations
 
