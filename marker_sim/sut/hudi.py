@@ -197,7 +197,7 @@ def _unresolved(version: str, said: str) -> str:
     causes = re.findall(r"\(([\w.]+Exception: [^()]*)\)", said)
     why = causes[0] if causes else (lines[-1][:200] if lines else "the resolver said nothing")
     return (
-        f"the bundle {COORDINATES}:{version} cannot be resolved ({why}); check the network and the repositories"
+        f"the bundle {COORDINATES}:{version} cannot be resolved: {why}; check the network and the repositories"
         f" that Spark's resolver asks, or put the jar into {cache_directory() / 'jars'} yourself"
     )
 
