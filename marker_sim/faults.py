@@ -14,8 +14,14 @@ class FaultKind(Enum):
 
     # processes
     KILL = "kill"  # dies at the step; duration_ms later it starts again on the same storage (-1: never)
+    # (a driver's executors go on for `value` ms; the next driver begins the next write)
     PAUSE = "pause"  # stops at the step for duration_ms; its connections stay open
     SECOND_SERVER = "second-server"  # another server on the same storage lives for duration_ms
+    # tasks, armed on the executor that runs the attempt
+    ATTEMPT_KILLED = "attempt-killed"  # ends there and then; the driver hears of it duration_ms later
+    ZOMBIE = "zombie"  # the driver counts it as dead; it stands still for duration_ms and then goes on
+    SPECULATIVE = "speculative"  # the driver starts `value` more attempts of the same task beside it
+    STAGE_RETRIED = "stage-retried"  # what the stage has produced so far is lost: every task runs again
     # wire, armed on the client whose request is touched
     REQUEST_LOST = "request-lost"  # the server never sees it
     REPLY_LOST = "reply-lost"  # the server did it, the client never hears
@@ -37,6 +43,7 @@ class FaultKind(Enum):
 
 
 PROCESS_FAULTS = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED)
+TASK_FAULTS = (FaultKind.ATTEMPT_KILLED, FaultKind.ZOMBIE, FaultKind.SPECULATIVE, FaultKind.STAGE_RETRIED)
 WIRE_FAULTS = (FaultKind.REQUEST_LOST, FaultKind.REPLY_LOST, FaultKind.DUPLICATED, FaultKind.DELAYED)
 STORAGE_FAULTS = (
     FaultKind.THROTTLED,
@@ -79,5 +86,9 @@ FAULT_CLASS = {
     "disk-full": "storage",
     "damage": "storage",
     "kill-client": "client",
+    "attempt-killed": "client",
+    "zombie": "client",
+    "speculative": "client",
+    "stage-retried": "client",
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client")

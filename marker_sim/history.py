@@ -11,7 +11,8 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     ok       as its invoke              caused_by=its invoke; value: create "created" | "exists"; list* a sorted
                                         tuple of names (list-data and list-log: of data paths); exists and delete a bool
     fail     as its invoke              caused_by=its invoke, error=why; the operation provably had no effect
-    info     as its invoke              caused_by=its invoke, error=why; nobody knows; the process never acts again
+    info     as its invoke              caused_by=its invoke, error=why; nobody knows; a client of the load never acts again,
+                                        an attempt of a write may ask again with the same identity
     effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
     effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
              overwrite-end              a killed writer leaves it as the last piece left it
@@ -26,6 +27,22 @@ Worlds write histories, judges read them, and neither knows the other. The colum
                                         after event `caused_by`; value=tuple of names where the format is not Hudi's;
                                         error=why the read could not decide; the last ones of a run close it
     observe  actor-died                 error=what an actor of this process raised uncaught; the process lives on
+    observe  mode                       of one write: the same with table and instant
+
+    invoke   begin                      process=a driver, table: a write begins with what was left behind
+    ok       begin                      the same with instant=the write's own, which is on the timeline now
+    invoke   rollback                   process=a driver, table, instant=the one that is taken back
+    invoke   sweep                      the same for what is left of an instant that is over: late markers and files
+    invoke   attempt                    process=an executor, table, instant, path=data path relative to the table,
+                                        value=write token; its marker is asked for after, and its file written
+    invoke   finalize                   process=a driver, table, instant, value=the accepted data paths, sorted
+    invoke   commit                     the same; ok: the completed instant is on the timeline
+             all of these               end ok, fail or info like other calls; what they ask a marker store for (create,
+                                        list, delete) are invocations of their own by the same process, in between
+    effect   put delete                 path below a table and not below .hoodie: a data file
+    observe  rows                       table, value=sorted "key=value" as a reader of completed commits finds them
+                                        at the end; error=what it could not read
+
     observe  phase                      value "faults" | "healed" | "probe" | "end"
 """
 

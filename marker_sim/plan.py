@@ -17,6 +17,7 @@ SCHEMA = 1
 MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
+TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,39 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of a write: it makes one file of a file group, by as many attempts as it takes.
+
+    kind: CREATE a new base file, MERGE a rewritten base file, APPEND a log file; the last two build on what the
+    table holds of the group and become CREATE where it holds nothing. copies: attempts that start at once, 1 without
+    speculation. slow_ms: how long an attempt waits between its marker and its file.
+    """
+
+    partition: str = ""
+    group: str = "f0"
+    kind: str = "CREATE"
+    copies: int = 1
+    slow_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write of the driver to a table, after those before it in the plan.
+
+    table: index into `Plan.tables`. markers: "" for the mode of the plan, else this write's own. after_ms: how long the
+    driver waits first. abandon: it gives up when the tasks are done, and leaves the instant to the next write.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    table: int = 0
+    markers: str = ""
+    after_ms: int = 0
+    abandon: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A misfortune that arms at the `step`-th seam call of `actor` (a client name, or "server")."""
+    """A misfortune that arms at the `step`-th seam call of `actor`: a client's name, "driver", "executor-0", "server"."""
 
     kind: FaultKind
     actor: str
@@ -49,7 +81,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Determines one run. jitter: 0 for uniform latencies, else the number that all latencies are derived from."""
+    """Determines one run. jitter: 0 for uniform latencies, else the number that all latencies are derived from.
+
+    Marker stores alone are driven by `ops` on `directories`; write clients by `writes` on `tables`, with that many
+    `executors` (executor-0 and on) of one core each. embedded: the timeline server dies with the driver, as in Hudi.
+    """
 
     mode: str = "timeline"
     storage: str = "s3"
@@ -57,23 +93,29 @@ class Plan:
     interval_ms: int = 50
     directories: tuple[str, ...] = ("t/.hoodie/.temp/001",)
     ops: tuple[Op, ...] = ()
+    tables: tuple[str, ...] = ("t",)
+    writes: tuple[Write, ...] = ()
+    executors: int = 2
+    embedded: bool = True
     faults: tuple[Fault, ...] = ()
     jitter: int = 0
     seed: int = 0
 
     @property
     def entries(self) -> int:
-        """Operations and faults, the length that shrinking reduces first."""
-        return len(self.ops) + len(self.faults)
+        """Operations, tasks (a write without any counts as one) and faults: what shrinking reduces first."""
+        return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, defaults left out of the entries so that it reads well."""
         out: dict[str, Any] = {name: getattr(self, name) for name in _PLAN_FIELDS}
         out["schema"] = SCHEMA
         out["directories"] = list(self.directories)
-        out["ops"] = [
-            {name: value for name, default in _OP_DEFAULTS if (value := getattr(op, name)) != default}
-            for op in self.ops
+        out["tables"] = list(self.tables)
+        out["ops"] = [_entry(op, _OP_DEFAULTS) for op in self.ops]
+        out["writes"] = [
+            _entry(write, _WRITE_DEFAULTS) | {"tasks": [_entry(task, _TASK_DEFAULTS) for task in write.tasks]}
+            for write in self.writes
         ]
         out["faults"] = [
             {name: getattr(fault, name) for name in _FAULT_FIELDS} | {"kind": fault.kind.value} for fault in self.faults
@@ -88,6 +130,11 @@ class Plan:
                 raise UsageError(f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}")
             known = {k: v for k, v in raw.items() if k != "schema"}
             known["directories"] = tuple(raw.get("directories", ("t/.hoodie/.temp/001",)))
+            known["tables"] = tuple(raw.get("tables", ("t",)))
+            known["writes"] = tuple(
+                Write(**{**write, "tasks": tuple(Task(**task) for task in write.get("tasks", ()))})
+                for write in raw.get("writes", ())
+            )
             known["ops"] = tuple(Op(**op) for op in raw.get("ops", ()))
             known["faults"] = tuple(Fault(**{**f, "kind": FaultKind(f["kind"])}) for f in raw.get("faults", ()))
             plan = Plan(**known)
@@ -101,13 +148,25 @@ class Plan:
         problems = [f"mode {self.mode!r} is none of {MODES}"] if self.mode not in MODES else []
         if self.storage not in STORAGES:
             problems.append(f"storage {self.storage!r} is none of {STORAGES}")
-        if not self.directories:
+        if not self.directories and not self.writes:
             problems.append("it names no marker directory")
         for op in self.ops:
             if op.kind not in OPERATIONS:
                 problems.append(f"operation {op.kind!r} is none of {OPERATIONS}")
             if not 0 <= op.directory < len(self.directories):
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
+        for write in self.writes:
+            if not 0 <= write.table < len(self.tables):
+                problems.append(f"write table {write.table} is not one of {len(self.tables)}")
+            if write.markers not in ("", *MODES):
+                problems.append(f"write markers {write.markers!r} is none of {MODES}")
+            for task in write.tasks:
+                if task.kind not in TASK_KINDS:
+                    problems.append(f"task kind {task.kind!r} is none of {TASK_KINDS}")
+                if not task.group or "/" in task.group:
+                    problems.append(f"file group {task.group!r} is empty or has a slash")
+        if self.executors < 1:
+            problems.append("executors must be at least 1")
         if self.num_threads < 1 or self.interval_ms < 1:
             problems.append("num_threads and interval_ms must be at least 1")
         if problems:
@@ -116,7 +175,13 @@ class Plan:
 
 _PLAN_FIELDS = tuple(f.name for f in fields(Plan))
 _OP_DEFAULTS = tuple((f.name, f.default) for f in fields(Op))
+_TASK_DEFAULTS = tuple((f.name, f.default) for f in fields(Task))
+_WRITE_DEFAULTS = tuple((f.name, f.default) for f in fields(Write) if f.name != "tasks")
 _FAULT_FIELDS = tuple(f.name for f in fields(Fault))
+
+
+def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {name: given for name, default in defaults if (given := getattr(value, name)) != default}
 
 
 def write_plan(plan: Plan, path: Path) -> None:

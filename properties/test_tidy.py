@@ -28,9 +28,10 @@ FUNCTION_LINES_MAX = 60
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
     ("marker_sim", "marker_sim.errors"),
-    ("marker_sim.names", "marker_sim.options", "marker_sim.history", "marker_sim.faults"),
+    ("marker_sim.names", "marker_sim.timeline", "marker_sim.options", "marker_sim.history", "marker_sim.faults"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
     ("marker_sim.markers", "marker_sim.campaign"),
+    ("marker_sim.writer",),
     ("marker_sim.mutants", "marker_sim.sim", "marker_sim.real"),
     ("marker_sim.sut",),
     ("marker_sim.search",),
@@ -38,7 +39,7 @@ LAYERS = (
     ("marker_sim.doctor",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
 )
-JUDGES_SEE = ("marker_sim.errors", "marker_sim.faults", "marker_sim.history", "marker_sim.names", "marker_sim.judges")
+JUDGES_SEE = tuple(f"marker_sim.{part}" for part in ("errors", "faults", "history", "names", "timeline", "judges"))
 IMPURE = frozenset({"os", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "asyncio"})
 WORLD_CALLS = frozenset(
     {"open", "print", "input", "getenv", "run", "Popen", "connect", "read_text", "write_text", "now"}

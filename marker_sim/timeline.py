@@ -1,0 +1,182 @@
+"""Names and bytes of a table's timeline and data files in layout 6. Pure functions.
+
+    timeline   <table>/.hoodie/<instant>.<file>, where <file> is, in the order of writing
+                 commit.requested       inflight              commit          of a COPY_ON_WRITE table
+                 deltacommit.requested  deltacommit.inflight  deltacommit     of a MERGE_ON_READ table
+                 rollback.requested     rollback.inflight     rollback
+    base file  [<partition path>/]<file id>_<write token>_<instant>.parquet
+    log file   [<partition path>/].<file id>_<base instant>.log.<version>_<write token>
+
+A write token is <task>-<stage>-<task attempt>. A log file carries the instant of the base file that it belongs to, so
+its name does not say which write made it. Completed commits are JSON with the write stats, as Hudi writes them; our
+rollback records are JSON as well, where Hudi has Avro (our decision: nobody but the kit reads them).
+Source: Hudi 0.15.0 HoodieInstant, FSUtils, HoodieCommitMetadata.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, NamedTuple
+
+HOODIE = ".hoodie"
+COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
+ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
+_ENTRY = re.compile(r"([^./]+)\.(?:(commit|deltacommit|rollback)(?:\.(requested|inflight))?|(inflight))\Z")
+_LOG = re.compile(r"\.(.+)_([^_]+)\.log\.([0-9]+)_([0-9]+)-([0-9]+)-([0-9]+)\Z")
+_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+_INSTANT_FORMAT = "%Y%m%d%H%M%S"
+
+
+class State(Enum):
+    """How far an action is."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+class Entry(NamedTuple):
+    """One file of the timeline."""
+
+    instant: str
+    action: str
+    state: State
+
+    def path(self, table: str) -> str:
+        """Where it is stored."""
+        if self.state is State.COMPLETED:
+            return f"{table}/{HOODIE}/{self.instant}.{self.action}"
+        if self.state is State.INFLIGHT and self.action == COMMIT:
+            return f"{table}/{HOODIE}/{self.instant}.inflight"
+        return f"{table}/{HOODIE}/{self.instant}.{self.action}.{self.state.value}"
+
+
+class WriteToken(NamedTuple):
+    """Which execution of which task made a file."""
+
+    task: int
+    stage: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.task}-{self.stage}-{self.attempt}"
+
+
+class DataFile(NamedTuple):
+    """What the name of a data file says. instant: of a log file, its base file's; version: None for base files."""
+
+    partition: str
+    file_id: str
+    instant: str
+    token: WriteToken
+    version: int | None
+
+
+class WriteStat(NamedTuple):
+    """What one accepted attempt wrote. path: relative to the table. base: the instant of the base file it builds on."""
+
+    partition: str
+    file_id: str
+    path: str
+    rows: int
+    base: str
+
+
+def parse_entry(path: str) -> Entry | None:
+    """The timeline entry a storage path is, None for every other file; the path may have directories before it."""
+    folder, _, name = path.rpartition("/")
+    match = _ENTRY.match(name)
+    if match is None or (folder and folder.rpartition("/")[2] != HOODIE):
+        return None
+    instant, action, state, inflight = match.groups()
+    if inflight:
+        return Entry(instant, COMMIT, State.INFLIGHT)
+    if state == State.INFLIGHT.value and action == COMMIT:
+        return None
+    return Entry(instant, action, State(state) if state else State.COMPLETED)
+
+
+def instant_at(now_ms: float, newest: str) -> str:
+    """The instant of a time in milliseconds since 1970, yyyyMMddHHmmssSSS, and later than `newest` ("" for none)."""
+    return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")
+
+
+def base_file_name(file_id: str, token: WriteToken, instant: str) -> str:
+    """The name of a base file."""
+    return f"{file_id}_{token}_{instant}.parquet"
+
+
+def log_file_name(file_id: str, base_instant: str, version: int, token: WriteToken) -> str:
+    """The name of a log file; version counts from 1 within its file slice."""
+    return f".{file_id}_{base_instant}.log.{version}_{token}"
+
+
+def parse_data_file(path: str) -> DataFile | None:
+    """What a data path relative to its table says; None when it names no base or log file."""
+    partition, _, name = path.rpartition("/")
+    log = _LOG.match(name)
+    if log is not None:
+        file_id, instant, version, *token = log.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, token)), int(version))
+    base = _BASE.match(name)
+    if base is None:
+        return None
+    file_id, task, stage, attempt, instant = base.groups()
+    return DataFile(partition, file_id, instant, WriteToken(int(task), int(stage), int(attempt)), None)
+
+
+def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:
+    """The content of a completed commit."""
+    by_partition: dict[str, list[dict[str, Any]]] = {}
+    for stat in sorted(stats):
+        row = {"fileId": stat.file_id, "path": stat.path, "prevCommit": stat.base, "numWrites": stat.rows}
+        by_partition.setdefault(stat.partition, []).append(row)
+    body = {"partitionToWriteStats": by_partition, "extraMetadata": extra, "operationType": "UPSERT"}
+    return json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
+
+
+def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
+    """The write stats of a completed commit, sorted; ValueError when it is not one."""
+    try:
+        raw = json.loads(data.decode("utf-8", "surrogatepass"))
+        stats = [
+            WriteStat(partition, row["fileId"], row["path"], int(row.get("numWrites", 0)), row.get("prevCommit") or "")
+            for partition, rows in raw["partitionToWriteStats"].items()
+            for row in rows
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no commit metadata: {error!r}") from error
+    return tuple(sorted(stats))
+
+
+def encode_rollback(instant: str, action: str) -> bytes:
+    """The content of a rollback's entries, the same in every state: what it rolls back."""
+    return json.dumps({"instantToRollback": {"commitTime": instant, "action": action}}).encode("utf-8")
+
+
+def decode_rollback(data: bytes) -> tuple[str, str]:
+    """The instant and action that a rollback takes back; ValueError when it is not one."""
+    try:
+        target = json.loads(data)["instantToRollback"]
+        return str(target["commitTime"]), str(target["action"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"no rollback metadata: {error!r}") from error
+
+
+def _format(moment: datetime) -> str:
+    return f"{moment.strftime(_INSTANT_FORMAT)}{moment.microsecond // 1000:03d}"
+
+
+def _after(instant: str) -> str:
+    """The next instant; one that is no time is followed by the next number of as many digits."""
+    try:
+        moment = datetime.strptime(instant[:14], _INSTANT_FORMAT) + int(instant[14:] or "0") * _MS + _MS
+    except ValueError:
+        return str(int(instant) + 1).zfill(len(instant)) if instant.isdigit() else f"{instant}1"
+    return _format(moment)
