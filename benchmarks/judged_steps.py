@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
-from marker_sim.markers.system import reference
+from marker_sim.system import reference
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.swarm import PARTITIONS, make_plan
 from marker_sim.sim.cluster import Cluster

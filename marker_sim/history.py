@@ -11,8 +11,8 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     ok       as its invoke              caused_by=its invoke; value: create "created" | "exists"; list* a sorted
                                         tuple of names (list-data and list-log: of data paths); exists and delete a bool
     fail     as its invoke              caused_by=its invoke, error=why; the operation provably had no effect
-    info     as its invoke              caused_by=its invoke, error=why; nobody knows; a client of the load never acts again,
-                                        an attempt of a write may ask again with the same identity
+    info     as its invoke              caused_by=its invoke, error=why; nobody knows; a client of the load never acts
+                                        again, an attempt of a write may ask again with the same identity
     effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
     effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
              overwrite-end              a killed writer leaves it as the last piece left it

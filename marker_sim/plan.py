@@ -70,7 +70,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A misfortune that arms at the `step`-th seam call of `actor`: a client's name, "driver", "executor-0", "server"."""
+    """A misfortune that arms at the `step`-th seam call of `actor`: a client, "driver", "executor-0", "server"."""
 
     kind: FaultKind
     actor: str
@@ -84,7 +84,8 @@ class Plan:
     """Determines one run. jitter: 0 for uniform latencies, else the number that all latencies are derived from.
 
     Marker stores alone are driven by `ops` on `directories`; write clients by `writes` on `tables`, with that many
-    `executors` (executor-0 and on) of one core each. embedded: the timeline server dies with the driver, as in Hudi.
+    `executors` (executor-0 and on) of one core each. merge_on_read: what the tables are; a copy-on-write table turns an
+    APPEND into a MERGE. embedded: the timeline server dies with the driver, as in Hudi.
     """
 
     mode: str = "timeline"
@@ -95,6 +96,7 @@ class Plan:
     ops: tuple[Op, ...] = ()
     tables: tuple[str, ...] = ("t",)
     writes: tuple[Write, ...] = ()
+    merge_on_read: bool = False
     executors: int = 2
     embedded: bool = True
     faults: tuple[Fault, ...] = ()

@@ -100,6 +100,7 @@ class Content(NamedTuple):
 class Capabilities:
     """What a storage can do, as data, so that the reference decides by capability and never by name.
 
+    request_timeout_ms: how long a request whose sender died may still be under way; 0 where it dies with its sender.
     late_effect_ms: a request that was not answered may be applied up to this long after its time-out; 0 means never.
     """
 
@@ -109,6 +110,7 @@ class Capabilities:
     atomic_replace: bool
     host_lock: bool
     batched_markers: bool
+    request_timeout_ms: int = 0
     late_effect_ms: int = 0
 
 

@@ -14,7 +14,7 @@ from marker_sim.judges import judge
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Context, Created
-from marker_sim.markers.system import System, reference
+from marker_sim.system import System, reference
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import run

@@ -32,6 +32,7 @@ LAYERS = (
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
     ("marker_sim.markers", "marker_sim.campaign"),
     ("marker_sim.writer",),
+    ("marker_sim.system",),
     ("marker_sim.mutants", "marker_sim.sim", "marker_sim.real"),
     ("marker_sim.sut",),
     ("marker_sim.search",),

@@ -79,14 +79,14 @@ def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected
             return _put(storage, runtime, path, data, expected)
         except PreconditionFailed:
             # An earlier try of ours may be what changed it; equal content is all that anybody can want.
-            if unsure and data and (current := _read(storage, path)) and current.data == data:
+            if unsure and data and (current := read(storage, path)) and current.data == data:
                 return current.version
             raise
         except StorageError as error:
             unsure = unsure or not error.definite
             raise
 
-    return _persist(storage, runtime, attempt)
+    return persist(storage, runtime, attempt)
 
 
 def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Contents:
@@ -94,11 +94,11 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
     typed = False
-    for path in _persist(storage, runtime, lambda: storage.list(directory + "/")):
+    for path in persist(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
         if index is not None or relative == TYPE_FILE:
-            content = _persist(storage, runtime, lambda path=path: _read(storage, path))  # type: ignore[misc]
+            content = persist(storage, runtime, lambda path=path: read(storage, path))  # type: ignore[misc]
             if content is None:
                 continue
             if index is None:
@@ -119,7 +119,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
             replace(storage, runtime, path, TYPE_BATCHED, expected)
             return
         except PreconditionFailed:
-            content = _persist(storage, runtime, lambda: _read(storage, path))
+            content = persist(storage, runtime, lambda: read(storage, path))
             if content is not None and content.data == TYPE_BATCHED:
                 return
             expected = content.version if content is not None else None
@@ -128,7 +128,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
 
 def is_stored(storage: Storage, runtime: Runtime, path: str) -> Content | None:
     """The object at a path, None when there is none."""
-    return _persist(storage, runtime, lambda: _read(storage, path))
+    return persist(storage, runtime, lambda: read(storage, path))
 
 
 def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool:
@@ -139,16 +139,16 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool
     """
     found_any = False
     for _ in range(TRIES):
-        paths = _persist(storage, runtime, lambda: storage.list(directory + "/"))
+        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))
         if not paths:
             return found_any
         found_any = True
         for path in sorted(paths, key=lambda p: (p.endswith(TYPE_FILE), p)):
-            _persist(storage, runtime, lambda path=path: _delete(storage, runtime, path))  # type: ignore[misc]
+            persist(storage, runtime, lambda path=path: _delete(storage, runtime, path))  # type: ignore[misc]
     return found_any
 
 
-def _persist(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
+def persist(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
     """Run `attempt` until it succeeds, with growing pauses; what is decided is not tried again."""
     last: StorageError | None = None
     for number in range(TRIES):
@@ -176,7 +176,7 @@ def _put(storage: Storage, runtime: Runtime, path: str, data: bytes, expected: s
     if storage.capabilities.put_if_unchanged:
         return storage.put(path, data, expected=expected)
     with _lock(storage, runtime, path):
-        current = _read(storage, path)
+        current = read(storage, path)
         if current is None or current.version != expected:
             raise PreconditionFailed(path)
         return storage.put(path, data)
@@ -193,7 +193,8 @@ def _lock(storage: Storage, runtime: Runtime, path: str) -> AbstractContextManag
     return nullcontext()
 
 
-def _read(storage: Storage, path: str) -> Content | None:
+def read(storage: Storage, path: str) -> Content | None:
+    """The object at a path in one try, None when there is none."""
     try:
         return storage.get(path)
     except NotFound:

@@ -205,9 +205,9 @@ MUTANTS = (
         name="short-list",
         record="P 18887: a transient read error was taken for nothing there",
         module="markers.files",
-        before="            content = _persist(storage, runtime, lambda path=path: _read(storage, path))"
+        before="            content = persist(storage, runtime, lambda path=path: read(storage, path))"
         "  # type: ignore[misc]\n",
-        after="            try:\n                content = _read(storage, path)\n"
+        after="            try:\n                content = read(storage, path)\n"
         "            except StorageError:\n                continue\n",
         kills="G11",
     ),
@@ -268,8 +268,8 @@ MUTANTS = (
         name="prefix-deletes-neighbour",
         record="plausible: deleting instant 001 by prefix also deletes instant 0010",
         module="markers.files",
-        before='        paths = _persist(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths:\n',
-        after="        paths = _persist(storage, runtime, lambda: storage.list(directory))\n        if not paths:\n",
+        before='        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths:\n',
+        after="        paths = persist(storage, runtime, lambda: storage.list(directory))\n        if not paths:\n",
         kills="G3",
     ),
     Mutant(

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 from marker_sim.errors import UsageError
-from marker_sim.markers.system import System
+from marker_sim.system import System
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 
 # What the reference consists of, in the order of its imports; seams and store stay shared, so that

@@ -19,7 +19,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
-from marker_sim.markers.system import System
+from marker_sim.system import System
 from marker_sim.plan import Plan
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible

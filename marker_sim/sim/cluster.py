@@ -16,7 +16,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.history import Header, History
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
-from marker_sim.markers.system import System
+from marker_sim.system import System
 from marker_sim.names import TYPE_FILE, parse_directory
 from marker_sim.options import MarkerOptions, format_options
 from marker_sim.plan import Fault, Op, Plan

@@ -52,6 +52,7 @@ CAPABILITIES = {
         atomic_replace=True,
         host_lock=False,
         batched_markers=True,
+        request_timeout_ms=STORAGE_TIMEOUT_MS,
         late_effect_ms=LATE_EFFECT_MS,
     ),
     "s3-unconditional": Capabilities(
@@ -61,6 +62,7 @@ CAPABILITIES = {
         atomic_replace=True,
         host_lock=False,
         batched_markers=True,
+        request_timeout_ms=STORAGE_TIMEOUT_MS,
     ),
     "local": Capabilities(
         scheme="local",
@@ -77,6 +79,7 @@ CAPABILITIES = {
         atomic_replace=False,
         host_lock=False,
         batched_markers=False,
+        request_timeout_ms=STORAGE_TIMEOUT_MS,
     ),
 }
 _LATENCY_NS = {"s3": 12 * MS, "s3-unconditional": 12 * MS, "local": MS // 4, "hdfs": 4 * MS}

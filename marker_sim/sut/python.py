@@ -12,7 +12,7 @@ import os
 import sys
 
 from marker_sim.errors import UsageError
-from marker_sim.markers.system import System, reference
+from marker_sim.system import System, reference
 from marker_sim.mutants.load import find_mutant, load_mutant
 
 

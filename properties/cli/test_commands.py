@@ -29,7 +29,7 @@ MUTANT = "mutant:ack-before-flush"
 
 # A factory whose Python fails in a way nobody expects: the kit says so in a sentence and keeps the traceback.
 BROKEN_MODULE = """
-from marker_sim.markers.system import System
+from marker_sim.system import System
 
 class Exploding:
     def __get__(self, instance, owner):

@@ -1,4 +1,4 @@
-"""A system under test in Python: the factories of its two modes, or only one of them."""
+"""A system under test in Python: the factories of its two modes, or only one of them, and the write client on top."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Factory
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Capabilities
+from marker_sim.timeline import WriteStat
+from marker_sim.writer.attempt import write_file
+from marker_sim.writer.client import WriteClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,8 @@ class System:
     """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
 
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
-    for options and a storage.
+    for options and a storage. write_client, write_file: the driver's and the executors' part of a write, the
+    reference's own unless somebody changed them on purpose.
     """
 
     name: str
@@ -28,6 +32,8 @@ class System:
     layout: str = "hudi"
     profile: str = "reference"
     choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
+    write_client: type[WriteClient] = WriteClient
+    write_file: Callable[..., WriteStat] = write_file
 
 
 def reference() -> System:

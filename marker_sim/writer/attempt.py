@@ -1,0 +1,96 @@
+"""One attempt of a task: its marker first, then its file, then the write stat for the driver.
+
+Every attempt has its own write token and therefore its own marker and its own file, so a retried or speculative
+attempt never touches what another one wrote. Source: Hudi 0.15.0 HoodieWriteHandle and WriteMarkers; how often and how
+long an executor asks again is our decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from marker_sim.markers.files import persist
+from marker_sim.markers.store import Rejected
+from marker_sim.names import MarkerType, marker_name
+from marker_sim.seams import Runtime, SeamError, Storage
+from marker_sim.timeline import WriteStat, WriteToken, base_file_name, log_file_name
+from marker_sim.writer.slices import Slice, decode_rows, encode_rows
+
+TRIES = 5
+PAUSE_MS = 100.0
+CreateMarker = Callable[[str, str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What the driver wants of an attempt. slice: what the table holds of the file group, None for a new one.
+
+    kind: CREATE for a new file group, MERGE and APPEND on a slice. rows: what to insert or update, by key.
+    """
+
+    table: str
+    instant: str
+    partition: str
+    file_id: str
+    kind: MarkerType
+    token: WriteToken
+    rows: tuple[tuple[str, str], ...]
+    slice: Slice | None = None
+
+    @property
+    def path(self) -> str:
+        """The data path, relative to the table, of this attempt alone."""
+        if self.kind is MarkerType.APPEND:
+            instant = self.slice.instant if self.slice else self.instant
+            version = len(self.slice.logs) + 1 if self.slice else 1
+            name = log_file_name(self.file_id, instant, version, self.token)
+        else:
+            name = base_file_name(self.file_id, self.token, self.instant)
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+def write_file(
+    work: Assignment, storage: Storage, runtime: Runtime, create: CreateMarker, slow_ms: float = 0.0
+) -> WriteStat:
+    """Make the marker, then the file; raises when either cannot be had, and then the attempt has failed.
+
+    create: the marker store's create, with the name and an identity that stays the same when it is asked again.
+    """
+    name = work.path.rpartition("/")[2]
+    make_marker(marker_name(work.partition, name, work.kind), runtime, create)
+    if slow_ms:
+        runtime.sleep(slow_ms)
+    rows = dict(work.rows)
+    if work.kind is MarkerType.MERGE and work.slice is not None:
+        rows = read_slice(work.table, work.slice, storage, runtime) | rows
+    data = encode_rows(rows)
+    persist(storage, runtime, lambda: storage.put(f"{work.table}/{work.path}", data))
+    base = work.slice.instant if work.slice else ""
+    return WriteStat(work.partition, work.file_id, work.path, len(rows), base)
+
+
+def make_marker(name: str, runtime: Runtime, create: CreateMarker) -> None:
+    """Ask until the marker store answers; CREATED and EXISTS both mean that the marker is stored.
+
+    An error is no answer, whatever may have happened: no file is written on the strength of it (Hudi P 19369).
+    """
+    request = runtime.unique_id()
+    for number in range(TRIES):
+        try:
+            create(name, request)
+            return
+        except Rejected:
+            raise
+        except SeamError:
+            if number == TRIES - 1:
+                raise
+            runtime.sleep(PAUSE_MS * 2**number)
+
+
+def read_slice(table: str, slice_: Slice, storage: Storage, runtime: Runtime) -> dict[str, str]:
+    """The rows of a file slice, later files over earlier ones; NotFound when a committed file is missing."""
+    rows: dict[str, str] = {}
+    for path in (*((slice_.base,) if slice_.base else ()), *slice_.logs):
+        rows |= decode_rows(persist(storage, runtime, lambda path=path: storage.get(f"{table}/{path}")).data)  # type: ignore[misc]
+    return rows

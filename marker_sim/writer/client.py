@@ -1,0 +1,195 @@
+"""The driver's part of a write: what was left behind is taken back first, then begin, finalize, commit.
+
+    begin      roll back every instant that was begun and not completed; sweep what is left of those that are over;
+               then requested and inflight of a new instant
+    finalize   list the markers; delete every file that they name and no accepted attempt wrote
+    commit     the completed instant, then the marker directory
+    rollback   its record; list the markers on storage; delete every file that they name; the instant off the timeline;
+               the rollback completed; then the marker directory. Each part can be done again, so a rollback that was
+               cut short is run again, under the same record, and comes to the same end.
+
+One writer for each table, and eager rollback. Before it takes over from a driver that may be dead, a driver waits until
+nothing that the other sent can still be applied: a completed instant must not appear while it is being rolled back.
+Source: Hudi 0.15.0 BaseHoodieWriteClient, BaseRollbackActionExecutor, MarkerBasedRollbackStrategy; the wait, the sweep
+and the deletion of log files are our decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from marker_sim.history import Value
+from marker_sim.markers.files import persist
+from marker_sim.markers.store import MarkerStore, Rejected
+from marker_sim.names import MarkerDirectory, data_path
+from marker_sim.options import MarkerOptions
+from marker_sim.seams import Runtime, SeamError, Storage
+from marker_sim.timeline import COMMIT, ROLLBACK, Entry, State, WriteStat, encode_commit, encode_rollback, instant_at
+from marker_sim.writer.records import Records, Timeline
+from marker_sim.writer.several import for_each
+from marker_sim.writer.slices import Group, Slice, latest_slices
+
+ASK_TRIES = 6
+ASK_PAUSE_MS = 200.0
+
+
+class Markers(Protocol):
+    """Where the markers of an instant are, by marker directory.
+
+    store   the marker store of this write's mode. stored: every name that a fresh reader finds, in whatever format
+    an earlier write left it (Hudi HUDI-2305); raises when storage cannot be read, and is never short.
+    """
+
+    def store(self, directory: str) -> MarkerStore: ...
+    def stored(self, directory: str) -> tuple[str, ...]: ...
+
+
+class Journal(Protocol):
+    """Hears of each part of a write; `body` does it. Returns what `body` returns."""
+
+    def __call__(self, operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any: ...
+
+
+def unheard(operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any:
+    """The journal of whoever needs none."""
+    return body()
+
+
+class WriteClient:
+    """The writes of one driver to one table, one after another. Errors of the seams pass through: the write failed.
+
+    action: "commit" for a COPY_ON_WRITE table, "deltacommit" for a MERGE_ON_READ one. slices: what the table held when
+    the last write began.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        storage: Storage,
+        runtime: Runtime,
+        options: MarkerOptions,
+        markers: Markers,
+        action: str = COMMIT,
+        journal: Journal = unheard,
+    ) -> None:
+        self.slices: dict[Group, Slice] = {}
+        self._table = table
+        self._storage = storage
+        self._runtime = runtime
+        self._options = options
+        self._markers = markers
+        self._action = action
+        self._journal = journal
+        self._records = Records(storage, runtime, table)
+
+    def begin(self) -> str:
+        """Recover what was left behind and put a new instant on the timeline; its string."""
+        instant: str = self._journal("begin", None, None, self._begin)
+        return instant
+
+    def finalize(self, instant: str, stats: tuple[WriteStat, ...]) -> None:
+        """Reconcile: after this the instant has no data file but those of the accepted write stats."""
+        accepted = tuple(sorted(stat.path for stat in stats))
+        self._journal("finalize", instant, accepted, lambda: self._reconcile(instant, frozenset(accepted)))
+
+    def commit(self, instant: str, stats: tuple[WriteStat, ...], extra: dict[str, str] | None = None) -> None:
+        """Complete the instant, then delete its markers; that these stay behind fails nothing (Hudi I 4635)."""
+        paths = tuple(sorted(stat.path for stat in stats))
+        entry = Entry(instant, self._action, State.COMPLETED)
+        data = encode_commit(stats, extra or {})
+        self._journal("commit", instant, paths, lambda: self._records.write(entry, data))
+        self._delete_markers(instant)
+
+    def _begin(self) -> str:
+        timeline = self._records.read()
+        if timeline.pending() or timeline.rollbacks(completed=False):
+            self._wait_for_the_dead()
+            timeline = self._records.read()
+        for instant, action in self._failed(timeline).items():
+            self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]
+        timeline = self._records.read()
+        commits = [(entry.instant, self._records.commit(entry)) for entry in timeline.completed()]
+        self._sweep(timeline, dict(commits))
+        self.slices = latest_slices(commits)
+        instant = instant_at(self._runtime.now_ms(), timeline.newest)
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self._records.write(Entry(instant, self._action, state), b"")
+        return instant
+
+    def _wait_for_the_dead(self) -> None:
+        capabilities = self._storage.capabilities
+        self._runtime.sleep(capabilities.request_timeout_ms + capabilities.late_effect_ms)
+
+    def _failed(self, timeline: Timeline) -> dict[str, str]:
+        """What must be rolled back, with its action: begun and not completed, or half rolled back."""
+        failed = timeline.pending()
+        for rollback in timeline.rollbacks(completed=False):
+            target = self._records.target(rollback, completed=False)
+            if target is not None:
+                failed[target[0]] = target[1]
+        return failed
+
+    def _roll_back(self, instant: str, action: str) -> None:
+        timeline = self._records.read()
+        record, rollback = encode_rollback(instant, action), ""
+        for pending in timeline.rollbacks(completed=False):
+            if self._records.target(pending, completed=False) == (instant, action):
+                rollback = pending
+        rollback = rollback or instant_at(self._runtime.now_ms(), timeline.newest)
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self._records.write(Entry(rollback, ROLLBACK, state), record)
+        self._delete_files(data_path(name) for name in self._markers.stored(self._directory(instant)))
+        for state in (State.INFLIGHT, State.REQUESTED):
+            self._records.remove(Entry(instant, action, state))
+        self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)
+        self._delete_markers(instant)
+
+    def _sweep(self, timeline: Timeline, commits: dict[str, tuple[WriteStat, ...]]) -> None:
+        """Remove markers that outlived their instant, and the files that only they name; unknown instants are left."""
+        directories = [i for i in self._records.instants_with_markers() if i not in timeline.pending()]
+        if not directories:
+            return
+        rolled_back = {self._records.target(r, completed=True) for r in timeline.rollbacks(completed=True)}
+        over = {target[0] for target in rolled_back if target is not None}
+        for instant in directories:
+            if instant in commits or instant in over:
+                keep = frozenset(stat.path for stat in commits.get(instant, ()))
+                self._journal("sweep", instant, None, lambda i=instant, k=keep: self._clear(i, k))  # type: ignore[misc]
+
+    def _clear(self, instant: str, keep: frozenset[str]) -> None:
+        names = self._markers.stored(self._directory(instant))
+        self._delete_files({data_path(name) for name in names} - keep)
+        self._delete_markers(instant)
+
+    def _reconcile(self, instant: str, accepted: frozenset[str]) -> None:
+        store = self._markers.store(self._directory(instant))
+        named = {*self._ask(store.list_data_paths), *self._ask(store.list_log_paths)}
+        self._delete_files(named - accepted)
+
+    def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """A listing, asked for again while the marker store fails."""
+        for _ in range(ASK_TRIES - 1):
+            try:
+                return listing()
+            except SeamError:
+                self._runtime.sleep(ASK_PAUSE_MS)
+        return listing()
+
+    def _delete_files(self, paths: Any) -> None:
+        """Delete data files; a missing one is fine, one that may be left is an error (Hudi P 13088)."""
+        at_once = self._options.finalize_parallelism
+        for_each(self._runtime, at_once, sorted(set(paths)), self._delete_file)
+
+    def _delete_file(self, path: str) -> None:
+        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))
+
+    def _delete_markers(self, instant: str) -> None:
+        """The instant is over; a directory that cannot be deleted now is swept by the next write."""
+        try:
+            self._markers.store(self._directory(instant)).delete()
+        except (SeamError, Rejected):
+            return
+
+    def _directory(self, instant: str) -> str:
+        return MarkerDirectory(self._table, instant).path

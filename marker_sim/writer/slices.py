@@ -1,0 +1,61 @@
+"""Which files hold which rows, by the completed commits and nothing else. Pure functions.
+
+The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
+"key=value" lines here; a world that writes another format encodes and decodes by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from marker_sim.timeline import WriteStat, parse_data_file
+
+Group = tuple[str, str]
+
+
+class Slice(NamedTuple):
+    """The latest files of a file group: paths relative to the table. instant: of the base file; base "" for none."""
+
+    instant: str
+    base: str
+    logs: tuple[str, ...]
+
+
+def latest_slices(commits: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[Group, Slice]:
+    """The slices after these commits, (instant, stats) in the order of their instants, by partition and file id."""
+    slices: dict[Group, Slice] = {}
+    for instant, stats in commits:
+        for stat in stats:
+            add_to_slices(slices, instant, stat)
+    return slices
+
+
+def add_to_slices(slices: dict[Group, Slice], instant: str, stat: WriteStat) -> None:
+    """What one more write stat of a completed commit changes."""
+    file = parse_data_file(stat.path)
+    group = (stat.partition, stat.file_id)
+    if file is not None and file.version is not None:
+        known = slices.get(group, Slice(file.instant, "", ()))
+        slices[group] = known._replace(logs=(*known.logs, stat.path))
+    else:
+        slices[group] = Slice(instant, stat.path, ())
+
+
+def encode_rows(rows: Mapping[str, str]) -> bytes:
+    """The content of a data file."""
+    return "".join(f"{key}={value}\n" for key, value in sorted(rows.items())).encode("utf-8", "surrogatepass")
+
+
+def decode_rows(data: bytes) -> dict[str, str]:
+    """The inverse of `encode_rows`; ValueError for a line that is no row, or a file that ends in the middle of one."""
+    text = data.decode("utf-8", "surrogatepass")
+    if text and not text.endswith("\n"):
+        raise ValueError("the file ends in the middle of a row")
+    rows = {}
+    for line in text.split("\n")[:-1]:
+        key, found, value = line.rpartition("=")
+        if not found:
+            raise ValueError(f"{line!r} is no row")
+        rows[key] = value
+    return rows
