@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
-from marker_sim.system import reference
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.swarm import PARTITIONS, make_plan
 from marker_sim.sim.cluster import Cluster
+from marker_sim.system import reference
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
 

@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 
-from marker_sim.system import reference
 from marker_sim.mutants.kill import COMBINATIONS
 from marker_sim.search.swarm import make_plan
 from marker_sim.sim.cluster import run
+from marker_sim.system import reference
 
 
 def digests(seeds: int, first: int) -> None:

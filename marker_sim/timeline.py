@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 HOODIE = ".hoodie"
@@ -88,6 +89,7 @@ class WriteStat(NamedTuple):
     base: str
 
 
+@lru_cache(maxsize=4096)
 def parse_entry(path: str) -> Entry | None:
     """The timeline entry a storage path is, None for every other file; the path may have directories before it."""
     folder, _, name = path.rpartition("/")
@@ -102,6 +104,7 @@ def parse_entry(path: str) -> Entry | None:
     return Entry(instant, action, State(state) if state else State.COMPLETED)
 
 
+@lru_cache(maxsize=256)
 def instant_at(now_ms: float, newest: str) -> str:
     """The instant of a time in milliseconds since 1970, yyyyMMddHHmmssSSS, and later than `newest` ("" for none)."""
     return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")
@@ -117,6 +120,7 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
     return f".{file_id}_{base_instant}.log.{version}_{token}"
 
 
+@lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
     """What a data path relative to its table says; None when it names no base or log file."""
     partition, _, name = path.rpartition("/")
@@ -141,6 +145,7 @@ def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:
     return json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
 
 
+@lru_cache(maxsize=256)
 def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
     """The write stats of a completed commit, sorted; ValueError when it is not one."""
     try:

@@ -7,11 +7,11 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
-from marker_sim.system import reference
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import kill
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.search.campaign import execute, promised_breach
+from marker_sim.system import reference
 
 ENTRIES_MAX = 12
 

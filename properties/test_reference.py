@@ -9,11 +9,11 @@ from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
-from marker_sim.system import reference
 from marker_sim.mutants.kill import COMBINATIONS
 from marker_sim.plan import write_plan
 from marker_sim.search.campaign import execute, promised_breach
 from marker_sim.search.swarm import make_plan, possible
+from marker_sim.system import reference
 
 RUNS = 120
 CHUNKS = 4

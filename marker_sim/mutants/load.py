@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 
 from marker_sim.errors import UsageError
-from marker_sim.system import System
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
+from marker_sim.system import System
 
 # What the reference consists of, in the order of its imports; seams and store stay shared, so that
 # exceptions and answers are the same classes for the world around.

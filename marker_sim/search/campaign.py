@@ -19,7 +19,6 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
-from marker_sim.system import System
 from marker_sim.plan import Plan
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible
@@ -27,6 +26,7 @@ from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import Cluster
 from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
+from marker_sim.system import System
 
 RECHECK_EVERY = 20
 COLLECT_EVERY = 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Op, Plan
 
 PARTITIONS = (
@@ -168,13 +168,20 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
             if actor in clients and kind not in PROCESS_FAULTS:
                 actor = "server"
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
-        duration_ms, value = _extent(rng, kind)
+        duration_ms, value = extent(rng, kind)
         faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
 
 
 def possible(kind: FaultKind, mode: str, storage: str) -> bool:
     """Whether this kind can happen at all, so that drawing it is not wasted."""
+    if kind in TASK_FAULTS:
+        return False
+    return possible_in_writes(kind, mode, storage)
+
+
+def possible_in_writes(kind: FaultKind, mode: str, storage: str) -> bool:
+    """The same for plans of writes, which have tasks."""
     if kind in WIRE_FAULTS or kind in (FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED):
         return mode == "timeline" and storage in BATCHED_STORAGES
     if kind in LOCAL_ONLY:
@@ -184,7 +191,7 @@ def possible(kind: FaultKind, mode: str, storage: str) -> bool:
     return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")
 
 
-def _extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
+def extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
     """Duration in milliseconds and value of a fault."""
     durations_ms, values = _EXTENTS.get(kind, ((0,), (1,)))
     return rng.choice(durations_ms), rng.choice(values)
@@ -193,6 +200,9 @@ def _extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
 _EXTENTS: dict[FaultKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
     FaultKind.KILL: ((0, 20, 100, 400), (1,)),
     FaultKind.TORN_WRITE: ((0, 20, 100, 400), (1,)),
+    FaultKind.ATTEMPT_KILLED: ((0, 20, 300), (1,)),
+    FaultKind.ZOMBIE: ((0, 10, 40, 150, 600, 4000), (1,)),
+    FaultKind.SPECULATIVE: ((0,), (1, 1, 2)),
     FaultKind.PAUSE: ((20, 200, 1500, 4000), (1,)),
     FaultKind.SECOND_SERVER: ((300, 1500, 5000), (1,)),
     FaultKind.DUPLICATED: ((0, 5, 60, 400, 2500), (1,)),

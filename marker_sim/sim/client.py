@@ -1,20 +1,16 @@
-"""A client of the simulated world: performs its operations in order and records how each ended.
-
-How an error of an implementation is taken: Rejected and Refused had no effect (`fail`), every other is `info`, because
-an operation is several storage calls and the last one's error does not speak for those before it.
-"""
+"""A client of the simulated world: performs its operations in order, over several lives."""
 
 from __future__ import annotations
 
-import inspect
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.protocol import Creates
-from marker_sim.markers.store import MarkerStore, Rejected
+from marker_sim.markers.store import MarkerStore
 from marker_sim.plan import Op
-from marker_sim.seams import Refused, SeamError
+from marker_sim.seams import Refused
+from marker_sim.sim.recording import create_with_identity, record_call
 from marker_sim.sim.scheduler import Process
 
 if TYPE_CHECKING:
@@ -22,20 +18,6 @@ if TYPE_CHECKING:
 
 
 REFUSED_PAUSE_MS = 50
-
-
-def create_with_identity(store: MarkerStore) -> Creates:
-    """The store's create, called with the request identity where it takes one."""
-    create: Any = store.create
-    if takes_identity(type(store)):
-        return create  # type: ignore[no-any-return]
-    return lambda name, _request: create(name)
-
-
-@cache
-def takes_identity(store: type) -> bool:
-    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
-    return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 
 class Client:
@@ -77,34 +59,18 @@ class Client:
 
     def perform(self, op: Op) -> bool:
         """Invoke one operation and record how it ended; True when nobody knows."""
-        cluster, process = self.cluster, self.process
-        scheduler = cluster.scheduler
+        cluster = self.cluster
         place = cluster.directories[op.directory]
         creates, hostile = op.kind == "create", op.kind == "hostile"
         server_name = "second" if op.server else "server"
         server = cluster.address(server_name) if cluster.choice.mode == "timeline" else None
         path = op.name if creates else place.path if hostile else None
-        row = (op.kind, place.table, place.instant, path)
         asked = (op.request or None) if creates else repr(op.name) if hostile else None
-        invoke = scheduler.record(
-            process.name, process.role, "invoke", *row,
-            value=asked, caused_by=server.started if server else None,
-        )  # fmt: skip
-        process.state["invoke"] = invoke
-        kind, value, error = "ok", None, None
-        try:
-            value = self._act(op, server_name)
-        except Rejected as refused:
-            kind, error = "fail", str(refused)
-        except Refused as refused:
-            kind, error = "fail", str(refused)
-            self.refused = True
-        except SeamError as unknown:
-            kind, error = "info", str(unknown) or repr(unknown)
-        except Exception as unexpected:
-            kind, error = "info", f"raised {unexpected!r}"
-        scheduler.record(process.name, process.role, kind, *row, value=value, error=error, caused_by=invoke)
-        return kind == "info"
+        started = server.started if server else None
+        act = partial(self._act, op, server_name)
+        ended = record_call(cluster.scheduler, self.process, op.kind, place, path, asked, started, act)
+        self.refused = isinstance(ended.error, Refused)
+        return ended.kind == "info"
 
     def _act(self, op: Op, server_name: str) -> Any:
         store, create = self._store(op, server_name)

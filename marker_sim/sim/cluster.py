@@ -1,8 +1,9 @@
 """One simulated run: clients work through the plan, misfortunes happen, everything heals, probes, and storage is read.
 
-    faults   every client performs its operations in order; faults arm at steps
+    faults   every client performs its operations in order, then the driver its writes; faults arm at steps
     healed   nothing fails any more, paused and killed processes are back, the second server is gone
-    probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client
+    probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client; a write to each
+             table that was written to, by a fresh driver
     end      every process is killed and a fresh reader sees what is stored
 
 A client process never acts again after an unknown outcome: its operations go on under a new process name.
@@ -10,22 +11,28 @@ A client process never acts again after an unknown outcome: its operations go on
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import Header, History
+from marker_sim.markers.choice import Choice
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
-from marker_sim.system import System
-from marker_sim.names import TYPE_FILE, parse_directory
+from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.options import MarkerOptions, format_options
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Fault, Op, Plan, Write
 from marker_sim.seams import Reply, Request
-from marker_sim.sim.client import Client, create_with_identity, takes_identity
+from marker_sim.sim.client import Client
+from marker_sim.sim.jobs import Jobs
+from marker_sim.sim.nemesis import Nemesis
+from marker_sim.sim.recording import create_with_identity, takes_identity
 from marker_sim.sim.runtime import HostLocks, SimRuntime
 from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
 from marker_sim.sim.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
 from marker_sim.sim.wire import SimWire
+from marker_sim.system import System
 
 FAULT_PHASE_NS = 900_000 * MS
 HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS
@@ -46,9 +53,8 @@ class Cluster:
     def __init__(self, plan: Plan, system: System) -> None:
         self.plan = plan
         self.system = system
-        self.scheduler = Scheduler(self._process_fault, self._exited)
+        self.scheduler = Scheduler(self._strike, self._exited)
         self.store = Store(self.scheduler, plan.storage)
-        self.store.tear = self._tear
         self.locks = HostLocks(self.scheduler)
         self.options = MarkerOptions(
             markers_type="DIRECT" if plan.mode == "direct" else "TIMELINE_SERVER_BASED",
@@ -61,17 +67,20 @@ class Cluster:
         self.actors: dict[str, ActorState] = {}
         self.lives: dict[str, int] = {}
         self.servers: dict[str, Process | None] = {"server": None, "second": None}
-        self.waiting_restart: dict[str, Process] = {}
         self.clients_left = 0
         self.kit = Process("kit", "kit", ActorState("kit", (), 0))
-        self.healed = False
         self.identity = True
+        self.nemesis = Nemesis(self)
+        self.store.tear = self.nemesis.tear
+        self.jobs = Jobs(self)
 
     def run(self) -> History:
         """Play the phases and close the history."""
         try:
             self.begin()
             self.play(self.plan.ops, FAULT_PHASE_NS)
+            for write in self.plan.writes:
+                self.jobs.play(write)
             self.end()
         finally:
             self.scheduler.close()
@@ -82,7 +91,7 @@ class Cluster:
         self._phase("faults")
         self.scheduler.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
         if self.choice.mode == "timeline":
-            self._start_server("server")
+            self.start_server("server")
 
     def play(self, ops: tuple[Op, ...], limit_ns: int) -> None:
         """Let one client for each name perform its operations, until all are through or the time is over."""
@@ -91,17 +100,31 @@ class Cluster:
         if ops:
             self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ns)
 
+    def add_write(self, write: Write) -> None:
+        """One more write at the end of the plan, performed now; the longer plan gives the same history when it is run."""
+        self.plan = replace(self.plan, writes=(*self.plan.writes, write))
+        self.jobs.play(write)
+
+    def add_fault(self, kind: FaultKind, actor: str, ahead: int, duration_ms: int = 0, value: int = 1) -> None:
+        """One more fault in the plan, `ahead` (1 and more) steps of its actor from now."""
+        state = self._actor(actor)
+        fault = Fault(kind=kind, actor=actor, step=state.steps + ahead, duration_ms=duration_ms, value=value)
+        self.plan = replace(self.plan, faults=(*self.plan.faults, fault))
+        state.expect(fault)
+
     def end(self) -> None:
         """Heal, probe, kill every server and read what is stored."""
         scheduler = self.scheduler
-        self._heal()
+        self.nemesis.heal()
+        self._phase("healed")
         scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
         self._phase("probe")
         self.play(self._probes(), PROBE_PHASE_NS)
+        self.jobs.probe()
         self._phase("end")
         for server in self.servers.values():
             if server is not None and server.alive:
-                self._die(server)
+                self.nemesis.end(server)
                 scheduler.record(server.name, server.role, "fault", "kill", value="end-of-run")
         self._observe()
 
@@ -122,10 +145,12 @@ class Cluster:
         self.lives[name] = self.lives.get(name, 0) + 1
         return Process(f"{name}#{self.lives[name]}", role, self._actor(name))
 
-    def _start_server(self, name: str) -> None:
+    def start_server(self, name: str) -> Process:
+        """A new life of "server" or "second"."""
         process = self.new_process(name, "timeline-server")
         self.servers[name] = process
         process.started = self.scheduler.record(process.name, process.role, "observe", "started")
+        return process
 
     def _start_client(self, name: str, ops: tuple[Op, ...]) -> None:
         self.clients_left += 1
@@ -134,13 +159,38 @@ class Cluster:
         self.scheduler.spawn(process, client.work)
         process.state["client"] = client
 
+    def client_left(self) -> None:
+        """A client is through, or will never go on; the last one ends the phase."""
+        self.clients_left -= 1
+        self.scheduler.stop = self.clients_left == 0
+
+    def _strike(self, process: Process, fault: Fault) -> None:
+        self.nemesis.strike(process, fault)
+
+    def _exited(self, process: Process) -> None:
+        self.nemesis.exited(process)
+
+    def marker_directories(self) -> tuple[MarkerDirectory, ...]:
+        """Those of the plan and those of the writes so far."""
+        return self.directories + tuple(self.jobs.instants)
+
+    def wire(self, process: Process) -> SimWire:
+        """The Wire seam of a process."""
+        return SimWire(self.scheduler, process, self.address, self._handle)
+
+    def choose(self, mode: str) -> Choice:
+        """What the system under test makes of "direct" or "timeline" on this storage, as far as it has both."""
+        kind = "DIRECT" if mode == "direct" else "TIMELINE_SERVER_BASED"
+        choice = self.system.choose(replace(self.options, markers_type=kind), self.store.capabilities)
+        return choice if (self.system.direct if choice.mode == "direct" else self.system.server) else self.choice
+
     def context(self, process: Process, directory: str) -> Context:
         """What an implementation is given in this process; storage, runtime and wire are made once a process."""
         seams = process.state.get("seams")
         if seams is None:
             storage = SimStorage(self.store, process)
             runtime = SimRuntime(self.scheduler, process, self.locks)
-            wire = SimWire(self.scheduler, process, self.address, self._handle)
+            wire = self.wire(process)
             seams = process.state["seams"] = (storage, runtime, wire, {})
         storage, runtime, wire, shared = seams
         return Context(
@@ -148,6 +198,7 @@ class Cluster:
         )
 
     def address(self, name: str) -> Process | None:
+        """The process behind a server's name; the first server stands in for a second that is gone."""
         second = self.servers["second"]
         if name == "second" and second is not None and second.alive:
             return second
@@ -172,114 +223,6 @@ class Cluster:
             self.identity &= takes_identity(type(store))
         return stores[directory]
 
-    # Faults of processes.
-
-    def _process_fault(self, process: Process, fault: Fault) -> None:
-        scheduler = self.scheduler
-        if self.healed or not process.alive:
-            return
-        match fault.kind:
-            case FaultKind.KILL:
-                scheduler.record(process.name, process.role, "fault", "kill")
-                self._die(process)
-                self._plan_restart(process, fault)
-            case FaultKind.PAUSE:
-                scheduler.record(process.name, process.role, "fault", "pause", value="begin")
-                process.paused_until_ns = scheduler.now_ns + fault.duration_ms * MS
-                scheduler.at(process.paused_until_ns, self._resumed, process)
-            case FaultKind.SECOND_SERVER:
-                if self.choice.mode == "timeline" and self.servers["second"] is None:
-                    self._start_server("second")
-                    second = self.servers["second"]
-                    assert second is not None
-                    scheduler.record(second.name, second.role, "fault", "second-server", value="begin")
-                    scheduler.at(scheduler.now_ns + fault.duration_ms * MS, self._stop_second, second)
-            case FaultKind.TYPE_DAMAGED:
-                self._damage_type_files(b"" if fault.value == 1 else None)
-            case _:
-                raise AssertionError(fault)
-
-    def _damage_type_files(self, data: bytes | None) -> None:
-        for directory in self.directories:
-            path = f"{directory.path}/{TYPE_FILE}"
-            if path in self.store.objects:
-                self.scheduler.record("kit", "nemesis", "fault", "damage", path=path)
-                self.store.write(self.kit, "delete" if data is None else "put", path, data)
-
-    def _exited(self, process: Process) -> None:
-        """The process ended by itself, in the middle of what it did; nobody starts it again."""
-        self._die(process)
-        if "client" in process.state:
-            self.client_left()
-
-    def _tear(self, process: Process, fault: Fault) -> None:
-        self.scheduler.record(process.name, process.role, "fault", "torn-write")
-        self.scheduler.record(process.name, process.role, "fault", "kill")
-        self._die(process)
-        self._plan_restart(process, fault)
-
-    def _die(self, process: Process) -> None:
-        process.alive = False
-        process.paused_until_ns = 0
-        self.locks.drop(process)
-        SimWire(self.scheduler, process, self.address, self._handle).break_connections(process)
-
-    def _plan_restart(self, process: Process, fault: Fault) -> None:
-        if fault.duration_ms >= 0:
-            self.waiting_restart[process.name] = process
-            self.scheduler.at(self.scheduler.now_ns + fault.duration_ms * MS, self._restart, process)
-        elif "client" in process.state:
-            self.client_left()
-
-    def client_left(self) -> None:
-        """A client is through, or will never go on; the last one ends the phase."""
-        self.clients_left -= 1
-        self.scheduler.stop = self.clients_left == 0
-
-    def _restart(self, process: Process) -> None:
-        if self.waiting_restart.pop(process.name, None) is None:
-            return
-        if "client" in process.state:
-            client: Client = process.state["client"]
-            client.reborn(process)
-        else:
-            self._start_server(process.name.partition("#")[0])
-
-    def _resumed(self, process: Process) -> None:
-        if process.alive and process.paused_until_ns and process.paused_until_ns <= self.scheduler.now_ns:
-            process.paused_until_ns = 0
-            self.scheduler.record(process.name, process.role, "fault", "pause", value="end")
-
-    def _stop_second(self, second: Process) -> None:
-        if second.alive:
-            self._die(second)
-            self.scheduler.record(second.name, second.role, "fault", "kill", value="second-server")
-            self.scheduler.record(second.name, second.role, "fault", "second-server", value="end")
-        if self.servers["second"] is second:
-            self.waiting_restart.pop(second.name, None)
-
-    def _heal(self) -> None:
-        """No fault arms any more, and whoever was away is back, unless the plan leaves it dead."""
-        for state in self.actors.values():
-            state.pending, state.next_step = [], 1 << 60
-            state.storage_faults.clear()
-            state.wire_faults.clear()
-        self.healed = True
-        self.store.throttled.clear()
-        self.store.silent.clear()
-        self.store.full_until_ns = 0
-        second = self.servers["second"]
-        for process in list(self.waiting_restart.values()):
-            if second is None or process.name.partition("#")[0] != "second":
-                self._restart(process)
-        if second is not None:
-            self._stop_second(second)
-        server = self.servers["server"]
-        if server is not None and server.paused_until_ns:
-            server.paused_until_ns = self.scheduler.now_ns
-            self._resumed(server)
-        self._phase("healed")
-
     # What the kit does by itself.
 
     def _phase(self, name: str) -> None:
@@ -300,7 +243,7 @@ class Cluster:
         began = len(self.scheduler.events) - 1
         for path in sorted(self.store.objects):
             record("kit", "kit", "observe", "file", path=path, value=self.store.objects[path])
-        for directory in self.directories:
+        for directory in self.marker_directories():
             names = None if self.system.layout == "hudi" else self._names_read_by_fresh_instance(directory.path)
             record(
                 "kit",
@@ -313,6 +256,7 @@ class Cluster:
                 value=names,
                 caused_by=began,
             )
+        self.jobs.observe()
 
     def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
         factory = self.system.direct if self.choice.mode == "direct" else self.system.server

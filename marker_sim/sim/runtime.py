@@ -26,9 +26,12 @@ class SimMailbox:
 
     def put(self, item: Any) -> None:
         """Hand an item to the longest waiting actor, or keep it."""
-        scheduler = self._scheduler
-        scheduler.step(self._process)
-        waiting = self._waiting
+        self._scheduler.step(self._process)
+        self.post(item)
+
+    def post(self, item: Any) -> None:
+        """The same for the world, which is nobody's step."""
+        scheduler, waiting = self._scheduler, self._waiting
         while waiting:
             ticket = waiting.popleft()
             if ticket[1]:
@@ -87,6 +90,12 @@ class HostLocks:
         """The process died, and its locks with it."""
         for name in list(process.locks):
             self._release(name, process)
+
+    def drop_actor(self, process: Process, actor: greenlet) -> None:
+        """One actor of a living process ended in the middle of what it did."""
+        for name in list(process.locks):
+            if self._holders.get(name) == (process, actor):
+                self._release(name, process)
 
     def _release(self, name: str, process: Process) -> None:
         self._holders.pop(name, None)

@@ -62,6 +62,11 @@ class ActorState:
         self.wire_faults: list[Fault] = []
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
 
+    def expect(self, fault: Fault) -> None:
+        """One more fault, at a step that is still to come."""
+        self.pending = sorted([*self.pending, fault], key=lambda f: f.step)
+        self.next_step = self.pending[0].step
+
 
 class Scheduler:
     """One heap, one clock, one history in the making."""

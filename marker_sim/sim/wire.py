@@ -48,8 +48,8 @@ class SimWire:
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
         """Send one request and wait for its reply, a broken connection or the deadline."""
         scheduler, process = self._scheduler, self._process
-        factor = scheduler.step(process)
         call = Call(process, getcurrent(), process.state.get("invoke"))
+        factor = scheduler.step(process)
         latency_ns = int(LATENCY_NS * factor)
         arrival_ns = scheduler.now_ns + latency_ns
         deliver = self._deliver

@@ -12,8 +12,8 @@ import os
 import sys
 
 from marker_sim.errors import UsageError
-from marker_sim.system import System, reference
 from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.system import System, reference
 
 
 def load_system(sut: str) -> System:

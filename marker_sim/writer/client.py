@@ -106,9 +106,9 @@ class WriteClient:
         if timeline.pending() or timeline.rollbacks(completed=False):
             self._wait_for_the_dead()
             timeline = self._records.read()
-        for instant, action in self._failed(timeline).items():
-            self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]
-        timeline = self._records.read()
+            for instant, action in self._failed(timeline).items():
+                self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]
+            timeline = self._records.read()
         commits = [(entry.instant, self._records.commit(entry)) for entry in timeline.completed()]
         self._sweep(timeline, dict(commits))
         self.slices = latest_slices(commits)

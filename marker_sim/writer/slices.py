@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from marker_sim.timeline import WriteStat, parse_data_file
+from marker_sim.timeline import ROLLBACK, State, WriteStat, decode_commit, parse_data_file, parse_entry
 
 Group = tuple[str, str]
 
@@ -58,4 +58,22 @@ def decode_rows(data: bytes) -> dict[str, str]:
         if not found:
             raise ValueError(f"{line!r} is no row")
         rows[key] = value
+    return rows
+
+
+def table_rows(table: str, files: Mapping[str, bytes]) -> dict[str, str]:
+    """The rows that a reader of completed commits finds, given every file by full path; ValueError when it cannot."""
+    commits = []
+    for path in sorted(files):
+        entry = parse_entry(path)
+        if entry is None or entry.path(table) != path or entry.state is not State.COMPLETED or entry.action == ROLLBACK:
+            continue
+        commits.append((entry.instant, decode_commit(files[path])))
+    rows: dict[str, str] = {}
+    for (partition, _), latest in sorted(latest_slices(sorted(commits)).items()):
+        for relative in (*((latest.base,) if latest.base else ()), *latest.logs):
+            content = files.get(f"{table}/{relative}")
+            if content is None:
+                raise ValueError(f"{relative} of partition {partition!r} is committed and missing")
+            rows |= decode_rows(content)
     return rows

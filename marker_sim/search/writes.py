@@ -1,0 +1,105 @@
+"""Seeded swarm of the write path: a number determines a few writes and what goes wrong in them.
+
+As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation, writes in the other marker mode,
+writes that are given up, and kinds of faults. Whatever is killed is killed at any step of any write.
+"""
+
+from __future__ import annotations
+
+import random
+
+from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possible_in_writes
+
+TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
+_SIZES = (1, 1, 2, 2, 3, 4, 6)
+_LARGE = (40, 200, 1000, 2000)
+_LARGE_SHARE = 0.0015
+
+
+def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
+    """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
+    rng = random.Random(f"writes/1/{seed}/{mode}/{storage}")
+    tables = rng.choice(TABLES)
+    executors = rng.choice((1, 2, 2, 3, 4))
+    writes = _writes(rng, len(tables))
+    return Plan(
+        mode=mode,
+        storage=storage,
+        num_threads=rng.choice((1, 2, 2, 4, 20)),
+        interval_ms=rng.choice((10, 50, 50, 200)),
+        directories=(),
+        tables=tables,
+        writes=writes,
+        merge_on_read=rng.random() < 0.5,
+        executors=executors,
+        embedded=rng.random() < 0.75,
+        faults=_faults(rng, mode, storage, executors, writes),
+        jitter=rng.randint(1, 1 << 30),
+        seed=seed,
+    )
+
+
+def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:
+    partitions = rng.sample(PARTITIONS, rng.randint(1, 3))
+    groups = rng.choice((1, 2, 4, 8))
+    kinds = rng.choice((("CREATE",), ("CREATE", "MERGE"), ("MERGE", "APPEND"), ("APPEND",), ("CREATE", "APPEND")))
+    copies = rng.choice((0.0, 0.0, 0.3))
+    slow = rng.choice((0.0, 0.0, 0.3))
+    other = rng.choice((0.0, 0.0, 0.4))
+    abandon = rng.choice((0.0, 0.0, 0.3))
+    pauses_ms = rng.choice(((0,), (0, 0, 40), (0, 500, 3500)))
+    writes = []
+    for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 5))):
+        size = rng.choice(_LARGE) if rng.random() < _LARGE_SHARE else rng.choice(_SIZES)
+        tasks = tuple(
+            Task(
+                partition=rng.choice(partitions),
+                group=f"f{rng.randrange(groups) if size <= groups else number}",
+                kind=rng.choice(kinds),
+                copies=rng.choice((2, 2, 3)) if rng.random() < copies else 1,
+                slow_ms=rng.choice((10, 60, 900)) if rng.random() < slow else 0,
+            )
+            for number in range(size)
+        )
+        writes.append(
+            Write(
+                tasks=tasks,
+                table=rng.randrange(tables),
+                markers=rng.choice(("direct", "timeline")) if rng.random() < other else "",
+                after_ms=rng.choice(pauses_ms),
+                abandon=rng.random() < abandon,
+            )
+        )
+    return tuple(writes)
+
+
+def _faults(
+    rng: random.Random, mode: str, storage: str, executors: int, writes: tuple[Write, ...]
+) -> tuple[Fault, ...]:
+    """A few faults of the kinds that this seed switched on; one seed in 20 has none."""
+    if rng.random() < 0.05:
+        return ()
+    kinds = [kind for kind in FaultKind if possible_in_writes(kind, mode, storage) and rng.random() < 0.5]
+    if not kinds:
+        return ()
+    tasks = sum(len(write.tasks) for write in writes)
+    driver_steps = 12 * len(writes) + 4 * tasks
+    executor_steps = 2 + 5 * tasks // executors
+    batched = mode == "timeline" and storage in BATCHED_STORAGES
+    faults = []
+    for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
+        kind = rng.choice(kinds)
+        actor, horizon = "driver", driver_steps
+        if kind in TASK_FAULTS or (kind in WIRE_FAULTS and rng.random() < 0.7) or rng.random() < 0.3:
+            actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
+        if batched and kind not in TASK_FAULTS and kind not in WIRE_FAULTS and rng.random() < 0.5:
+            actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
+        if kind is FaultKind.SECOND_SERVER:
+            actor, horizon = "server", 12 * (tasks + len(writes))
+        duration_ms, value = extent(rng, kind)
+        if kind is FaultKind.KILL and actor == "driver":
+            value = rng.choice((0, 1, 30, 200, 2000, 6000))
+        faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
+    return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))

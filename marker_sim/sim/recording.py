@@ -1,0 +1,136 @@
+"""Calls as they enter the history: an invocation, what was done, and how it ended.
+
+How an error of an implementation is taken: Rejected and Refused had no effect (`fail`), every other is `info`, because
+an operation is several storage calls and the last one's error does not speak for those before it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from marker_sim.history import Value
+from marker_sim.markers.protocol import Creates
+from marker_sim.markers.store import Created, MarkerStore, Rejected
+from marker_sim.names import MarkerDirectory
+from marker_sim.seams import Refused, SeamError
+from marker_sim.sim.scheduler import Process, Scheduler
+
+
+class Ended(NamedTuple):
+    """How a call ended: "ok" with its value, or "fail" or "info" with the error that was raised."""
+
+    kind: str
+    value: Any
+    error: Exception | None
+
+
+def record_call(
+    scheduler: Scheduler,
+    process: Process,
+    operation: str,
+    place: tuple[str | None, str | None],
+    path: str | None,
+    asked: Value,
+    server: int | None,
+    act: Callable[[], Any],
+) -> Ended:
+    """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
+    invoke = scheduler.record(
+        process.name, process.role, "invoke", operation, *place, path, value=asked, caused_by=server
+    )
+    process.state["invoke"] = invoke
+    kind, value, text = "ok", None, None
+    error: Exception | None = None
+    try:
+        value = act()
+    except (Rejected, Refused) as refused:
+        kind, error, text = "fail", refused, str(refused)
+    except SeamError as unknown:
+        kind, error, text = "info", unknown, str(unknown) or repr(unknown)
+    except Exception as unexpected:
+        kind, error, text = "info", unexpected, f"raised {unexpected!r}"
+    if operation == "begin" and value is not None:
+        place, shown = (place[0], value), None  # Only now the write has its instant.
+    else:
+        shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
+    scheduler.record(
+        process.name, process.role, kind, operation, *place, path, value=shown, error=text, caused_by=invoke
+    )
+    return Ended(kind, value, error)
+
+
+def create_with_identity(store: MarkerStore) -> Creates:
+    """The store's create, called with the request identity where it takes one."""
+    create: Any = store.create
+    if takes_identity(type(store)):
+        return create  # type: ignore[no-any-return]
+    return lambda name, _request: create(name)
+
+
+@cache
+def takes_identity(store: type) -> bool:
+    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
+    return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
+
+
+class RecordedMarkers:
+    """A marker store of one process for one directory, every call of which is in the history.
+
+    server: finds the `started` event of the server that a call goes to, None for direct markers.
+    """
+
+    def __init__(
+        self,
+        store: MarkerStore,
+        scheduler: Scheduler,
+        process: Process,
+        place: MarkerDirectory,
+        server: Callable[[], int | None],
+    ) -> None:
+        self._store = store
+        self._creates = create_with_identity(store)
+        self._scheduler = scheduler
+        self._process = process
+        self._place = place
+        self._server = server
+
+    def create(self, name: str, request: str = "") -> Created:
+        """Ask for a marker."""
+
+        def act() -> str:
+            return self._creates(name, request).value
+
+        return Created(self._call("create", act, name, request or None))
+
+    def list_all(self) -> tuple[str, ...]:
+        """Every marker."""
+        return self._list("list", self._store.list_all)
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        """Data paths of CREATE and MERGE markers."""
+        return self._list("list-data", self._store.list_data_paths)
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        """Data paths of APPEND markers."""
+        return self._list("list-log", self._store.list_log_paths)
+
+    def exists(self) -> bool:
+        """Whether the marker directory exists."""
+        return bool(self._call("exists", lambda: bool(self._store.exists())))
+
+    def delete(self) -> bool:
+        """Delete the marker directory."""
+        return bool(self._call("delete", lambda: bool(self._store.delete())))
+
+    def _list(self, operation: str, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        names: tuple[str, ...] = self._call(operation, lambda: tuple(sorted(listing())))
+        return names
+
+    def _call(self, operation: str, act: Callable[[], Any], path: str | None = None, asked: Value = None) -> Any:
+        ended = record_call(self._scheduler, self._process, operation, self._place, path, asked, self._server(), act)
+        if ended.error is not None:
+            raise ended.error
+        return ended.value
