@@ -101,7 +101,7 @@ class Cluster:
             self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ns)
 
     def add_write(self, write: Write) -> None:
-        """One more write at the end of the plan, performed now; the longer plan gives the same history when it is run."""
+        """One more write at the end of the plan, performed now; the longer plan run at once gives the same history."""
         self.plan = replace(self.plan, writes=(*self.plan.writes, write))
         self.jobs.play(write)
 
