@@ -1,29 +1,15 @@
-"""The catalogue: what is changed, where it comes from, and which guarantee must kill it when judged alone.
-
-`record` is the public record of a released Hudi defect (P pull request, I issue, HUDI ticket), or "plausible" for a
-mistake that somebody could make. Source of the records: apache/hudi.
-"""
+"""The catalogue: mutants of the codec and the marker stores here, those of the write path in write_path.py."""
 
 # ruff: noqa: E501 (a change of source text is shown as it stands)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants.write_path import WRITE_PATH
 
+__all__ = ["MUTANTS", "Mutant"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One change of one module of `marker_sim`: `before`, which occurs once, becomes `after`."""
-
-    name: str
-    record: str
-    module: str
-    before: str
-    after: str
-    kills: str
-
-
-MUTANTS = (
+_STORE = (
     Mutant(
         name="swallowed-close-error",
         record="P 19368: an error at close of the marker file was swallowed, the request still answered true",
@@ -305,3 +291,5 @@ MUTANTS = (
         kills="G1",
     ),
 )
+
+MUTANTS = (*_STORE, *WRITE_PATH)

@@ -15,11 +15,17 @@ from marker_sim.system import System
 # exceptions and answers are the same classes for the world around.
 _MODULES = (
     "marker_sim.names",
+    "marker_sim.timeline",
     "marker_sim.markers.choice",
     "marker_sim.markers.files",
     "marker_sim.markers.batches",
     "marker_sim.markers.direct",
     "marker_sim.markers.server",
+    "marker_sim.writer.several",
+    "marker_sim.writer.slices",
+    "marker_sim.writer.records",
+    "marker_sim.writer.attempt",
+    "marker_sim.writer.client",
 )
 
 
@@ -48,6 +54,8 @@ def load_mutant(mutant: Mutant) -> System:
         direct=fresh["marker_sim.markers.direct"].direct_markers,
         server=fresh["marker_sim.markers.server"].served_markers,
         choose=fresh["marker_sim.markers.choice"].choose_mode,
+        write_client=fresh["marker_sim.writer.client"].WriteClient,
+        write_file=fresh["marker_sim.writer.attempt"].write_file,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Fault, Op, Plan, Write
 
 # One phrase for each kind; {ms} is duration_ms, {n} is value (faults.py says what they mean).
 _PHRASES = {
@@ -36,17 +36,22 @@ _PHRASES = {
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
     """The set-up, then each actor's operations in their order, then the faults by actor and step."""
-    places = ", ".join(plan.directories)
+    places = ", ".join((*plan.directories, *(plan.tables if plan.writes else ())))
     head = (
         f"{plan.mode.capitalize()} markers on {plan.storage}, {plan.num_threads} marker file(s), a batch every"
         f" {plan.interval_ms} ms, in {places}."
     )
+    if plan.writes:
+        kind = "MERGE_ON_READ" if plan.merge_on_read else "COPY_ON_WRITE"
+        server = "" if plan.embedded else " The timeline server outlives the driver."
+        head += f" {kind} tables, {plan.executors} executor(s).{server}"
     many = len(plan.directories) > 1
     operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
     order = sorted(plan.faults, key=lambda fault: (fault.actor, fault.step))
     if not plan.entries:
         head += " No operation and no fault is needed: the probe that ends every run shows it."
-    return (head, *operations, *(_fault(fault) for fault in order))
+    writes = tuple(_write(write, plan.tables) for write in plan.writes)
+    return (head, *operations, *writes, *(_fault(fault) for fault in order))
 
 
 def _operation(op: Op, directory: str) -> str:
@@ -66,7 +71,29 @@ def _operation(op: Op, directory: str) -> str:
     return " ".join(words) + "."
 
 
+def _write(write: Write, tables: tuple[str, ...]) -> str:
+    words = ["The driver"]
+    if write.after_ms:
+        words.append(f"waits {write.after_ms} ms and")
+    words.append("writes" + (f" to {tables[write.table]}" if len(tables) > 1 else ""))
+    if write.markers:
+        words.append(f"with {write.markers} markers")
+    tasks = []
+    for task in write.tasks:
+        text = f"{task.kind} of {task.partition + '/' if task.partition else ''}{task.group}"
+        text += f" by {task.copies} attempts at once" if task.copies > 1 else ""
+        tasks.append(text + (f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""))
+    shown = tasks if len(tasks) <= 12 else [*tasks[:10], f"{len(tasks) - 10} more tasks"]
+    words.append("; ".join(shown) if shown else "nothing")
+    return " ".join(words) + (", and gives up before it finalizes." if write.abandon else ".")
+
+
 def _fault(fault: Fault) -> str:
+    if fault.kind is FaultKind.KILL and fault.actor == "driver":
+        return (
+            f"At its step {fault.step} the driver is killed; its executors go on for {fault.value} ms and the next"
+            f" driver begins {max(0, fault.duration_ms)} ms later."
+        )
     phrase = _PHRASES[fault.kind].format(ms=fault.duration_ms, n=fault.value)
     if fault.duration_ms < 0:
         phrase = phrase.split(" and starts again")[0] + " and never starts again"

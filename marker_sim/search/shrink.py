@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.shrink_writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
@@ -49,6 +50,7 @@ class _Shrinker:
             while True:
                 before = self.best
                 self._remove_faults()
+                self._remove_writes()
                 self._remove_ops()
                 self._earlier_faults()
                 self._simplify()
@@ -71,6 +73,15 @@ class _Shrinker:
                 if not kept and not (size == 1 and self._wait_instead(start)):
                     start += size
             size //= 2
+
+    def _remove_writes(self) -> None:
+        """Whole writes, then tasks; again from the beginning whenever one could go."""
+        for fewer in (fewer_writes, fewer_tasks):
+            while any(self._attempt_earlier(candidate, by) for candidate, by in fewer(self.best)):
+                continue
+
+    def _attempt_earlier(self, candidate: Plan, by: tuple[int, ...]) -> bool:
+        return self.attempt(candidate) or any(self.attempt(sooner) for sooner in earlier(candidate, by))
 
     def _attempt_scaled(self, candidate: Plan) -> bool:
         """Also with faults earlier in proportion: fewer operations make fewer steps, and a late fault never arms."""
@@ -119,8 +130,8 @@ class _Shrinker:
     def _earlier_faults(self) -> None:
         for position in range(len(self.best.faults)):
             step = self.best.faults[position].step
-            for earlier in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
-                if 0 < earlier < step and self.attempt(self._with_fault(position, step=earlier)):
+            for sooner in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
+                if 0 < sooner < step and self.attempt(self._with_fault(position, step=sooner)):
                     break
 
     def _simplify(self) -> None:
@@ -135,6 +146,8 @@ class _Shrinker:
                     break
             if fault.value > 1:
                 self.attempt(self._with_fault(position, value=1))
+        while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
+            continue
         for position in range(len(self.best.ops)):
             for change in _simpler_op(self.best.ops[position], position):
                 ops = self.best.ops

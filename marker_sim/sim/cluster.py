@@ -12,6 +12,7 @@ A client process never acts again after an unknown outcome: its operations go on
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from marker_sim import __version__
 from marker_sim.errors import HarnessError
@@ -185,17 +186,20 @@ class Cluster:
         return choice if (self.system.direct if choice.mode == "direct" else self.system.server) else self.choice
 
     def context(self, process: Process, directory: str) -> Context:
-        """What an implementation is given in this process; storage, runtime and wire are made once a process."""
-        seams = process.state.get("seams")
-        if seams is None:
-            storage = SimStorage(self.store, process)
-            runtime = SimRuntime(self.scheduler, process, self.locks)
-            wire = self.wire(process)
-            seams = process.state["seams"] = (storage, runtime, wire, {})
-        storage, runtime, wire, shared = seams
+        """What an implementation is given in this process."""
+        storage, runtime, wire, shared = self.seams(process)
         return Context(
             storage=storage, runtime=runtime, wire=wire, directory=directory, options=self.options, process=shared
         )
+
+    def seams(self, process: Process) -> tuple[SimStorage, SimRuntime, SimWire, dict[str, Any]]:
+        """The seams of a process and the place its stores share, made once."""
+        seams: tuple[SimStorage, SimRuntime, SimWire, dict[str, Any]] | None = process.state.get("seams")
+        if seams is None:
+            storage = SimStorage(self.store, process)
+            runtime = SimRuntime(self.scheduler, process, self.locks)
+            seams = process.state["seams"] = (storage, runtime, self.wire(process), {})
+        return seams
 
     def address(self, name: str) -> Process | None:
         """The process behind a server's name; the first server stands in for a second that is gone."""

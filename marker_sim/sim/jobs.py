@@ -104,16 +104,16 @@ class Jobs:
 
     def _write(self, driver: Process, write: Write, ordinal: int) -> None:
         cluster, table = self.cluster, self.cluster.plan.tables[write.table]
-        context = cluster.context(driver, "")
+        storage, runtime = cluster.seams(driver)[:2]
         if write.after_ms:
-            context.runtime.sleep(write.after_ms)
+            runtime.sleep(write.after_ms)
         choice = self.mode_of(write)
         if choice.mode == "timeline":
             self._need_server()
         client = cluster.system.write_client(
             table,
-            context.storage,
-            context.runtime,
+            storage,
+            runtime,
             cluster.options,
             _DriverMarkers(self, driver, choice.mode),
             DELTA_COMMIT if cluster.plan.merge_on_read else COMMIT,
@@ -153,16 +153,20 @@ class Jobs:
 
     def _attempt(self, driver: Process, attempt: Attempt, mode: str) -> None:
         cluster, executor, work = self.cluster, attempt.executor, attempt.work
+        scheduler = cluster.scheduler
         running: dict[Any, Attempt] = executor.state["attempts"]
         running[getcurrent()] = attempt
         place = MarkerDirectory(work.table, work.instant)
 
         def act() -> Any:
-            context = cluster.context(executor, place.path)
+            storage, runtime = cluster.seams(executor)[:2]
             create = self.markers(executor, mode, place).create
-            return cluster.system.write_file(work, context.storage, context.runtime, create, attempt.slow_ms)
+            return cluster.system.write_file(work, storage, runtime, create, attempt.slow_ms)
 
-        ended = record_call(cluster.scheduler, executor, "attempt", place, work.path, str(work.token), None, act)
+        # Taking the task and reporting its end are steps as well: whoever dies there did nothing, or did all of it.
+        scheduler.step(executor)
+        ended = record_call(scheduler, executor, "attempt", place, work.path, str(work.token), None, act)
+        scheduler.step(executor)
         del running[getcurrent()]
         result = ended.value if ended.error is None else ended.error
         self._tell(driver, Message("ended", attempt, result), MESSAGE_NS)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from marker_sim.names import MarkerType
 from marker_sim.plan import Task, Write
 from marker_sim.sim.scheduler import MS, Process
 from marker_sim.timeline import WriteStat, WriteToken
@@ -113,11 +112,11 @@ class Stage:
         file_id = f"{spec.group}-0"
         there = self._slices.get((spec.partition, file_id))
         if there is None:
-            kind = MarkerType.CREATE
+            kind = "CREATE"
         elif spec.kind == "APPEND" and self._jobs.cluster.plan.merge_on_read:
-            kind = MarkerType.APPEND
+            kind = "APPEND"
         else:
-            kind = MarkerType.MERGE
+            kind = "MERGE"
         key, value = f"{spec.partition}/{spec.group}", str(self._ordinal)
         return Assignment(
             table=self._table,
@@ -141,10 +140,10 @@ class Stage:
                 if not attempt.counted:
                     return
                 attempt.counted = False
-                if isinstance(message.result, WriteStat):
-                    self._done.setdefault(attempt.task, message.result)
-                else:
+                if isinstance(message.result, Exception):
                     self._again(attempt.task)
+                else:
+                    self._done.setdefault(attempt.task, message.result)
             case "lost":
                 self._again(attempt.task)
             case "speculate":

@@ -26,14 +26,14 @@ CreateMarker = Callable[[str, str], object]
 class Assignment:
     """What the driver wants of an attempt. slice: what the table holds of the file group, None for a new one.
 
-    kind: CREATE for a new file group, MERGE and APPEND on a slice. rows: what to insert or update, by key.
+    kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice. rows: what to insert or update, by key.
     """
 
     table: str
     instant: str
     partition: str
     file_id: str
-    kind: MarkerType
+    kind: str
     token: WriteToken
     rows: tuple[tuple[str, str], ...]
     slice: Slice | None = None
@@ -41,7 +41,7 @@ class Assignment:
     @property
     def path(self) -> str:
         """The data path, relative to the table, of this attempt alone."""
-        if self.kind is MarkerType.APPEND:
+        if self.kind == "APPEND":
             instant = self.slice.instant if self.slice else self.instant
             version = len(self.slice.logs) + 1 if self.slice else 1
             name = log_file_name(self.file_id, instant, version, self.token)
@@ -58,11 +58,11 @@ def write_file(
     create: the marker store's create, with the name and an identity that stays the same when it is asked again.
     """
     name = work.path.rpartition("/")[2]
-    make_marker(marker_name(work.partition, name, work.kind), runtime, create)
+    make_marker(marker_name(work.partition, name, MarkerType(work.kind)), runtime, create)
     if slow_ms:
         runtime.sleep(slow_ms)
     rows = dict(work.rows)
-    if work.kind is MarkerType.MERGE and work.slice is not None:
+    if work.kind == "MERGE" and work.slice is not None:
         rows = read_slice(work.table, work.slice, storage, runtime) | rows
     data = encode_rows(rows)
     persist(storage, runtime, lambda: storage.put(f"{work.table}/{work.path}", data))
