@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from marker_sim.judges import judge
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.mutants.catalogue import Mutant
 from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.write_path import WRITE_PATH
 from marker_sim.plan import Plan
-from marker_sim.search.campaign import execute, fails_with, promised_breach
+from marker_sim.search.campaign import fails_with, findings_of, promised_breach
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
 
 COMBINATIONS = (
     ("timeline", "s3"),
@@ -44,13 +45,12 @@ def kill(mutant: Mutant, seeds_max: int = 3_000, first_seed: int = 0, shrink_s: 
     """Search a mutant with its guarantee judged alone, then shrink the first plan that fails."""
     system = load_mutant(mutant)
     profile: Profile = load_profile("reference")
-    only = frozenset({mutant.kills})
+    make = make_write_plan if mutant in WRITE_PATH else make_plan
     began = time.perf_counter()
     for number in range(seeds_max):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
-        plan = make_plan(first_seed + number // len(COMBINATIONS), mode, storage)
-        history, _ = execute(plan, system)
-        for finding in judge(history, only):
+        plan = make(first_seed + number // len(COMBINATIONS), mode, storage)
+        for finding in findings_of(plan, system, mutant.kills)[1]:
             breach = promised_breach(finding, plan, profile)
             if breach is not None:
                 seconds = time.perf_counter() - began

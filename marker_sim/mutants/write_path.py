@@ -225,11 +225,11 @@ WRITE_PATH = (
         kills="G14",
     ),
     Mutant(
-        name="merge-forgets-rows",
-        record="plausible: a MERGE writes the new rows only",
-        module="writer.attempt",
-        before='    if work.kind == "MERGE" and work.slice is not None:\n',
-        after='    if work.kind == "MERGE" and work.slice is None:\n',
+        name="direct-names-decoded",
+        record="plausible, after I 3065: one mode decodes what a partition path is made of, the other does not",
+        module="markers.direct",
+        before='        path = f"{self._directory}/{name}"\n',
+        after='        path = f"{self._directory}/{name.replace(\'%2F\', \'/\')}"\n',
         kills="G21",
     ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from marker_sim.plan import Task, Write
 from marker_sim.sim.scheduler import MS, Process
 from marker_sim.timeline import WriteStat, WriteToken
-from marker_sim.writer.attempt import Assignment
+from marker_sim.writer.attempt import Assignment, path_of
 from marker_sim.writer.slices import Group, Slice
 
 if TYPE_CHECKING:
@@ -118,16 +118,9 @@ class Stage:
         else:
             kind = "MERGE"
         key, value = f"{spec.partition}/{spec.group}", str(self._ordinal)
-        return Assignment(
-            table=self._table,
-            instant=self._instant,
-            partition=spec.partition,
-            file_id=file_id,
-            kind=kind,
-            token=token,
-            rows=((f"{key}/all", value), (f"{key}/{self._ordinal}", value)),
-            slice=there,
-        )
+        path = path_of(self._instant, spec.partition, file_id, kind, token, there)
+        rows = ((f"{key}/all", value), (f"{key}/{self._ordinal}", value))
+        return Assignment(self._table, self._instant, spec.partition, file_id, kind, token, path, rows, there)
 
     def _hear(self, message: Message) -> None:
         attempt = message.attempt

@@ -8,7 +8,7 @@ long an executor asks again is our decision.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from marker_sim.markers.files import persist
 from marker_sim.markers.store import Rejected
@@ -22,11 +22,11 @@ PAUSE_MS = 100.0
 CreateMarker = Callable[[str, str], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(NamedTuple):
     """What the driver wants of an attempt. slice: what the table holds of the file group, None for a new one.
 
-    kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice. rows: what to insert or update, by key.
+    path: of the file, relative to the table, and this attempt's alone. kind: "CREATE" for a new file group, "MERGE" or
+    "APPEND" on a slice. rows: what to insert or update, by key.
     """
 
     table: str
@@ -35,19 +35,18 @@ class Assignment:
     file_id: str
     kind: str
     token: WriteToken
+    path: str
     rows: tuple[tuple[str, str], ...]
     slice: Slice | None = None
 
-    @property
-    def path(self) -> str:
-        """The data path, relative to the table, of this attempt alone."""
-        if self.kind == "APPEND":
-            instant = self.slice.instant if self.slice else self.instant
-            version = len(self.slice.logs) + 1 if self.slice else 1
-            name = log_file_name(self.file_id, instant, version, self.token)
-        else:
-            name = base_file_name(self.file_id, self.token, self.instant)
-        return f"{self.partition}/{name}" if self.partition else name
+
+def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:
+    """The data path of an attempt; a log file goes to the slice that is there."""
+    if kind == "APPEND" and there is not None:
+        name = log_file_name(file_id, there.instant, len(there.logs) + 1, token)
+    else:
+        name = base_file_name(file_id, token, instant)
+    return f"{partition}/{name}" if partition else name
 
 
 def write_file(
