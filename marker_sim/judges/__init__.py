@@ -3,6 +3,7 @@
     history ─► View (view.py: folded once) ─► one judge for each guarantee ─► Finding ─► Tally + Profile ─► rows
 
 A guarantee has an entry in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception in `violations.VIOLATIONS`.
+G21 alone needs two histories: `modes_agree` is its judge, and no entry of `JUDGES`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from marker_sim.history import History
+from marker_sim.judges.commits import marker_before_data, reconcile_exact
 from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
 from marker_sim.judges.exactness import exact_set, one_creator
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.hostile import hostile_input_refused
 from marker_sim.judges.layout import bounded_files, hdfs_falls_back, type_recorded
+from marker_sim.judges.leftovers import markers_last, no_late_write, no_residue
 from marker_sim.judges.listing import delete_complete, readable_while_written
+from marker_sim.judges.pairs import modes_agree
+from marker_sim.judges.rollbacks import rollback_complete, rollback_first, rollback_retryable
 from marker_sim.judges.serving import every_request_answered, isolation
 from marker_sim.judges.view import View
 
-__all__ = ["JUDGES", "Breach", "Finding", "View", "judge"]
+__all__ = ["JUDGES", "Breach", "Finding", "View", "judge", "modes_agree"]
 
 JUDGES: dict[str, Callable[[View], Finding]] = {
     "G1": flushed_before_ack,
@@ -34,6 +39,14 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
     "G10": delete_complete,
     "G11": readable_while_written,
     "G12": hostile_input_refused,
+    "G13": marker_before_data,
+    "G14": reconcile_exact,
+    "G15": rollback_complete,
+    "G16": rollback_retryable,
+    "G17": markers_last,
+    "G18": no_residue,
+    "G19": rollback_first,
+    "G20": no_late_write,
     "G22": hdfs_falls_back,
     "G23": rewrite_atomic,
 }

@@ -1,4 +1,4 @@
-"""The records a view is made of: calls, deletions, server lives, misfortunes, and the calls of one directory."""
+"""The records a view is made of: calls, steps of writes, deletions, server lives, misfortunes, calls of a directory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from marker_sim.judges.stored import NEVER
 NO_LIFE = -1
 SEVERAL_LIVES = -2
 LISTINGS = frozenset({"list", "list-data", "list-log"})
+STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
@@ -31,6 +32,31 @@ class Call(NamedTuple):
     value: Value
     identity: Value
     life: int
+
+
+class Step(NamedTuple):
+    """One part of a write: begin, rollback, sweep, attempt, finalize or commit.
+
+    done and outcome: as of a Call. instant: "" for a begin that never said which it is. path: of an attempt, relative
+    to the table.
+    """
+
+    invoke: int
+    done: int
+    outcome: str
+    operation: str
+    process: str
+    table: str
+    instant: str
+    path: str
+
+    def surrounds(self, index: int) -> bool:
+        """Whether an event happened between invocation and completion."""
+        return self.invoke < index < self.done
+
+    def may_act(self, index: int) -> bool:
+        """Whether something sent by it may be applied at an event: when it ended unknown, at any later time."""
+        return self.invoke < index and (index < self.done or self.outcome != "ok")
 
 
 class Deletion(NamedTuple):

@@ -107,12 +107,15 @@ def one_creator(view: View) -> Finding:
     Not judged when a deletion may have had an effect, or two servers were live, between the first invocation and the
     last answer. In direct mode it needs a storage that can put if absent.
     """
-    direct = view.effective_mode == "direct"
-    if direct and not view.header.capabilities.get("put_if_absent", False):
+    absent = view.header.capabilities.get("put_if_absent", False)
+    if not view.batches and not absent:
         return Finding(guarantee="G5", applicable=False)
     breaches: list[Breach] = []
     judged = 0
     for directory in view.directories.values():
+        direct = view.mode_of(directory.path) == "direct"
+        if direct and not absent:
+            continue
         if len({call.name for call in directory.answers}) == len(directory.answers) == len(directory.creates):
             continue
         by_name: dict[str, list[Call]] = {}

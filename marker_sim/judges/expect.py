@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from marker_sim.judges.tally import Row
 
 SCHEMA = 1
+_MODES = ("direct", "timeline", "both")
 _KEYS = ("guarantee", "mode", "storage", "under")
 
 
@@ -62,10 +63,10 @@ def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
         if not isinstance(entry, dict) or sorted(entry) != sorted(_KEYS):
             raise UsageError(f"{origin}, entry {number} is {entry!r}; each has exactly the keys {_KEYS}")
         ids = parse_guarantees(str(entry["guarantee"]))
-        if len(ids) != 1 or entry["mode"] not in ("direct", "timeline") or entry["under"] not in FAULT_CLASSES:
+        if len(ids) != 1 or entry["mode"] not in _MODES or entry["under"] not in FAULT_CLASSES:
             raise UsageError(
-                f"{origin}, entry {number} is {entry!r}; it names one guarantee, mode direct or timeline, and under is"
-                f" one of {', '.join(FAULT_CLASSES)}"
+                f"{origin}, entry {number} is {entry!r}; it names one guarantee, its mode is one of"
+                f" {', '.join(_MODES)}, and under is one of {', '.join(FAULT_CLASSES)}"
             )
         known.add(Known(guarantee=min(ids), mode=entry["mode"], storage=str(entry["storage"]), under=entry["under"]))
     return frozenset(known)

@@ -91,6 +91,57 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="A malformed or hostile request is refused with an error and changes nothing.",
     ),
     Guarantee(
+        id="G13",
+        slug="marker-before-data",
+        sentence="Before a write first touches one of its data files, a marker that names the file has been stored.",
+    ),
+    Guarantee(
+        id="G14",
+        slug="reconcile-exact",
+        sentence="A completed commit names files that are there and stay there, one attempt's for each task; every"
+        " other data file that the instant had when finalize listed its markers is gone by then.",
+    ),
+    Guarantee(
+        id="G15",
+        slug="rollback-complete",
+        sentence="After a rollback no data file is left that its instant had when the markers were listed, and nothing"
+        " that is committed was removed or changed by it.",
+    ),
+    Guarantee(
+        id="G16",
+        slug="rollback-retryable",
+        sentence="A rollback that was cut short anywhere can be run again and comes to the same end.",
+    ),
+    Guarantee(
+        id="G17",
+        slug="markers-last",
+        sentence="Nobody deletes markers before their instant is committed, or the data files that they name are"
+        " deleted.",
+    ),
+    Guarantee(
+        id="G18",
+        slug="no-residue",
+        sentence="When an instant is over and its attempts have acted for the last time, the next undisturbed write"
+        " leaves nothing of its marker directory.",
+    ),
+    Guarantee(
+        id="G19",
+        slug="rollback-first",
+        sentence="A write touches data only after every instant that was left behind when it began is rolled back.",
+    ),
+    Guarantee(
+        id="G20",
+        slug="no-late-write",
+        sentence="Once finalize or a rollback has listed an instant's markers, none of its data files comes into"
+        " storage.",
+    ),
+    Guarantee(
+        id="G21",
+        slug="modes-agree",
+        sentence="Direct and timeline-server markers lead to the same table: the same data paths without faults, the"
+        " same rows with faults whenever every write completed.",
+    ),
+    Guarantee(
         id="G22",
         slug="hdfs-falls-back",
         sentence="Timeline-server markers asked for on a storage that cannot carry them become direct markers, and"

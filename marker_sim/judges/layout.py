@@ -22,11 +22,11 @@ def bounded_files(view: View) -> Finding:
         return Finding(guarantee="G8", applicable=False)
     breaches: list[Breach] = []
     judged = 0
-    direct = view.effective_mode == "direct"
     for path, home in sorted(view.rest.homes.items()):
         if not (home.batch or home.direct or home.types):
             continue
         judged += 1
+        direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
         breaches += [view.breach(f"{path} {what}", (index,), path) for what, index in found]
     return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
@@ -54,12 +54,12 @@ def type_recorded(view: View) -> Finding:
     What a deletion leaves behind while it may still have an effect is not judged; a marker file written after that is.
     That listings are complete with a damaged type file is G11's.
     """
-    if view.header.layout != "hudi" or view.effective_mode == "direct":
+    if view.header.layout != "hudi" or not view.batches:
         return Finding(guarantee="G9", applicable=False)
     breaches: list[Breach] = []
     judged = 0
     for path, home in sorted(view.rest.homes.items()):
-        if not home.batch:
+        if not home.batch or view.mode_of(path) == "direct":
             continue
         judged += 1
         directory = view.directories.get(path)
@@ -90,17 +90,20 @@ def _excused(view: View, directory: Directory, home: Home, at: int) -> bool:
 def hdfs_falls_back(view: View) -> Finding:
     """G22: applicable where timeline-server markers were asked for on HDFS or on an object store without conditions.
 
-    Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored.
+    Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored. The choice for one write
+    needs no reason when that write may have asked for direct markers itself.
     """
     header = view.header
-    if header.mode != "timeline" or header.storage not in _FALLS_BACK:
+    asked = _asked_by_writes(view)
+    if (header.mode != "timeline" and "timeline" not in asked) or header.storage not in _FALLS_BACK:
         return Finding(guarantee="G22", applicable=False)
     breaches: list[Breach] = []
     for event in view.modes:
+        wanted = {header.mode} if event.instant is None else asked
         if event.value != "direct":
             message = f"timeline-server markers were chosen on {header.storage}, which cannot carry them"
             breaches.append(view.breach(message, (event.index,)))
-        elif not event.error:
+        elif not event.error and wanted == {"timeline"}:
             breaches.append(view.breach("direct markers were chosen and nobody was told why", (event.index,)))
     for path, home in sorted(view.rest.homes.items()):
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
@@ -109,3 +112,9 @@ def hdfs_falls_back(view: View) -> Finding:
     return Finding(
         guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided
     )
+
+
+def _asked_by_writes(view: View) -> set[str]:
+    """The modes that writes ask for: those of the plan, and the run's own for the probes that follow them."""
+    writes = (view.header.plan or {}).get("writes", ())
+    return {view.header.mode} | {write.get("markers") or view.header.mode for write in writes}

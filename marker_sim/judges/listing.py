@@ -191,7 +191,7 @@ def _short(view: View, directory: Directory, listing: Call, name: str, call: Cal
 def _may_fail(view: View, directory: Directory, listing: Call) -> bool:
     if view.timed_out(listing) or listing.invoke in view.touched:
         return True
-    if view.effective_mode == "timeline":
+    if view.mode_of(directory.path) == "timeline":
         life = view.lives.get(listing.life)
         if life is None or not life.well(listing.invoke, listing.done):
             return True

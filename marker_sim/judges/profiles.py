@@ -3,7 +3,7 @@
 A profile is a TOML or JSON file: `name`, and a list `promise` of rules that are tried in order, the last match wins.
 
     guarantee   an id, a slug, a list of them or "*"
-    mode        "direct" or "timeline"; left out: both
+    mode        "direct" or "timeline", or "both" for what is judged over a pair of runs; left out: all
     storage     a storage or a list of them; left out: all
     under       a fault class (faults.FAULT_CLASSES) or a list of them; left out: all
     promised    whether a breach is held against the implementation, true unless said
@@ -24,9 +24,9 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 
-SHIPPED = ("reference", "http", "hudi")
+SHIPPED = ("reference", "python", "http", "hudi")
 _KEYS = frozenset({"guarantee", "mode", "storage", "under", "promised", "applicable", "source"})
-_MODES = frozenset({"direct", "timeline"})
+_MODES = frozenset({"direct", "timeline", "both"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,24 @@ from __future__ import annotations
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History, Value
-from marker_sim.judges.calls import DEADLY, LISTINGS, NO_LIFE, SEVERAL_LIVES, Call, Directory, FaultSpan, Life
+from marker_sim.judges.calls import (
+    DEADLY,
+    LISTINGS,
+    NO_LIFE,
+    SEVERAL_LIVES,
+    STEPS,
+    Call,
+    Directory,
+    FaultSpan,
+    Life,
+    Step,
+)
 from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
 
 END_OF_RUN = "end-of-run"
+# An embedded server ends with its driver: a consequence, and no fault that anything could be counted under.
+WITH_ITS_DRIVER = "with-its-driver"
+_CONSEQUENCES = frozenset({END_OF_RUN, WITH_ITS_DRIVER})
 
 
 class Reading:
@@ -20,7 +34,8 @@ class Reading:
 
     reads: presence is known at snapshots only, because effects were not seen or are not in Hudi's format.
     kills: when servers were killed, without the end of the run. observed: files as the kit read them last.
-    closing: directories whose last snapshot came after their last effect.
+    closing: directories whose last snapshot came after their last effect. steps: the parts of writes, by completion,
+    open ones last. exits: when a process ended by itself.
     """
 
     def __init__(self, history: History) -> None:
@@ -42,6 +57,8 @@ class Reading:
         self.kills: list[int] = []
         self.phases: list[tuple[int, str]] = []
         self.modes: list[Event] = []
+        self.steps: list[Step] = []
+        self.exits: dict[str, int] = {}
         self.late_echoes: list[int] = []
         self.file_reads: list[Event] = []
         self.in_place = False
@@ -100,6 +117,9 @@ class Reading:
         index, _, _, _, _, operation, table, instant, path, identity, _, addressed = invoke
         directory = self._by_key.get((table, instant))
         if directory is None:
+            if operation in STEPS:
+                self._keep_step(invoke, done, outcome)
+                return
             directory = self._directory(table, instant)
         life = self.arrived.get(index)
         if life is None:
@@ -114,10 +134,17 @@ class Reading:
             directory.listings.append(call)
         elif operation == "delete":
             directory.deletes.append(call)
+        elif operation in STEPS:
+            self._keep_step(invoke, done, outcome)
         elif operation == "hostile":
             directory.hostile.append(call)
         else:
             directory.others.append(call)
+
+    def _keep_step(self, invoke: Event, done: int, outcome: str) -> None:
+        instant = self.events[done].instant if done != NEVER else invoke.instant
+        row = (invoke[0], done, outcome, invoke[5], invoke[2], invoke[6] or "", instant or "", invoke[8] or "")
+        self.steps.append(tuple.__new__(Step, row))
 
     def _directory(self, table: str | None, instant: str | None) -> Directory:
         path = f"{table}{TEMP}{instant}"
@@ -153,6 +180,7 @@ class Reading:
                 life = self._ends(index, event.process)
                 if life is not None:
                     life.exited = True
+                self.exits.setdefault(event.process, index)
                 self.rest.died(index, event.process)
             case "mode":
                 self.modes.append(event)
@@ -196,7 +224,7 @@ class Reading:
         elif event.value == "begin":
             self._running.setdefault((kind, process), []).append(len(self._spans))
             self._spans.append((event, NEVER))
-        elif event.value != END_OF_RUN:
+        elif event.value not in _CONSEQUENCES:
             self._spans.append((event, index))
         if kind in DEADLY:
             self._deaths[process] = index

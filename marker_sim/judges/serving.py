@@ -20,7 +20,7 @@ def every_request_answered(view: View) -> Finding:
     was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
     breaks the guarantee whatever else happened.
     """
-    if view.effective_mode != "timeline":
+    if not view.batches:
         return Finding(guarantee="G6", applicable=False)
     breaches = [
         view.breach(f"server {life.process}, started at event {life.start}, exited by itself", (life.start, life.end))
@@ -48,7 +48,7 @@ def _cannot_decide(view: View) -> str:
     probe = view.phase("probe")
     if probe == NEVER:
         return "the run has no probe phase"
-    alive = [life for life in view.lives.values() if life.start <= probe < life.end]
+    alive = [life for life in view.lives.values() if life.end > probe]
     if not alive:
         return "no server was live when the probes began"
     if any(life.paused(probe, view.end) for life in alive):
@@ -60,12 +60,14 @@ def _cannot_decide(view: View) -> str:
 
 
 def _probes(view: View) -> list[tuple[Directory, Call]]:
+    """Creates of the probe phase that a server was there for; an embedded one comes and goes with its driver."""
     begin, end = view.phase("probe"), view.phase("end")
     return [
         (directory, call)
         for directory in view.directories.values()
+        if view.mode_of(directory.path) == "timeline"
         for call in directory.creates
-        if begin < call.invoke < end
+        if begin < call.invoke < end and any(life.start < call.invoke < life.end for life in view.lives.values())
     ]
 
 
@@ -124,7 +126,8 @@ def _stayed(view: View, call: Call, life_start: int, last: int) -> bool:
         fault.cls == "client" and fault.process == client and fault.begin <= until and fault.end >= call.invoke
         for fault in view.faults
     )
-    return not gone and view.lives[life_start].well(call.invoke, until)
+    left = call.invoke < view.exits.get(client, -1) <= until
+    return not gone and not left and view.lives[life_start].well(call.invoke, until)
 
 
 def _end_ns(view: View, call: Call) -> int:
@@ -192,10 +195,12 @@ def _touched_otherwise(view: View, directory: Directory, call: Call) -> bool:
     if call.invoke in view.touched or view.crowd(call.invoke, until):
         return True
     life = view.lives.get(call.life)
-    if view.effective_mode == "timeline" and (life is None or not life.well(call.invoke, until)):
+    if view.mode_of(directory.path) == "timeline" and (life is None or not life.well(call.invoke, until)):
         return True
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
     client = view.events[call.invoke].process
+    if call.invoke < view.exits.get(client, -1) <= until:
+        return True
     for fault in view.faults:
         if fault.cls == "client":
             if fault.process == client and fault.begin <= until and call.invoke <= fault.end:

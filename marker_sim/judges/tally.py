@@ -18,9 +18,10 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.profiles import Profile
 
+BOTH = "both"
 VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
-# The end of a fault, the end of the run and the planned end of a second server are not faults that fired.
-_NO_FAULT = ("end", "end-of-run", "second-server")
+# The end of a fault, the end of the run, and of a server with its driver, or as planned, are not faults that fired.
+_NO_FAULT = ("end", "end-of-run", "with-its-driver", "second-server")
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 
@@ -29,6 +30,7 @@ _Key = tuple[str, str, str, str]
 class Row:
     """One entry of `guarantees` in verdict.json: a guarantee in one mode, world and storage, over all runs.
 
+    mode: "direct", "timeline", or "both" for what is judged over a pair of runs.
     violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class.
     read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
     source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
@@ -120,6 +122,14 @@ class Tally:
                     self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
+
+    def add_pair(self, first: History, second: History, finding: Finding) -> None:
+        """Count what was found over two histories of one plan (G21), in mode "both"; `add` counts the runs."""
+        header = second.header
+        key = (finding.guarantee, BOTH, header.world, header.storage)
+        self._cells.setdefault(key, _Cell()).add(finding)
+        if first.header.mode != header.mode:
+            self.reach("pair of modes")
 
     def reach(self, name: str, count: int = 1) -> None:
         """Note that something worth reaching happened."""

@@ -5,6 +5,7 @@ lives        each server life: when it began, when and how it ended, when it was
 crowded      when two or more servers were live, paused ones included
 faults       what was wrong, from when until when, where
 rest, raw    what is stored when (stored.py)
+writes       instants, data files and timeline of write clients (writes.py)
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from marker_sim.history import History
 from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.reading import Reading, content_of
-from marker_sim.judges.stored import NEVER, Fold, directory_of
+from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
+from marker_sim.judges.writes import WritePath
 from marker_sim.names import TYPE_FILE, data_path, is_append
 
 _PRECEDENCE = ("second-server", "restart", "pause", "storage", "wire", "client")
@@ -45,9 +47,40 @@ class View(Reading):
 
     @cached_property
     def effective_mode(self) -> str:
-        """The mode that was chosen: direct after a fallback."""
-        chosen = [str(event.value) for event in self.modes if event.value in ("direct", "timeline")]
-        return chosen[-1] if chosen else self.header.mode
+        """The mode that was chosen for what says nothing of its own: direct after a fallback."""
+        chosen = [e for e in self.modes if e.instant is None and e.value in ("direct", "timeline")]
+        return str(chosen[-1].value) if chosen else self.header.mode
+
+    @cached_property
+    def _modes_of_writes(self) -> dict[str, str]:
+        own = [e for e in self.modes if e.instant is not None and e.value in ("direct", "timeline")]
+        return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
+
+    def mode_of(self, directory: str) -> str:
+        """The mode of a marker directory: that of the write it belongs to, else the one of the whole run."""
+        return self._modes_of_writes.get(directory, self.effective_mode)
+
+    @cached_property
+    def batches(self) -> bool:
+        """Whether any marker directory may be a timeline server's."""
+        return self.effective_mode == "timeline" or "timeline" in self._modes_of_writes.values()
+
+    @cached_property
+    def writes(self) -> WritePath:
+        """The write path of the run; judges ask for it only when a write began."""
+        return WritePath(self)
+
+    def ended(self, process: str) -> int:
+        """When a process was killed, or ended by itself; NEVER when it lived until the run was over."""
+        return self._ended.get(process, NEVER)
+
+    @cached_property
+    def _ended(self) -> dict[str, int]:
+        ended = dict(self.exits)
+        for fault in self.faults:
+            if fault.kind in DEADLY:
+                ended[fault.process] = min(fault.begin, ended.get(fault.process, NEVER))
+        return ended
 
     def time_ns(self, index: int) -> int:
         """When an event happened; NEVER for NEVER."""
@@ -138,10 +171,10 @@ class View(Reading):
         rest_ns = (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
-            # Killed, not paused: a paused client still has its deletion before it.
-            died = (fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY)
-            ended = call.done if call.done != NEVER else min((at for at in died if at > call.invoke), default=NEVER)
-            return self.later(ended, rest_ns)
+            # Killed or gone, not paused: a paused client still has its deletion before it.
+            died = [fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY]
+            gone = (at for at in (*died, self.exits.get(client, -1)) if at > call.invoke)
+            return self.later(call.done if call.done != NEVER else min(gone, default=NEVER), rest_ns)
         arrivals = self.arrivals_again.get(call.invoke, [(call.invoke, call.life)])
         last = max(index for index, _ in arrivals)
         lives = [self.lives[life] for _, life in arrivals if life in self.lives]

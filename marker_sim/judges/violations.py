@@ -5,6 +5,9 @@ Violation
  ├── ExactSet           G4      ├── OneCreator           G5      ├── EveryRequestAnswered G6
  ├── Isolation          G7      ├── BoundedFiles         G8      ├── TypeRecorded         G9
  ├── DeleteComplete     G10     ├── ReadableWhileWritten G11     ├── HostileInputRefused  G12
+ ├── MarkerBeforeData   G13     ├── ReconcileExact       G14     ├── RollbackComplete     G15
+ ├── RollbackRetryable  G16     ├── MarkersLast          G17     ├── NoResidue            G18
+ ├── RollbackFirst      G19     ├── NoLateWrite          G20     ├── ModesAgree           G21
  └── HdfsFallsBack      G22     └── RewriteAtomic        G23
 """
 
@@ -106,6 +109,60 @@ class HostileInputRefused(GuaranteeViolation):
     guarantee = "G12"
 
 
+class MarkerBeforeData(GuaranteeViolation):
+    """G13."""
+
+    guarantee = "G13"
+
+
+class ReconcileExact(GuaranteeViolation):
+    """G14."""
+
+    guarantee = "G14"
+
+
+class RollbackComplete(GuaranteeViolation):
+    """G15."""
+
+    guarantee = "G15"
+
+
+class RollbackRetryable(GuaranteeViolation):
+    """G16."""
+
+    guarantee = "G16"
+
+
+class MarkersLast(GuaranteeViolation):
+    """G17."""
+
+    guarantee = "G17"
+
+
+class NoResidue(GuaranteeViolation):
+    """G18."""
+
+    guarantee = "G18"
+
+
+class RollbackFirst(GuaranteeViolation):
+    """G19."""
+
+    guarantee = "G19"
+
+
+class NoLateWrite(GuaranteeViolation):
+    """G20."""
+
+    guarantee = "G20"
+
+
+class ModesAgree(GuaranteeViolation):
+    """G21, over two histories; evidence are events of the second."""
+
+    guarantee = "G21"
+
+
 class HdfsFallsBack(GuaranteeViolation):
     """G22."""
 
@@ -133,6 +190,15 @@ VIOLATIONS: dict[str, type[GuaranteeViolation]] = {
         DeleteComplete,
         ReadableWhileWritten,
         HostileInputRefused,
+        MarkerBeforeData,
+        ReconcileExact,
+        RollbackComplete,
+        RollbackRetryable,
+        MarkersLast,
+        NoResidue,
+        RollbackFirst,
+        NoLateWrite,
+        ModesAgree,
         HdfsFallsBack,
         RewriteAtomic,
     )

@@ -36,4 +36,4 @@ def load_system(sut: str) -> System:
         return target
     if not callable(target):
         raise UsageError(f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context")
-    return System(name=sut, direct=target, server=target, layout="names", profile="http")
+    return System(name=sut, direct=target, server=target, layout="names", profile="python")

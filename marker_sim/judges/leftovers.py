@@ -1,0 +1,163 @@
+"""Judges of the end of an instant: G17 markers-last, G18 no-residue, G20 no-late-write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.judges.calls import Call, Directory
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.steps import breach, calm, judge_of_writes
+from marker_sim.judges.stored import NEVER, TEMP
+from marker_sim.judges.view import View
+from marker_sim.judges.writes import Key, Write, WritePath
+
+
+def _markers_last(view: View, path: WritePath) -> tuple[int, list[Breach]]:
+    """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
+
+    The instant is committed, or no data file is there that the markers named which were known when the last rollback or
+    sweep before it listed them; without such a listing, which have been known until then. A file that came back after
+    the listing is a late write.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for key in _instants(path):
+        directory = path.directory(key) or Directory(f"{key[0]}{TEMP}{key[1]}")
+        for moment, only in _removals(view, path, key, directory):
+            judged += 1
+            if path.committed(key, moment):
+                continue
+            known = _known_until(path, key, moment)
+            named = {view.names_data(name)[1] for name in ([only] if only else _names(view, directory, known))}
+            left = [file for file in path.left_since(key, known, moment) if file.path in named]
+            if left:
+                message = (
+                    f"its markers are deleted at event {moment} although it is not committed and the file"
+                    f" {left[0].path!r}, which one of them names, is there"
+                )
+                breaches.append(breach(view, key, message, left[0].start, moment))
+    return judged, breaches
+
+
+def _instants(path: WritePath) -> dict[Key, None]:
+    """The instants of writes: those on the timeline and those that a step names."""
+    named = ((step.table, step.instant) for step in path.steps if step.instant)
+    return dict.fromkeys((*path.began, *named))
+
+
+def _removals(view: View, path: WritePath, key: Key, directory: Directory) -> Iterator[tuple[int, str]]:
+    """When markers are deleted: by an invocation ("" for all of them), or by an effect that no deletion explains."""
+    for call in directory.deletes:
+        yield call.invoke, ""
+    if view.reads:
+        return
+    home = view.rest.homes.get(directory.path)
+    for name, span in sorted(home.spans.items()) if home else ():
+        for gone in span[1::2]:
+            if view.events[gone].value is None and not directory.disturbed(gone - 1, gone + 1):
+                yield gone, name
+
+
+def _known_until(path: WritePath, key: Key, moment: int) -> int:
+    """The last listing of a rollback or sweep of the instant that was over before an event, else that event."""
+    known = -1
+    for step in path.of("rollback", "sweep"):
+        if (step.table, step.instant) == key and step.invoke < moment:
+            for call in path.listings(step):
+                known = max(known, call.invoke if call.done <= moment else -1)
+    return known if known >= 0 else moment
+
+
+def _names(view: View, directory: Directory, before: int) -> Iterator[str]:
+    """The markers that had been stored, or answered where only that is known, before an event."""
+    if view.reads:
+        yield from (call.name for call in directory.answers if call.done < before)
+    elif directory.path in view.rest.homes:
+        spans = view.rest.homes[directory.path].spans
+        yield from (name for name, span in spans.items() if span and span[0] < before)
+
+
+def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
+    """G18: nothing is left of an instant's marker directory when a write commits that began after its attempts' last
+    act, and that no fault could disturb.
+
+    Last act: what its attempts and creates asked and heard, what was put to its data files, and what was put into its
+    marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
+    what a fresh reader finds in the end is known.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for key in path.marker_puts:
+        last = _last_act(view, path, key)
+        write = next((w for w in path.writes if _judges_residue(view, path, key, w, last)), None)
+        if write is None or not (path.committed(key, write.committed) or path.rolled_back(key, write.committed)):
+            continue
+        home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+        if view.reads and (home is None or not home.begun or home.begun[-1] < write.committed):
+            continue
+        judged += 1
+        left = len(home.present) if view.reads and home else path.files_kept(key, write.committed)
+        if left:
+            message = (
+                f"it is over, its attempts acted last at event {last}, and {left} file(s) of its markers are left when"
+                f" the write that began at event {write.begin.invoke} is committed"
+            )
+            breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
+    return judged, breaches
+
+
+def _judges_residue(view: View, path: WritePath, key: Key, write: Write, last: int) -> bool:
+    begin = write.begin
+    if write.key[0] != key[0] or write.key == key or begin.invoke < last or write.committed == NEVER:
+        return False
+    return calm(view, begin.invoke, write.committed, begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
+
+
+def _last_act(view: View, path: WritePath, key: Key) -> int:
+    directory = path.directory(key)
+    creates = directory.creates if directory else []
+    acts = [path.last_put.get(key, -1)]
+    acts += [index for call in creates for index in (call.invoke, call.done) if index != NEVER]
+    for step in path.of("attempt"):
+        if (step.table, step.instant) == key:
+            acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
+    last = max(acts)
+    for put in reversed(path.marker_puts[key]):
+        if put < last:
+            break
+        if any(_may_put(view, call, put) for call in creates):
+            return put
+    return last
+
+
+def _may_put(view: View, call: Call, index: int) -> bool:
+    """Whether an effect in the marker directory may be a create's."""
+    return call.invoke < index and (index < call.done or call.outcome != "ok" or view.may_act_again(call))
+
+
+def _no_late_write(view: View, path: WritePath) -> tuple[int, list[Breach]]:
+    """G20: no data file of an instant comes into storage after a finalize or rollback of the instant has listed the
+    markers. Nothing fences an attempt that its driver counts as dead, so the reference does not promise it.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    over: dict[Key, int] = {}
+    for step in path.of("finalize", "rollback"):
+        key = (step.table, step.instant)
+        listed = path.listed(step) if key in path.files else None
+        if listed is not None and listed[1] < over.get(key, NEVER):
+            over[key] = listed[1]
+    for key, files in path.files.items():
+        if key not in over:
+            continue
+        judged += len(files)
+        for file in files:
+            if file.start > over[key]:
+                message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {over[key]}"
+                breaches.append(breach(view, key, message, over[key], file.start))
+    return judged, breaches
+
+
+markers_last = judge_of_writes("G17", _markers_last)
+no_residue = judge_of_writes("G18", _no_residue)
+no_late_write = judge_of_writes("G20", _no_late_write)

@@ -1,0 +1,152 @@
+"""Judge of two histories of one plan: G21 modes-agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marker_sim.history import History
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER
+from marker_sim.judges.view import View
+from marker_sim.timeline import parse_data_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is compared of one run, by table. named: data paths by ordinal of their write, "markers" or "commits"."""
+
+    view: View
+    named: Mapping[tuple[str, str], frozenset[str]]
+    rows: Mapping[str, tuple[str, ...] | None]
+    rows_at: Mapping[str, int]
+    committed: Mapping[str, int]
+
+
+def modes_agree(first: History, second: History) -> Finding:
+    """G21: two modes lead to the same table. Evidence are events of the second history.
+
+    Without a fault in both: the markers and the commits of every table name the same data paths, where an instant
+    counts as the ordinal of its write. With several copies of a task only the commits are compared, and any attempt
+    counts as any other. With faults: the rows are the same, if each write of the plan that was meant to complete has
+    completed in both. A table whose rows could not be read decides nothing; that a commit's files are missing is
+    reconcile-exact's and rollback-complete's.
+    """
+    if _plan(first) != _plan(second):
+        return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
+    runs = (_read(first), _read(second))
+    if not all(any(step.operation == "begin" for step in run.view.steps) for run in runs):
+        return Finding(guarantee="G21", applicable=False)
+    if any(run.view.header.witness != "effects" for run in runs):
+        undecided = "storage was read now and then, so what was committed is not known"
+        return Finding(guarantee="G21", applicable=True, undecided=undecided)
+    faultless = not any(run.view.faults for run in runs)
+    judged = 0
+    breaches: list[Breach] = []
+    if faultless:
+        judged += len(runs[0].named.keys() | runs[1].named.keys())
+        breaches += _other_paths(*runs)
+    if faultless or all(_all_completed(run) for run in runs):
+        tables = [t for t, rows in runs[0].rows.items() if rows is not None and runs[1].rows.get(t) is not None]
+        judged += len(tables)
+        breaches += [breach for table in tables for breach in _other_rows(*runs, table)]
+    return Finding(guarantee="G21", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _plan(history: History) -> dict[str, Any]:
+    return {name: value for name, value in (history.header.plan or {}).items() if name != "mode"}
+
+
+def _read(history: History) -> _Run:
+    view = View(history)
+    events = [e for e in view.events if e.kind == "observe" and e.operation == "rows" and e.table is not None]
+    rows = {str(e.table): e.value if isinstance(e.value, tuple) and not e.error else None for e in events}
+    return _Run(
+        view=view,
+        named=_named(view),
+        rows=rows,
+        rows_at={str(event.table): event.index for event in events},
+        committed=_completed(view),
+    )
+
+
+def _named(view: View) -> dict[tuple[str, str], frozenset[str]]:
+    path = view.writes
+    exact = all(task.get("copies", 1) == 1 for write in _writes(view) for task in write.get("tasks", ()))
+    ordinals: dict[str, dict[str, int]] = {}
+    for write in path.writes:
+        known = ordinals.setdefault(write.key[0], {})
+        known.setdefault(write.key[1], len(known))
+    named: dict[tuple[str, str], frozenset[str]] = {}
+    for table, known in ordinals.items():
+        directories = (path.directory((table, instant)) for instant in known)
+        asked = [view.names_data(call.name)[1] for d in directories if d is not None for call in d.answers]
+        committed = [stat.path for done in path.commits if done.key[0] == table for stat in done.stats or ()]
+        named[table, "commits"] = frozenset(_neutral(file, known, exact) for file in committed)
+        if exact:  # Whether a copy starts at all depends on when the first attempt succeeds.
+            named[table, "markers"] = frozenset(_neutral(file, known, exact) for file in asked)
+    return named
+
+
+def _completed(view: View) -> dict[str, int]:
+    """How many writes of each table have completed, of those that began before everything healed."""
+    healed = min((index for index, phase in view.phases if phase != "faults"), default=NEVER)
+    begun = {write.key for write in view.writes.writes if write.begin.invoke < healed}
+    completed: dict[str, int] = {}
+    for key in dict.fromkeys(done.key for done in view.writes.commits if done.key in begun):
+        completed[key[0]] = completed.get(key[0], 0) + 1
+    return completed
+
+
+def _writes(view: View) -> list[dict[str, Any]]:
+    return list((view.header.plan or {}).get("writes", ()))
+
+
+def _all_completed(run: _Run) -> bool:
+    """Whether as many writes have completed, of those that began before everything healed, as the plan meant to."""
+    plan = run.view.header.plan or {}
+    tables, meant = plan.get("tables", ["t"]), dict[str, int]()
+    for write in _writes(run.view):
+        if not write.get("abandon"):
+            table = tables[write.get("table", 0)]
+            meant[table] = meant.get(table, 0) + 1
+    return bool(meant) and all(run.committed.get(table, 0) == count for table, count in meant.items())
+
+
+def _neutral(path: str, ordinals: Mapping[str, int], exact: bool) -> str:
+    """A data path with ordinals for instants and, unless exact, without the attempt that made it."""
+    file = parse_data_file(path)
+    if file is None:
+        return path
+    token = str(file.token) if exact else str(file.token.task)
+    made = f"#{ordinals[file.instant]}" if file.instant in ordinals else file.instant
+    version = "" if file.version is None else f".log.{file.version}"
+    return f"{file.partition}/{file.file_id}_{token}_{made}{version}"
+
+
+def _other_paths(first: _Run, second: _Run) -> Iterator[Breach]:
+    for key in sorted(first.named.keys() | second.named.keys()):
+        table, what = key
+        one, other = first.named.get(key, frozenset()), second.named.get(key, frozenset())
+        differ = sorted(one ^ other)
+        if differ:
+            has = first if differ[0] in one else second
+            mode = has.view.header.mode
+            message = f"the {what} of {table} name {differ[0]!r} in {mode} mode only ({len(differ)} path(s) differ)"
+            yield second.view.breach(message, (_last(second, table),))
+
+
+def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:
+    one, other = first.rows[table] or (), second.rows[table] or ()
+    differ = sorted({*one} ^ {*other})
+    if differ:
+        mode = (first if differ[0] in one else second).view.header.mode
+        message = f"{table} has the row {differ[0]!r} in {mode} mode only ({len(differ)} row(s) differ)"
+        hurt = second.view if second.view.faults else first.view
+        yield Breach(message=message, evidence=(second.rows_at[table],), under=hurt.under(0, hurt.end))
+
+
+def _last(run: _Run, table: str) -> int:
+    """The last event that told of the table's content."""
+    return run.rows_at.get(table, run.view.end - 1)

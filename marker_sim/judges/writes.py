@@ -1,0 +1,311 @@
+"""The write path of a run, folded once: writes, data files and timeline entries, and when each was in storage.
+
+    data file   an effect below a table, not below its .hoodie, no `.hoodie_partition_metadata` and no temporary file
+    owner       the instant of the latest attempt at that path, by the process whose effect it is if that made one; of a
+                file without an attempt, the instant in a base file's name, or those whose markers asked for a log file
+                (a log file's own name carries the instant of its base file)
+    completed   an entry of the timeline is in storage, whatever its driver heard of it
+
+Judges rely on the appearance of a file, from absent to present, and not on its first effect alone: a put that is
+applied late brings back what was deleted, and that is no fault of whoever deleted it.
+Limits: only the witness "effects" tells order; a completed entry written in place counts from the end of that writing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.judges.calls import Call, Directory, Step
+from marker_sim.judges.reading import Reading, content_of
+from marker_sim.judges.stored import NEVER, TEMP, present
+from marker_sim.names import data_path
+from marker_sim.timeline import (
+    HOODIE,
+    ROLLBACK,
+    Entry,
+    State,
+    WriteStat,
+    decode_commit,
+    decode_rollback,
+    parse_data_file,
+    parse_entry,
+)
+
+Key = tuple[str, str]
+_NO_DATA = ".hoodie_partition_metadata"
+_TEMPORARY = ".tmp"
+_INSIDE = f"{HOODIE}/"
+_MARKERS = f"{HOODIE}/.temp/"
+
+
+class Appearance(NamedTuple):
+    """A data file of an instant was put where it was not, or where another instant's had been. path: relative."""
+
+    start: int
+    path: str
+    process: str
+
+
+class Completion(NamedTuple):
+    """A commit or rollback is on the timeline from `at` on. stats: of a commit, None when it cannot be read."""
+
+    at: int
+    key: Key
+    process: str
+    stats: tuple[WriteStat, ...] | None
+
+
+class Harm(NamedTuple):
+    """An effect removed or changed what a completed commit names, or the commit itself. path: full."""
+
+    at: int
+    process: str
+    path: str
+    key: Key
+
+
+class Write(NamedTuple):
+    """A write that began. committed: the `ok` of its commit, NEVER when there is none."""
+
+    begin: Step
+    key: Key
+    committed: int
+
+
+class WritePath:
+    """What write clients did. Keys are (table, instant), because two tables may have equal instants.
+
+    files: appearances by owner. first: the first effect of each owner on each path. last_put: the last one on any.
+    began: the first timeline entry of an instant, (event, process). kept: how many files a marker directory holds,
+    after each change, as (event, number). marker_puts: puts into it. commits, rollbacks: by event. end: the number of
+    events.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.end = reading.end
+        self.steps = sorted(reading.steps)
+        tables = {step.table for step in self.steps if step.operation == "begin"}
+        self.prefixes = sorted((f"{table}/" for table in tables), key=lambda prefix: (-len(prefix), prefix))
+        self.files: dict[Key, list[Appearance]] = {}
+        self.first: dict[Key, dict[str, int]] = {}
+        self.last_put: dict[Key, int] = {}
+        self.began: dict[Key, tuple[int, str]] = {}
+        self.kept: dict[Key, list[tuple[int, int]]] = {}
+        self.marker_puts: dict[Key, list[int]] = {}
+        self.commits: list[Completion] = []
+        self.rollbacks: list[Completion] = []
+        self.harms: list[Harm] = []
+        self._spans: dict[str, list[int]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
+        self._named: dict[str, Key] = {}
+        self._completed: dict[Key, list[str]] = {}
+        self._pending: dict[Key, dict[str, None]] = {}
+        self._attempts: dict[Key, list[Step]] = {}
+        for step in self.steps:
+            if step.operation == "attempt":
+                self._attempts.setdefault((step.table, step.path), []).append(step)
+        self._fold()
+        self.writes = tuple(self._find_writes())
+
+    # What is asked of it.
+
+    def of(self, *operations: str) -> list[Step]:
+        """The steps of these kinds, by invocation."""
+        return [step for step in self.steps if step.operation in operations]
+
+    def directory(self, key: Key) -> Directory | None:
+        """The calls of an instant's marker directory."""
+        return self._reading.directories.get(f"{key[0]}{TEMP}{key[1]}")
+
+    def there(self, table: str, path: str, moment: int) -> bool:
+        """Whether a data file is in storage at an event. path: relative to the table."""
+        return present(self._spans.get(f"{table}/{path}"), moment) is not None
+
+    def committed(self, key: Key, moment: int) -> bool:
+        """Whether the completed commit of an instant is in storage at an event."""
+        return any(present(self._spans[path], moment) is not None for path in self._completed.get(key, ()))
+
+    def rolled_back(self, key: Key, moment: int) -> bool:
+        """Whether a completed rollback of an instant was stored before an event."""
+        return any(done.key == key and done.at < moment for done in self.rollbacks)
+
+    def pending(self, key: Key) -> bool:
+        """Whether the instant ends on the timeline without being completed."""
+        return any(len(self._spans[path]) % 2 for path in self._pending.get(key, ())) and not self.committed(
+            key, self.end
+        )
+
+    def left_since(self, key: Key, before: int, moment: int) -> list[Appearance]:
+        """The instant's data files that came before an event and have been there ever since, until a moment."""
+        left = []
+        for file in self.files.get(key, ()):
+            if file.start < before:
+                to = present(self._spans.get(f"{key[0]}/{file.path}"), file.start)
+                if to is not None and to > moment:
+                    left.append(file)
+        return left
+
+    def files_kept(self, key: Key, moment: int) -> int:
+        """How many files the instant's marker directory holds at an event."""
+        changes = self.kept.get(key, [])
+        at = bisect_left(changes, (moment + 1, -1))
+        return changes[at - 1][1] if at else 0
+
+    def listings(self, step: Step) -> list[Call]:
+        """The listings of the instant's markers that a step's own process made during it, by invocation."""
+        directory = self.directory((step.table, step.instant))
+        events = self._reading.events
+        calls = directory.listings if directory else []
+        return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
+
+    def listed(self, step: Step) -> tuple[int, int] | None:
+        """When the final round of a step's listings was invoked first and was over, NEVER for one that never was.
+
+        A round is the last listing of each kind, so that one which failed and was made again counts once. None when
+        the step made no listing.
+        """
+        last = {call.operation: call for call in self.listings(step)}
+        if not last:
+            return None
+        return min(call.invoke for call in last.values()), max(call.done for call in last.values())
+
+    def acting(self, process: str, index: int) -> Step | None:
+        """The innermost step of a driver that an effect of its process belongs to."""
+        found = None
+        for step in self.steps:
+            if step.invoke >= index:
+                break
+            if step.process == process and step.operation != "attempt" and step.may_act(index):
+                found = step
+        return found
+
+    # Folding.
+
+    def _fold(self) -> None:
+        prefixes = self.prefixes
+        for event in self._reading.events:
+            if event[4] != "effect" or event[8] is None:
+                continue
+            path = event[8]
+            for prefix in prefixes:
+                if path.startswith(prefix):
+                    if path.startswith(_INSIDE, len(prefix)):
+                        self._inside(event, prefix[:-1], path[len(prefix) :])
+                    elif not path.endswith((_NO_DATA, _TEMPORARY)):
+                        self._data(event, prefix[:-1], path[len(prefix) :])
+                    break
+
+    def _inside(self, event: Event, table: str, relative: str) -> None:
+        index, path = event[0], event[8]
+        assert path is not None
+        if relative.startswith(_MARKERS):
+            key = (table, relative[len(_MARKERS) :].partition("/")[0])
+            if event[9] is not None:
+                self.marker_puts.setdefault(key, []).append(index)
+            change = self._span(index, path, event[9] is not None) if not path.endswith("/") else 0
+            if change:
+                changes = self.kept.setdefault(key, [])
+                changes.append((index, (changes[-1][1] if changes else 0) + change))
+            return
+        entry = parse_entry(relative)
+        content = content_of(event[9])
+        if entry is None or event[5] in ("overwrite-begin", "overwrite-piece"):
+            return
+        before = self._contents.get(path)
+        if path in self._named and content != before:
+            self.harms.append(Harm(index, event[2], path, self._named.pop(path)))
+        self._span(index, path, content is not None)
+        self._remember(path, content)
+        if content is not None and content != before:
+            self._entry(event, table, entry, content)
+
+    def _entry(self, event: Event, table: str, entry: Entry, content: bytes) -> None:
+        index, path, process = event[0], event[8], event[2]
+        assert path is not None
+        key = (table, entry.instant)
+        if entry.action == ROLLBACK:
+            if entry.state is State.COMPLETED:
+                try:
+                    target = decode_rollback(content)[0]
+                except ValueError:
+                    return  # It says not what it takes back, so nothing is rolled back by it.
+                self.rollbacks.append(Completion(index, (table, target), process, None))
+            return
+        self.began.setdefault(key, (index, process))
+        if entry.state is not State.COMPLETED:
+            self._pending.setdefault(key, {})[path] = None
+            return
+        try:
+            stats = decode_commit(content)
+        except ValueError:
+            stats = None
+        self.commits.append(Completion(index, key, process, stats))
+        self._completed.setdefault(key, []).append(path)
+        self._named[path] = key
+        for stat in stats or ():
+            self._named.setdefault(f"{table}/{stat.path}", key)
+
+    def _data(self, event: Event, table: str, relative: str) -> None:
+        index, process, path, content = event[0], event[2], event[8], content_of(event[9])
+        assert path is not None
+        if path in self._named and content != self._contents.get(path, content):
+            self.harms.append(Harm(index, process, path, self._named[path]))
+        came = self._span(index, path, content is not None) > 0
+        self._remember(path, content)
+        if content is None:
+            return
+        owners = self._owners_of(table, relative, process, index)
+        if came or owners != self._owners.get(path):
+            self._owners[path] = owners
+            for owner in owners:
+                self.files.setdefault((table, owner), []).append(Appearance(index, relative, process))
+        for owner in owners:
+            self.last_put[table, owner] = index
+            self.first.setdefault((table, owner), {}).setdefault(relative, index)
+
+    def _span(self, index: int, path: str, stored: bool) -> int:
+        """Note whether a file is there from now on; 1 when it came, -1 when it went, 0 when nothing changed."""
+        span = self._spans.setdefault(path, [])
+        if stored == bool(len(span) % 2):
+            return 0
+        span.append(index)
+        return 1 if stored else -1
+
+    def _remember(self, path: str, content: bytes | None) -> None:
+        if content is None:
+            self._contents.pop(path, None)
+        else:
+            self._contents[path] = content
+
+    def _owners_of(self, table: str, path: str, process: str, index: int) -> tuple[str, ...]:
+        before = [step for step in self._attempts.get((table, path), ()) if step.invoke < index]
+        if before:
+            own = [step for step in before if step.process == process]
+            return ((own or before)[-1].instant,)
+        file = parse_data_file(path)
+        if file is not None and file.version is None:
+            return (file.instant,)
+        asked = [
+            directory.path.rpartition("/")[2]
+            for directory in self._reading.directories.values()
+            if directory.path.startswith(f"{table}{TEMP}")
+            and any(data_path(call.name) == path for call in directory.creates)
+        ]
+        return tuple(sorted(asked)) or ("",)
+
+    def _find_writes(self) -> Iterator[Write]:
+        commits = self.of("commit")
+        for begin in self.of("begin"):
+            if begin.outcome == "ok" and begin.instant:
+                key = (begin.table, begin.instant)
+                done = (
+                    step.done
+                    for step in commits
+                    if step.outcome == "ok" and (step.table, step.instant) == key and step.invoke > begin.done
+                )
+                yield Write(begin, key, next(done, NEVER))
