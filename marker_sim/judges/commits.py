@@ -96,7 +96,7 @@ def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
 
 def _reconciled_from(path: WritePath, done: Completion) -> tuple[int, Step | None]:
     """From when on finalize need not know of new files: its listing, else its own begin, else that of the commit."""
-    steps = [s for s in path.of("finalize", "commit") if (s.table, s.instant) == done.key and s.invoke < done.at]
+    steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < done.at]
     finals = [step for step in steps if step.operation == "finalize"] or steps
     if not finals:
         return done.at, None
@@ -106,6 +106,8 @@ def _reconciled_from(path: WritePath, done: Completion) -> tuple[int, Step | Non
 
 def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:
     """Pairs of paths that different attempts of one task made in one file group (Hudi I 19593)."""
+    if len({(stat.partition, stat.file_id) for stat in stats}) == len(stats):
+        return
     known: dict[tuple[str, str, int], tuple[WriteToken, str]] = {}
     for stat in stats:
         file = parse_data_file(stat.path)

@@ -52,17 +52,18 @@ def _removals(view: View, path: WritePath, key: Key, directory: Directory) -> It
     if view.reads:
         return
     home = view.rest.homes.get(directory.path)
-    for name, span in sorted(home.spans.items()) if home else ():
+    good = path.committed_for_good(key)
+    for name, span in home.spans.items() if home else ():
         for gone in span[1::2]:
-            if view.events[gone].value is None and not directory.disturbed(gone - 1, gone + 1):
+            if gone < good and view.events[gone].value is None and not directory.disturbed(gone - 1, gone + 1):
                 yield gone, name
 
 
 def _known_until(path: WritePath, key: Key, moment: int) -> int:
     """The last listing of a rollback or sweep of the instant that was over before an event, else that event."""
     known = -1
-    for step in path.of("rollback", "sweep"):
-        if (step.table, step.instant) == key and step.invoke < moment:
+    for step in path.about(key, "rollback", "sweep"):
+        if step.invoke < moment:
             for call in path.listings(step):
                 known = max(known, call.invoke if call.done <= moment else -1)
     return known if known >= 0 else moment
@@ -87,8 +88,10 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     """
     breaches: list[Breach] = []
     judged = 0
-    for key in path.marker_puts:
+    for key in _instants(path):
         last = _last_act(view, path, key)
+        if last < 0:
+            continue
         write = next((w for w in path.writes if _judges_residue(view, path, key, w, last)), None)
         if write is None or not (path.committed(key, write.committed) or path.rolled_back(key, write.committed)):
             continue
@@ -96,11 +99,11 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         if view.reads and (home is None or not home.begun or home.begun[-1] < write.committed):
             continue
         judged += 1
-        left = len(home.present) if view.reads and home else path.files_kept(key, write.committed)
+        left = sorted(home.present) if view.reads and home else path.residues[write.committed].get(key, [])
         if left:
             message = (
-                f"it is over, its attempts acted last at event {last}, and {left} file(s) of its markers are left when"
-                f" the write that began at event {write.begin.invoke} is committed"
+                f"it is over, its attempts acted last at event {last}, and of its markers {left[0]!r} is left"
+                f" ({len(left)} in all) when the write that began at event {write.begin.invoke} is committed"
             )
             breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
     return judged, breaches
@@ -118,13 +121,10 @@ def _last_act(view: View, path: WritePath, key: Key) -> int:
     creates = directory.creates if directory else []
     acts = [path.last_put.get(key, -1)]
     acts += [index for call in creates for index in (call.invoke, call.done) if index != NEVER]
-    for step in path.of("attempt"):
-        if (step.table, step.instant) == key:
-            acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
+    for step in path.about(key, "attempt"):
+        acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
     last = max(acts)
-    for put in reversed(path.marker_puts[key]):
-        if put < last:
-            break
+    for put in path.marker_puts(key, last):
         if any(_may_put(view, call, put) for call in creates):
             return put
     return last

@@ -52,18 +52,17 @@ def _committed_and_rolled_back(view: View, path: WritePath) -> Iterator[Breach]:
 
 def _completions(path: WritePath) -> Iterator[tuple[int, Step | None, Key]]:
     """Each end of a rollback: when it was stored as completed, or its `ok` when it never was."""
-    steps = path.of("rollback")
     for done in path.rollbacks:
-        yield done.at, _step_of(steps, done), done.key
-    for step in steps:
+        yield done.at, _step_of(path, done), done.key
+    for step in path.of("rollback"):
         key = (step.table, step.instant)
         if step.outcome == "ok" and not path.rolled_back(key, step.done):
             yield step.done, step, key
 
 
-def _step_of(steps: list[Step], done: Completion) -> Step | None:
+def _step_of(path: WritePath, done: Completion) -> Step | None:
     """The rollback that a completed record belongs to: the last one of its process, else the last one of anybody."""
-    before = [step for step in steps if (step.table, step.instant) == done.key and step.invoke < done.at]
+    before = [step for step in path.about(done.key, "rollback") if step.invoke < done.at]
     own = [step for step in before if step.process == done.process]
     return (own or before or [None])[-1]  # type: ignore[list-item]
 
@@ -99,7 +98,7 @@ def _rollback_retryable(view: View, path: WritePath) -> tuple[int, list[Breach]]
         if path.pending(key):
             message = "its rollback was interrupted, a later write has completed and it is still on the timeline"
             breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
-        rounds = [path.listed(other) for other in steps if (other.table, other.instant) == key]
+        rounds = [path.listed(other) for other in path.about(key, "rollback")]
         last = max((listed[0] for listed in rounds if listed is not None), default=write.begin.invoke)
         for left in path.left_since(key, last, path.end) if not path.committed(key, path.end) else ():
             message = f"its rollback was interrupted, a later write has completed and {left.path!r} is left"

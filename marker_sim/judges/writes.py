@@ -13,8 +13,10 @@ Limits: only the witness "effects" tells order; a completed entry written in pla
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from marker_sim.history import Event
@@ -35,8 +37,8 @@ from marker_sim.timeline import (
 )
 
 Key = tuple[str, str]
-_NO_DATA = ".hoodie_partition_metadata"
-_TEMPORARY = ".tmp"
+_NO_DATA = (".hoodie_partition_metadata", ".tmp")
+_index = itemgetter(0)
 _INSIDE = f"{HOODIE}/"
 _MARKERS = f"{HOODIE}/.temp/"
 
@@ -79,9 +81,8 @@ class WritePath:
     """What write clients did. Keys are (table, instant), because two tables may have equal instants.
 
     files: appearances by owner. first: the first effect of each owner on each path. last_put: the last one on any.
-    began: the first timeline entry of an instant, (event, process). kept: how many files a marker directory holds,
-    after each change, as (event, number). marker_puts: puts into it. commits, rollbacks: by event. end: the number of
-    events.
+    began: the first timeline entry of an instant, (event, process). marker_effects: those in marker directories.
+    commits, rollbacks: by event. end: the number of events.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -94,8 +95,7 @@ class WritePath:
         self.first: dict[Key, dict[str, int]] = {}
         self.last_put: dict[Key, int] = {}
         self.began: dict[Key, tuple[int, str]] = {}
-        self.kept: dict[Key, list[tuple[int, int]]] = {}
-        self.marker_puts: dict[Key, list[int]] = {}
+        self.marker_effects: list[Event] = []
         self.commits: list[Completion] = []
         self.rollbacks: list[Completion] = []
         self.harms: list[Harm] = []
@@ -106,7 +106,9 @@ class WritePath:
         self._completed: dict[Key, list[str]] = {}
         self._pending: dict[Key, dict[str, None]] = {}
         self._attempts: dict[Key, list[Step]] = {}
+        self._about: dict[Key, list[Step]] = {}
         for step in self.steps:
+            self._about.setdefault((step.table, step.instant), []).append(step)
             if step.operation == "attempt":
                 self._attempts.setdefault((step.table, step.path), []).append(step)
         self._fold()
@@ -118,17 +120,27 @@ class WritePath:
         """The steps of these kinds, by invocation."""
         return [step for step in self.steps if step.operation in operations]
 
+    def about(self, key: Key, *operations: str) -> list[Step]:
+        """The steps of these kinds that name an instant, by invocation."""
+        return [step for step in self._about.get(key, ()) if step.operation in operations]
+
     def directory(self, key: Key) -> Directory | None:
         """The calls of an instant's marker directory."""
         return self._reading.directories.get(f"{key[0]}{TEMP}{key[1]}")
 
     def there(self, table: str, path: str, moment: int) -> bool:
         """Whether a data file is in storage at an event. path: relative to the table."""
-        return present(self._spans.get(f"{table}/{path}"), moment) is not None
+        span = self._spans.get(f"{table}/{path}")
+        return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
 
     def committed(self, key: Key, moment: int) -> bool:
         """Whether the completed commit of an instant is in storage at an event."""
         return any(present(self._spans[path], moment) is not None for path in self._completed.get(key, ()))
+
+    def committed_for_good(self, key: Key) -> int:
+        """Since when the instant has been committed and stayed so, NEVER when it is not."""
+        spans = [self._spans[path] for path in self._completed.get(key, ())]
+        return min((span[-1] for span in spans if len(span) % 2), default=NEVER)
 
     def rolled_back(self, key: Key, moment: int) -> bool:
         """Whether a completed rollback of an instant was stored before an event."""
@@ -150,11 +162,34 @@ class WritePath:
                     left.append(file)
         return left
 
-    def files_kept(self, key: Key, moment: int) -> int:
-        """How many files the instant's marker directory holds at an event."""
-        changes = self.kept.get(key, [])
-        at = bisect_left(changes, (moment + 1, -1))
-        return changes[at - 1][1] if at else 0
+    @cached_property
+    def residues(self) -> dict[int, dict[Key, list[str]]]:
+        """At each `ok` of a write's commit: the files below each instant's marker directory, where there are any."""
+        found: dict[int, dict[Key, list[str]]] = {}
+        there: dict[str | None, None] = {}
+        at, effects = 0, self.marker_effects
+        for moment in sorted(write.committed for write in self.writes if write.committed != NEVER):
+            upto = bisect_right(effects, moment, key=_index)
+            for event in effects[at:upto]:
+                if event[9] is None:
+                    there.pop(event[8], None)
+                else:
+                    there[event[8]] = None
+            at = upto
+            left: dict[Key, list[str]] = {}
+            found[moment] = left
+            for path in filter(None, there):
+                table, _, below = path.partition(f"/{_MARKERS}")
+                if not path.endswith("/"):
+                    left.setdefault((table, below.partition("/")[0]), []).append(path)
+        return found
+
+    def marker_puts(self, key: Key, after: int) -> list[int]:
+        """When files were put into an instant's marker directory after an event, latest first."""
+        home = f"{key[0]}/{_MARKERS}{key[1]}/"
+        at = bisect_right(self.marker_effects, after, key=_index)
+        puts = [e[0] for e in self.marker_effects[at:] if e[9] is not None and (e[8] or "").startswith(home)]
+        return puts[::-1]
 
     def listings(self, step: Step) -> list[Call]:
         """The listings of the instant's markers that a step's own process made during it, by invocation."""
@@ -187,31 +222,24 @@ class WritePath:
     # Folding.
 
     def _fold(self) -> None:
-        prefixes = self.prefixes
+        places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
         for event in self._reading.events:
             if event[4] != "effect" or event[8] is None:
                 continue
             path = event[8]
-            for prefix in prefixes:
+            for prefix, markers, inside in places:
                 if path.startswith(prefix):
-                    if path.startswith(_INSIDE, len(prefix)):
-                        self._inside(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith((_NO_DATA, _TEMPORARY)):
+                    if path.startswith(markers):
+                        self.marker_effects.append(event)
+                    elif path.startswith(inside):
+                        self._entry(event, prefix[:-1], path[len(prefix) :])
+                    elif not path.endswith(_NO_DATA):
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 
-    def _inside(self, event: Event, table: str, relative: str) -> None:
+    def _entry(self, event: Event, table: str, relative: str) -> None:
         index, path = event[0], event[8]
         assert path is not None
-        if relative.startswith(_MARKERS):
-            key = (table, relative[len(_MARKERS) :].partition("/")[0])
-            if event[9] is not None:
-                self.marker_puts.setdefault(key, []).append(index)
-            change = self._span(index, path, event[9] is not None) if not path.endswith("/") else 0
-            if change:
-                changes = self.kept.setdefault(key, [])
-                changes.append((index, (changes[-1][1] if changes else 0) + change))
-            return
         entry = parse_entry(relative)
         content = content_of(event[9])
         if entry is None or event[5] in ("overwrite-begin", "overwrite-piece"):
@@ -222,9 +250,9 @@ class WritePath:
         self._span(index, path, content is not None)
         self._remember(path, content)
         if content is not None and content != before:
-            self._entry(event, table, entry, content)
+            self._add_entry(event, table, entry, content)
 
-    def _entry(self, event: Event, table: str, entry: Entry, content: bytes) -> None:
+    def _add_entry(self, event: Event, table: str, entry: Entry, content: bytes) -> None:
         index, path, process = event[0], event[8], event[2]
         assert path is not None
         key = (table, entry.instant)
@@ -253,20 +281,26 @@ class WritePath:
     def _data(self, event: Event, table: str, relative: str) -> None:
         index, process, path, content = event[0], event[2], event[8], content_of(event[9])
         assert path is not None
-        if path in self._named and content != self._contents.get(path, content):
+        before = self._contents.get(path)
+        if before is not None and content != before and path in self._named:
             self.harms.append(Harm(index, process, path, self._named[path]))
-        came = self._span(index, path, content is not None) > 0
-        self._remember(path, content)
         if content is None:
+            self._span(index, path, False)
+            self._contents.pop(path, None)
             return
-        owners = self._owners_of(table, relative, process, index)
-        if came or owners != self._owners.get(path):
+        self._contents[path] = content
+        attempts = self._attempts.get((table, relative), ())
+        if len(attempts) == 1 and attempts[0].invoke < index:
+            owners: tuple[str, ...] = (attempts[0].instant,)
+        else:
+            owners = self._owners_of(table, relative, process, index)
+        if self._span(index, path, True) > 0 or owners != self._owners[path]:
             self._owners[path] = owners
             for owner in owners:
                 self.files.setdefault((table, owner), []).append(Appearance(index, relative, process))
+                self.first.setdefault((table, owner), {}).setdefault(relative, index)
         for owner in owners:
             self.last_put[table, owner] = index
-            self.first.setdefault((table, owner), {}).setdefault(relative, index)
 
     def _span(self, index: int, path: str, stored: bool) -> int:
         """Note whether a file is there from now on; 1 when it came, -1 when it went, 0 when nothing changed."""
@@ -299,13 +333,8 @@ class WritePath:
         return tuple(sorted(asked)) or ("",)
 
     def _find_writes(self) -> Iterator[Write]:
-        commits = self.of("commit")
         for begin in self.of("begin"):
             if begin.outcome == "ok" and begin.instant:
                 key = (begin.table, begin.instant)
-                done = (
-                    step.done
-                    for step in commits
-                    if step.outcome == "ok" and (step.table, step.instant) == key and step.invoke > begin.done
-                )
-                yield Write(begin, key, next(done, NEVER))
+                done = [s.done for s in self.about(key, "commit") if s.outcome == "ok" and s.invoke > begin.done]
+                yield Write(begin, key, min(done, default=NEVER))

@@ -220,7 +220,7 @@ def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path:
         [],
         {"known": [{"guarantee": "G3"}]},
         {"known": [{"guarantee": "G3,G4", "mode": "timeline", "storage": "s3", "under": "none"}]},
-        {"known": [{"guarantee": "G3", "mode": "both", "storage": "s3", "under": "none"}]},
+        {"known": [{"guarantee": "G3", "mode": "sideways", "storage": "s3", "under": "none"}]},
         {"schema": 2, "known": []},
     ],
 )
