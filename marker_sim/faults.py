@@ -33,6 +33,8 @@ class FaultKind(Enum):
     TIMEOUT_APPLIED = "timeout-applied"  # applied, and the caller hears nothing until its time-out
     TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence, for `value` calls in the same marker directory
     TIMEOUT_LATE = "timeout-late"  # applied duration_ms after the time-out (only where conditions exist)
+    # object store and HDFS
+    ORPHANED = "orphaned-request"  # sends a put or delete and dies; it is applied `value` ms later; restart as KILL
     # what a crash of a server with in-place writes leaves, done by the kit itself
     TYPE_DAMAGED = "damage"  # the type file of every directory is emptied (value 1) or removed (2)
     # any storage
@@ -52,6 +54,7 @@ STORAGE_FAULTS = (
     FaultKind.TIMEOUT_LOST,
     FaultKind.TIMEOUT_LATE,
     FaultKind.SLOW_STORAGE,
+    FaultKind.ORPHANED,
     FaultKind.TORN_WRITE,
     FaultKind.DISK_FULL,
 )
@@ -70,6 +73,7 @@ OBJECT_STORE_ONLY = frozenset(
 FAULT_CLASS = {
     "kill": "restart",
     "torn-write": "restart",
+    "orphaned-request": "restart",
     "restart": "restart",
     "pause": "pause",
     "second-server": "second-server",

@@ -27,6 +27,7 @@ _PHRASES = {
     FaultKind.TIMEOUT_APPLIED: "times out at storage, which did what was asked",
     FaultKind.TIMEOUT_LOST: "times out at storage, which did nothing",
     FaultKind.TIMEOUT_LATE: "times out at storage, which does it {ms} ms later",
+    FaultKind.ORPHANED: "sends a put or delete, which is applied {n} ms later, and dies; it starts again {ms} ms later",
     FaultKind.SLOW_STORAGE: "waits {ms} ms longer for storage",
     FaultKind.TORN_WRITE: "dies in mid-write and starts again {ms} ms later",
     FaultKind.DISK_FULL: "finds the disk full for {ms} ms",

@@ -1,7 +1,8 @@
 """Many seeds within a budget of seconds: run, judge, count, and shrink the first failure of each kind.
 
-Seeds go round the modes and storages asked for. One run in `RECHECK_EVERY`, and every failure, is run again and must
-give the same history; a system that does not is reported as not deterministic, and nothing about it can be believed.
+Seeds go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
+One run in `RECHECK_EVERY`, and every failure, is run again and must give the same history; a system that does not is
+reported as not deterministic, and nothing about it can be believed.
 """
 
 from __future__ import annotations
@@ -9,26 +10,29 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from marker_sim.campaign import Campaign, Failure
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges import judge
+from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.plan import Plan
 from marker_sim.search.shrink import shrink
-from marker_sim.search.swarm import make_plan, possible
+from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
+from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster
 from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
 RECHECK_EVERY = 20
+WRITES_EVERY = 2
+PAIRS_EVERY = 8
 COLLECT_EVERY = 200
 PROGRESS_EVERY_S = 2.0
 SHRINK_SHARE = 0.2
@@ -36,6 +40,7 @@ SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
 RUNS_FOR_REACHED = 400
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
+MODES_AGREE = "G21"
 _Kind = tuple[str, str, str]
 
 
@@ -52,6 +57,16 @@ class _Search:
     steps: int = 0
     differences: int = 0
     unsupported: set[str] = field(default_factory=set)
+
+    def run_pair(self, plan: Plan) -> None:
+        """Run a plan in both marker modes and judge that they agree."""
+        first, second, finding = compare_modes(plan, self.system)
+        self.tally.add_pair(first, second, finding)
+        kind = (finding.guarantee, "both", plan.storage)
+        if finding.breaches and kind not in self.found:
+            breach = promised_breach(finding, plan, self.profile)
+            if breach is not None:
+                self.found[kind] = (plan, second, breach)
 
     def run(self, plan: Plan, again: bool = False) -> None:
         """Run and judge one plan."""
@@ -132,6 +147,30 @@ def execute(plan: Plan, system: System) -> tuple[History, int]:
     return history, cluster.scheduler.steps
 
 
+def compare_modes(plan: Plan, system: System) -> tuple[History, History, Finding]:
+    """A plan of writes with direct and with timeline-server markers, and whether they agree (G21)."""
+    first, _ = execute(replace(plan, mode="direct"), system)
+    second, _ = execute(replace(plan, mode="timeline"), system)
+    return first, second, modes_agree(first, second)
+
+
+def comparable(plan: Plan, system: System) -> bool:
+    """Whether a plan has two modes to compare."""
+    both = system.direct is not None and system.server is not None
+    return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
+
+
+def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
+    """A plan judged by one guarantee, which may need it run in both modes."""
+    if guarantee == MODES_AGREE:
+        if not comparable(plan, system):
+            return execute(plan, system)[0], ()
+        _, history, finding = compare_modes(plan, system)
+        return history, (finding,)
+    history, _ = execute(plan, system)
+    return history, judge(history, frozenset({guarantee}))
+
+
 def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | None:
     """The first breach that the profile holds against the system."""
     for breach in finding.breaches:
@@ -166,8 +205,12 @@ def _explore(
                 rate = search.steps / (now - began)
                 progress(f"{number} runs, {rate:,.0f} judged steps/s, {len(search.found)} kinds of violation")
             mode, storage = combinations[number % len(combinations)]
-            plan = make_plan(seed + number // len(combinations), mode, storage)
+            turn = number // len(combinations)
+            plan = (make_write_plan if turn % WRITES_EVERY == 1 else make_plan)(seed + turn, mode, storage)
             search.run(plan, again=number % RECHECK_EVERY == 0)
+            pairs = search.guarantees is None or MODES_AGREE in search.guarantees
+            if pairs and turn % PAIRS_EVERY == 1 and mode == "timeline" and comparable(plan, search.system):
+                search.run_pair(plan)
             number += 1
             if number % COLLECT_EVERY == 0:
                 gc.collect()
@@ -188,8 +231,8 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
             progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
             smaller = shrink(plan, fails_with(kind[0], search.system, search.profile), budget_s=share_s)
         if smaller != plan:
-            history, _ = execute(smaller, search.system)
-            shown = [promised_breach(f, smaller, search.profile) for f in judge(history, frozenset({kind[0]}))]
+            history, findings = findings_of(smaller, search.system, kind[0])
+            shown = [promised_breach(finding, smaller, search.profile) for finding in findings]
             breach = next(b for b in shown if b is not None)
         failures.append(
             Failure(
@@ -207,11 +250,10 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
 
 def fails_with(guarantee: str, system: System, profile: Profile) -> Callable[[Plan], bool]:
     """A predicate for the shrinker: the same guarantee still breaks where the profile promises it."""
-    only = frozenset({guarantee})
 
     def fails(plan: Plan) -> bool:
-        history, _ = execute(plan, system)
-        return any(promised_breach(finding, plan, profile) is not None for finding in judge(history, only))
+        _, findings = findings_of(plan, system, guarantee)
+        return any(promised_breach(finding, plan, profile) is not None for finding in findings)
 
     return fails
 
@@ -220,6 +262,6 @@ def _not_reached(search: _Search, combinations: list[tuple[str, str]]) -> tuple[
     """What had to happen at least once in a search of this size and did not."""
     missing = sorted(search.unsupported) + ([NOT_DETERMINISTIC] if search.differences else [])
     if search.tally.runs >= RUNS_FOR_REACHED:
-        declared = {kind.value for kind in FaultKind for combination in combinations if possible(kind, *combination)}
+        declared = {kind.value for kind in FaultKind for pair in combinations if possible_in_writes(kind, *pair)}
         missing += [f"fault {name}" for name in sorted(declared - set(search.tally.faults))]
     return tuple(missing)

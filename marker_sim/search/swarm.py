@@ -186,6 +186,8 @@ def possible_in_writes(kind: FaultKind, mode: str, storage: str) -> bool:
         return mode == "timeline" and storage in BATCHED_STORAGES
     if kind in LOCAL_ONLY:
         return storage == "local"
+    if kind is FaultKind.ORPHANED:
+        return storage != "local"
     if kind is FaultKind.TIMEOUT_LATE:
         return storage == "s3"
     return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")
@@ -203,6 +205,7 @@ _EXTENTS: dict[FaultKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
     FaultKind.ATTEMPT_KILLED: ((0, 20, 300), (1,)),
     FaultKind.ZOMBIE: ((0, 10, 40, 150, 600, 4000), (1,)),
     FaultKind.SPECULATIVE: ((0,), (1, 1, 2)),
+    FaultKind.ORPHANED: ((0, 20, 100, 400), (5, 120, 900, 2500)),
     FaultKind.PAUSE: ((20, 200, 1500, 4000), (1,)),
     FaultKind.SECOND_SERVER: ((300, 1500, 5000), (1,)),
     FaultKind.DUPLICATED: ((0, 5, 60, 400, 2500), (1,)),

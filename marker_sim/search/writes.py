@@ -101,5 +101,6 @@ def _faults(
         duration_ms, value = extent(rng, kind)
         if kind is FaultKind.KILL and actor == "driver":
             value = rng.choice((0, 1, 30, 200, 2000, 6000))
-        faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
+        step = rng.randint(1, horizon)
+        faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))

@@ -217,7 +217,7 @@ class Jobs:
             self.cluster.start_server("server")
 
     def _driver_died(self, driver: Process, fault: Fault) -> None:
-        self._gone(driver, max(0, fault.value))
+        self._gone(driver, max(0, fault.value) if fault.kind is FaultKind.KILL else 0)
         scheduler = self.cluster.scheduler
         scheduler.at(scheduler.now_ns + max(0, fault.duration_ms) * MS, self._stop)
 

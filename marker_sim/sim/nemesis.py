@@ -56,8 +56,8 @@ class Nemesis:
         self._dies(process, fault)
 
     def tear(self, process: Process, fault: Fault) -> None:
-        """The process dies in the middle of a write to a local file."""
-        self._scheduler.record(process.name, process.role, "fault", "torn-write")
+        """The process dies in the middle of a write to a local file, or with a request on its way to the store."""
+        self._scheduler.record(process.name, process.role, "fault", fault.kind.value)
         self.kill(process, fault)
 
     def end(self, process: Process) -> None:

@@ -114,6 +114,8 @@ class Store:
         local = self.model == "local"
         if kind in LOCAL_ONLY:
             return local and operation in _WRITES
+        if kind is FaultKind.ORPHANED:
+            return not local and operation in ("put", "delete")
         if kind in OBJECT_STORE_ONLY and not self.model.startswith("s3"):
             return False
         if kind is FaultKind.TIMEOUT_LATE:
@@ -222,7 +224,7 @@ class SimStorage:
             if self._store.fits(fault, operation):
                 self._process.actor.storage_faults.remove(fault)
                 value = "begin" if fault.kind is FaultKind.DISK_FULL else None
-                if fault.kind is not FaultKind.TORN_WRITE:
+                if fault.kind not in (FaultKind.TORN_WRITE, FaultKind.ORPHANED):
                     self._record_fault(fault.kind.value, path, value)
                 if fault.kind is FaultKind.DISK_FULL:
                     self._fill_disk(fault)
@@ -267,6 +269,12 @@ class SimStorage:
                         if not empty:
                             # An empty file is made by one exclusive create; only contents pass through another file.
                             store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
+                        store.tear(process, fault)
+                    scheduler.park()
+                case FaultKind.ORPHANED:
+                    longest_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms - 1
+                    scheduler.at(now_ns + min(fault.value, longest_ms) * MS, _apply_unheard, apply)
+                    if store.tear:
                         store.tear(process, fault)
                     scheduler.park()
                 case FaultKind.SLOW_STORAGE:
