@@ -19,7 +19,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import PROCESS_FAULTS, WIRE_FAULTS
+from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS
 from marker_sim.history import Event, Value
 from marker_sim.plan import Fault
 
@@ -218,10 +218,10 @@ class Scheduler:
     def _arm(self, process: Process, state: ActorState) -> None:
         while state.pending and state.pending[0].step <= state.steps:
             fault = state.pending.pop(0)
-            if fault.kind in PROCESS_FAULTS:
-                self._on_process_fault(process, fault)
+            if fault.kind in STORAGE_FAULTS:
+                state.storage_faults.append(fault)
             elif fault.kind in WIRE_FAULTS:
                 state.wire_faults.append(fault)
             else:
-                state.storage_faults.append(fault)
+                self._on_process_fault(process, fault)
         state.next_step = state.pending[0].step if state.pending else STEPS_MAX
