@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from marker_sim.judges.calls import Call, Directory
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, calm, judge_of_writes
-from marker_sim.judges.stored import NEVER, TEMP
+from marker_sim.judges.stored import NEVER, TEMP, present
 from marker_sim.judges.view import View
 from marker_sim.judges.writes import Key, Write, WritePath
 
@@ -15,8 +15,8 @@ from marker_sim.judges.writes import Key, Write, WritePath
 def _markers_last(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
 
-    The instant is committed, or no data file is there that the markers named which were known when the last rollback or
-    sweep before it listed them; without such a listing, which have been known until then. A file that came back after
+    The instant is committed, or no data file is there that the markers named which were stored when the last rollback or
+    sweep before it listed them; without such a listing, which are stored then. A file that came back after
     the listing is a late write.
     """
     breaches: list[Breach] = []
@@ -70,12 +70,16 @@ def _known_until(path: WritePath, key: Key, moment: int) -> int:
 
 
 def _names(view: View, directory: Directory, before: int) -> Iterator[str]:
-    """The markers that had been stored, or answered where only that is known, before an event."""
+    """The markers that were stored at an event, or answered since the last deletion where only that is known.
+
+    A marker that an earlier deletion removed is none: a file that came later is a late write.
+    """
     if view.reads:
-        yield from (call.name for call in directory.answers if call.done < before)
+        since = max((deletion.invoke for deletion in directory.deletions if deletion.answered < before), default=-1)
+        yield from (call.name for call in directory.answers if since < call.done < before)
     elif directory.path in view.rest.homes:
         spans = view.rest.homes[directory.path].spans
-        yield from (name for name, span in spans.items() if span and span[0] < before)
+        yield from (name for name, span in spans.items() if present(span, before) is not None)
 
 
 def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
@@ -92,27 +96,38 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         last = _last_act(view, path, key)
         if last < 0:
             continue
-        write = next((w for w in path.writes if _judges_residue(view, path, key, w, last)), None)
-        if write is None or not (path.committed(key, write.committed) or path.rolled_back(key, write.committed)):
-            continue
-        home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
-        if view.reads and (home is None or not home.begun or home.begun[-1] < write.committed):
-            continue
-        judged += 1
-        left = sorted(home.present) if view.reads and home else path.residues[write.committed].get(key, [])
-        if left:
-            message = (
-                f"it is over, its attempts acted last at event {last}, and of its markers {left[0]!r} is left"
-                f" ({len(left)} in all) when the write that began at event {write.begin.invoke} is committed"
-            )
-            breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
+        decided = False
+        for write in path.writes:
+            left = _left_by(view, path, key, write, last)
+            if left is None or (decided and not left) or not _undisturbed(view, write):
+                continue
+            decided = True
+            if left:
+                message = (
+                    f"it is over, its attempts acted last at event {last}, and of its markers {left[0]!r} is left"
+                    f" ({len(left)} in all) when the write that began at event {write.begin.invoke} is committed"
+                )
+                breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
+                break
+        judged += decided
     return judged, breaches
 
 
-def _judges_residue(view: View, path: WritePath, key: Key, write: Write, last: int) -> bool:
+def _left_by(view: View, path: WritePath, key: Key, write: Write, last: int) -> list[str] | None:
+    """What a write left of an instant's markers; None when it began too early, did not complete, or nobody knows."""
+    at = write.committed
+    if write.key[0] != key[0] or write.key == key or write.begin.invoke < last or at == NEVER:
+        return None
+    if not (path.committed(key, at) or path.rolled_back(key, at)):
+        return None
+    if not view.reads:
+        return path.residues[at].get(key, [])
+    home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+    return sorted(home.present) if home is not None and home.begun and home.begun[-1] >= at else None
+
+
+def _undisturbed(view: View, write: Write) -> bool:
     begin = write.begin
-    if write.key[0] != key[0] or write.key == key or begin.invoke < last or write.committed == NEVER:
-        return False
     return calm(view, begin.invoke, write.committed, begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
 
 

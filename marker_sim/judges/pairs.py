@@ -119,7 +119,8 @@ def _neutral(path: str, ordinals: Mapping[str, int], exact: bool) -> str:
     file = parse_data_file(path)
     if file is None:
         return path
-    token = str(file.token) if exact else str(file.token.task)
+    # The number of a stage is the engine's own affair: ours is made from the instant.
+    token = f"{file.token.task}-{file.token.attempt}" if exact else str(file.token.task)
     made = f"#{ordinals[file.instant]}" if file.instant in ordinals else file.instant
     version = "" if file.version is None else f".log.{file.version}"
     return f"{file.partition}/{file.file_id}_{token}_{made}{version}"
