@@ -32,7 +32,8 @@ def holds(plan: Plan) -> History:
     for finding in judge(history):
         breach = promised_breach(finding, plan, profile)
         assert breach is None, f"{finding.guarantee} {breach.message}\n{plan.to_dict()}"
-    assert [event.error for event in history.events if event.operation == "rows"] == [None] * len(plan.tables)
+    rows = [event for event in history.events if event.operation == "rows"]
+    assert rows and not [event.error for event in rows if event.error]
     return history
 
 
@@ -68,7 +69,7 @@ def test_two_writes_without_faults_leave_their_files_and_nothing_else(mode: str,
 def test_a_driver_may_die_at_every_step(mode: str, storage: str) -> None:
     reached = {"rollback": 0, "sweep": 0}
     steps = steps_of(plan_of(mode, storage), "driver")
-    assert steps >= 40
+    assert steps >= 24
     for step in range(1, steps + 1):
         history = holds(plan_of(mode, storage, Fault(kind=FaultKind.KILL, actor="driver", step=step, value=1)))
         for operation in reached:
@@ -90,6 +91,67 @@ def test_a_rollback_may_be_cut_short_at_every_step(mode: str, storage: str) -> N
     assert interrupted >= 5
 
 
+def tokens(history: History, kind: str) -> list[tuple[int, int, int]]:
+    """The write tokens of the attempts of the first write that began, or ended in some way."""
+    first = next(event.instant for event in history.events if event.operation == "attempt")
+    found = [e for e in history.events if e.operation == "attempt" and e.kind == kind and e.instant == first]
+    begun = {event.index: event for event in history.events}
+    texts = [str((e if e.kind == "invoke" else begun[e.caused_by or 0]).value) for e in found]
+    return [tuple(map(int, text.split("-"))) for text in texts]  # type: ignore[misc]
+
+
+ONE = Write(tasks=(Task(),))
+
+
+def test_an_attempt_that_is_killed_never_ends_and_is_followed_by_another() -> None:
+    fault = Fault(kind=FaultKind.ATTEMPT_KILLED, actor="executor-0", step=3)
+    history = holds(plan_of("direct", "s3", fault, writes=(ONE,)))
+    assert [token[2] for token in tokens(history, "invoke")] == [0, 1]
+    assert [token[2] for token in tokens(history, "ok")] == [1]
+
+
+def test_a_zombie_writes_its_file_when_its_instant_is_long_committed() -> None:
+    fault = Fault(kind=FaultKind.ZOMBIE, actor="executor-0", step=3, duration_ms=600)
+    history = holds(plan_of("timeline", "s3", fault, writes=(ONE, replace(ONE, after_ms=1000))))
+    assert [token[2] for token in tokens(history, "ok")] == [1, 0]
+    late = judge(history, frozenset({"G20"}))[0].breaches
+    assert len(late) == 1
+    committed = next(e.index for e in history.events if e.operation == "commit" and e.kind == "ok")
+    assert committed < late[0].evidence[-1]
+    stray = history.events[late[0].evidence[-1]].path
+    assert [e for e in history.events if e.operation == "file" and e.path == stray], "nobody ever deletes it"
+
+
+def test_a_speculative_copy_succeeds_beside_the_first_attempt() -> None:
+    fault = Fault(kind=FaultKind.SPECULATIVE, actor="executor-0", step=1, value=1)
+    task = Task(slow_ms=50)
+    write = Write(tasks=(task, Task(group="f1", slow_ms=200)))
+    history = holds(plan_of("direct", "s3", fault, writes=(write,), executors=3))
+    assert sorted(token[::2] for token in tokens(history, "ok")) == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_a_stage_that_is_retried_runs_every_task_again() -> None:
+    fault = Fault(kind=FaultKind.STAGE_RETRIED, actor="executor-1", step=3)
+    history = holds(plan_of("direct", "s3", fault, writes=(Write(tasks=(Task(), Task(group="f1"))),)))
+    stages = sorted({token[1] % 100 for token in tokens(history, "invoke")})
+    assert stages == [0, 1]
+    assert len(tokens(history, "ok")) >= 3
+
+
+@pytest.mark.parametrize("mode", ["direct", "timeline"])
+def test_a_request_on_its_way_is_applied_after_its_sender_died(mode: str) -> None:
+    """The completed instant of a dead driver lands while its successor waits, and counts."""
+    landed = 0
+    for step in range(4, 24):
+        fault = Fault(kind=FaultKind.ORPHANED, actor="driver", step=step, duration_ms=0, value=900)
+        history = holds(plan_of(mode, "s3", fault))
+        died = next((e.index for e in history.events if e.kind == "fault" and e.operation == "kill"), None)
+        landed += died is not None and any(
+            e.kind == "effect" and e.index > died and e.process == "driver#1" for e in history.events
+        )
+    assert landed >= 10
+
+
 @pytest.mark.parametrize("kind", [FaultKind.ATTEMPT_KILLED, FaultKind.ZOMBIE, FaultKind.STAGE_RETRIED, FaultKind.KILL])
 @pytest.mark.parametrize(("mode", "storage"), PLACES)
 def test_an_attempt_may_be_hit_at_every_step(mode: str, storage: str, kind: FaultKind) -> None:
@@ -98,7 +160,7 @@ def test_an_attempt_may_be_hit_at_every_step(mode: str, storage: str, kind: Faul
         fault = Fault(kind=kind, actor="executor-0", step=step, duration_ms=40)
         history = holds(plan_of(mode, storage, fault))
         fired += count(history, "fault", kind.value)
-    assert fired >= 10
+    assert fired >= 6
 
 
 def test_a_write_of_two_thousand_files_commits_them_all() -> None:
