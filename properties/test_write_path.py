@@ -16,6 +16,7 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 
 PLACES = [(mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs")]
+ONE = Write(tasks=(Task(),))
 FIRST = Write(tasks=(Task(), Task(group="f1", partition="dt=2020-01-01", copies=2)))
 SECOND = Write(tasks=(Task(kind="MERGE"), Task(group="f1", partition="dt=2020-01-01", kind="APPEND"), Task(group="f2")))
 
@@ -91,6 +92,23 @@ def test_a_rollback_may_be_cut_short_at_every_step(mode: str, storage: str) -> N
     assert interrupted >= 5
 
 
+@pytest.mark.parametrize(("mode", "storage"), [("direct", "s3"), ("timeline", "local"), ("timeline", "s3")])
+def test_a_driver_and_its_successor_may_both_die(mode: str, storage: str) -> None:
+    """Every pair of steps of a short run, one of them with a request of the driver on its way."""
+    plan = plan_of(mode, storage, writes=(ONE, ONE, ONE), executors=1)
+    runs = 0
+    for first in range(1, 34):
+        for second in range(first + 1, 34, 1 + first % 2):
+            kind = FaultKind.ORPHANED if storage == "s3" and first % 3 else FaultKind.KILL
+            faults = (
+                Fault(kind=kind, actor="driver", step=first, duration_ms=20, value=1500),
+                Fault(kind=FaultKind.KILL, actor="driver", step=second, duration_ms=20, value=0),
+            )
+            holds(replace(plan, faults=faults))
+            runs += 1
+    assert runs > 300
+
+
 def tokens(history: History, kind: str) -> list[tuple[int, int, int]]:
     """The write tokens of the attempts of the first write that began, or ended in some way."""
     first = next(event.instant for event in history.events if event.operation == "attempt")
@@ -98,9 +116,6 @@ def tokens(history: History, kind: str) -> list[tuple[int, int, int]]:
     begun = {event.index: event for event in history.events}
     texts = [str((e if e.kind == "invoke" else begun[e.caused_by or 0]).value) for e in found]
     return [tuple(map(int, text.split("-"))) for text in texts]  # type: ignore[misc]
-
-
-ONE = Write(tasks=(Task(),))
 
 
 def test_an_attempt_that_is_killed_never_ends_and_is_followed_by_another() -> None:
