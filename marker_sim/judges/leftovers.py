@@ -15,9 +15,9 @@ from marker_sim.judges.writes import Key, Write, WritePath
 def _markers_last(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
 
-    The instant is committed, or no data file is there that the markers named which were stored when the last rollback or
-    sweep before it listed them; without such a listing, which are stored then. A file that came back after
-    the listing is a late write.
+    The instant is committed, or no data file is there that the markers named which were stored when the last rollback
+    or sweep before it listed them; without such a listing, which are stored then. A file that came back after the
+    listing is a late write.
     """
     breaches: list[Breach] = []
     judged = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marker_sim.history import History
+from marker_sim.judges.calls import Directory
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
@@ -81,12 +82,18 @@ def _named(view: View) -> dict[tuple[str, str], frozenset[str]]:
     named: dict[tuple[str, str], frozenset[str]] = {}
     for table, known in ordinals.items():
         directories = (path.directory((table, instant)) for instant in known)
-        asked = [view.names_data(call.name)[1] for d in directories if d is not None for call in d.answers]
+        asked = [view.names_data(name)[1] for d in directories if d is not None for name in _markers(view, d)]
         committed = [stat.path for done in path.commits if done.key[0] == table for stat in done.stats or ()]
         named[table, "commits"] = frozenset(_neutral(file, known, exact) for file in committed)
         if exact:  # Whether a copy starts at all depends on when the first attempt succeeds.
             named[table, "markers"] = frozenset(_neutral(file, known, exact) for file in asked)
     return named
+
+
+def _markers(view: View, directory: Directory) -> set[str]:
+    """The markers that ever were stored in a directory, or answered where only that is known."""
+    home = None if view.reads else view.rest.homes.get(directory.path)
+    return {call.name for call in directory.answers} if home is None else set(home.spans)
 
 
 def _completed(view: View) -> dict[str, int]:

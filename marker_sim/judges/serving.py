@@ -56,7 +56,14 @@ def _cannot_decide(view: View) -> str:
     if any(fault.begin > probe for fault in view.faults):
         return "a fault began during the probes"
     probes, needed = len(_probes(view)), view.header.num_threads + 1
+    if view.steps and not _asked_to_probe(view):
+        return ""  # A run of writes ends with a write, and whether that comes to its end is reconcile-exact's.
     return f"{probes} probe creates, {needed} are needed" if probes < needed else ""
+
+
+def _asked_to_probe(view: View) -> bool:
+    """Whether the plan has marker directories of its own, which a client probes."""
+    return bool((view.header.plan or {}).get("directories", True))
 
 
 def _probes(view: View) -> list[tuple[Directory, Call]]:
