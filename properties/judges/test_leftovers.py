@@ -47,7 +47,7 @@ def test_markers_deleted_before_the_rollback_that_needs_them_break_it() -> None:
     story.driver = "driver#2"
     story.delete_markers("001")
     story.roll_back("001")
-    story.breaks("G17", under="client", count=2)
+    story.breaks("G17", under="client")
 
 
 def test_markers_deleted_though_the_rollback_left_a_file_they_name_break_it() -> None:
@@ -109,6 +109,21 @@ def test_a_sweep_lists_again() -> None:
         story.delete_markers("001")
         story.done(sweep)
         assert bool(story.finding("G17").breaches) is not deletes
+
+
+def test_a_marker_that_an_earlier_deletion_removed_names_nothing_any_more() -> None:
+    for layout in ("hudi", "names"):
+        story = Job(layout=layout)
+        story.failed("001", "a")
+        story.driver = "driver#2"
+        story.roll_back("001")
+        story.data(A)
+        late_marker(story)
+        sweep = story.step("sweep", "001")
+        story.listing("001")
+        story.delete_markers("001")
+        story.done(sweep)
+        story.holds("G17")
 
 
 def test_a_sweep_of_a_committed_instant_may_delete_its_markers() -> None:

@@ -60,6 +60,13 @@ def test_a_marker_that_only_one_mode_made_breaks_it() -> None:
     assert "markers" in breach.message and "timeline" in breach.message
 
 
+def test_a_marker_that_one_mode_stores_under_another_name_breaks_it() -> None:
+    first, second = told("direct", DIRECT), told("timeline", TIMELINE)
+    first.put(f"{first.home(DIRECT[0])}/q/{base('a', DIRECT[0])}.marker.CREATE", b"", "executor#1")
+    (breach,) = compared(first, second).breaches
+    assert "q/p" in breach.message and "direct" in breach.message
+
+
 def test_other_rows_break_it_with_faults_or_without() -> None:
     first = told("direct", DIRECT)
     second = told("timeline", TIMELINE, rows=("k=0",))
@@ -215,6 +222,18 @@ def test_faults_of_tasks_count_as_those_of_clients() -> None:
     story.fault("zombie", "executor#1", path=base("a"))
     story.attempt(base("a"), marker=False)
     story.breaks("G13", under="client")
+
+
+def test_a_run_of_writes_without_directories_of_its_own_needs_no_probe_creates() -> None:
+    for directories in ((), ("t/.hoodie/.temp/001",)):
+        plan = Plan(directories=directories, writes=(Write(),))
+        story = Job(mode="timeline", plan=Plan.to_dict(plan))
+        started = story.start()
+        story.begin()
+        story.end(story.step("create", "001", path=f"{base('a')}.marker.CREATE", caused_by=started), "ok", "created")
+        story.observe("phase", value="probe")
+        finding = story.finding("G6")
+        assert finding.applicable and bool(finding.undecided) is bool(directories) and not finding.breaches
 
 
 def test_an_executor_that_left_with_its_driver_may_leave_a_request_open() -> None:
