@@ -13,7 +13,7 @@ from marker_sim.plan import Plan
 class Failure:
     """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
 
-    plan: shrunk, None where the world cannot be planned exactly. seed: the run it came from.
+    mode: as in the rows of a verdict, "both" for a pair. plan: shrunk, None where the world cannot be planned exactly. seed: the run it came from.
     """
 
     guarantee: str
@@ -23,6 +23,7 @@ class Failure:
     plan: Plan | None
     seed: int
     entries_before: int = 0
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,5 +45,6 @@ class Campaign:
     failures: tuple[Failure, ...]
     last: History | None
     not_reached: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     interrupted: bool = False
     trouble: str = ""

@@ -118,10 +118,12 @@ def parse_sut(text: str) -> tuple[Literal["python", "http", "hudi"], str]:
 
 
 def default_profile(sut: str) -> str:
-    """The shipped profile for a system: a factory of somebody else's promises no more than an HTTP server does."""
+    """The shipped profile for a system; on a Python factory the kit's own write client runs, so it has a write path."""
     if sut == "reference" or sut.startswith("mutant:"):
         return "reference"
-    return "hudi" if sut.startswith("hudi:") else "http"
+    if sut.startswith("hudi:"):
+        return "hudi"
+    return "python" if ":" in sut else "http"
 
 
 def parse_duration(text: str, option: str) -> float:

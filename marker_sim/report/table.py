@@ -127,6 +127,7 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
         for known in outcome.differences.stale:
             lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove the entry")
     lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
+    lines += [f"left out: {what}" for what in outcome.campaign.left_out]
     if outcome.campaign.trouble:
         lines.append(f"the kit could not finish: {printable(outcome.campaign.trouble)}")
     if outcome.campaign.interrupted:

@@ -64,6 +64,7 @@ class Outcome:
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
             "not_reached": list(campaign.not_reached),
+            "left_out": list(campaign.left_out),
         }
 
 
@@ -94,7 +95,8 @@ def judge_campaign(
 
 def place(failure: Failure) -> tuple[str, str, str]:
     """What a failure is filed under: guarantee, mode and storage."""
-    return (failure.guarantee, failure.history.header.mode, failure.history.header.storage)
+    header = failure.history.header
+    return (failure.guarantee, failure.mode or header.mode, header.storage)
 
 
 def plan_name(number: int, failure: Failure) -> str:

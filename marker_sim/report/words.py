@@ -59,6 +59,8 @@ def _operation(op: Op, directory: str) -> str:
     words = [op.actor]
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
+    if op.kind == "hostile":
+        return " ".join([*words, f"asks for a marker with the hostile name {printable(op.name)!r}."])
     words.append(
         {"create": "creates", "delete": "deletes", "exists": "asks about"}.get(op.kind, f"asks for {op.kind} of")
     )

@@ -16,6 +16,7 @@ TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
 _SIZES = (1, 1, 2, 2, 3, 4, 6)
 _LARGE = (40, 200, 1000, 2000)
 _LARGE_SHARE = 0.0015
+_DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 
 def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
@@ -96,6 +97,8 @@ def _faults(
             actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
         if batched and kind not in TASK_FAULTS and kind not in WIRE_FAULTS and rng.random() < 0.5:
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
+        if actor == "driver" and kind not in WIRE_FAULTS and rng.random() < 0.3:
+            kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
         if kind is FaultKind.SECOND_SERVER:
             actor, horizon = "server", 12 * (tasks + len(writes))
         duration_ms, value = extent(rng, kind)
@@ -103,4 +106,8 @@ def _faults(
             value = rng.choice((0, 1, 30, 200, 2000, 6000))
         step = rng.randint(1, horizon)
         faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
+        if actor == "driver" and kind in _DEADLY and rng.random() < 0.6:
+            # Its successor dies as well, in the middle of what it takes back.
+            again = step + rng.randint(4, 14)
+            faults.append(Fault(kind=FaultKind.KILL, actor=actor, step=again, duration_ms=duration_ms, value=0))
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
