@@ -13,7 +13,8 @@ from marker_sim.plan import Plan
 class Failure:
     """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
 
-    mode: as in the rows of a verdict, "both" for a pair. plan: shrunk, None where the world cannot be planned exactly. seed: the run it came from.
+    mode: as in the rows of a verdict, "both" for a pair. plan: shrunk, None where the world cannot be planned exactly.
+    seed: the run it came from.
     """
 
     guarantee: str

@@ -229,7 +229,7 @@ WRITE_PATH = (
         record="plausible, after I 3065: one mode decodes what a partition path is made of, the other does not",
         module="markers.direct",
         before='        path = f"{self._directory}/{name}"\n',
-        after='        path = f"{self._directory}/{name.replace(\'%2F\', \'/\')}"\n',
+        after="        path = f\"{self._directory}/{name.replace('%2F', '/')}\"\n",
         kills="G21",
     ),
 )

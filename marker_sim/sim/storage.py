@@ -146,6 +146,7 @@ class SimStorage:
         self._store = store
         self._process = process
         self._scheduler = store.scheduler
+        self._applied = self._apply  # Bound once, for it is handed over at every call.
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition where the model has it."""
@@ -287,22 +288,22 @@ class SimStorage:
             return self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
         if operation == "put" and now_ns < store.full_until_ns:
             return self._fail(reply_ns, DiskFull(path))
-        scheduler.at((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
-        result = scheduler.park()
+        result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
         if isinstance(result, StorageError):
             raise result
         return result
 
     def _apply(self, argument: tuple[int, Any, Callable[[], Any]]) -> None:
         reply_ns, actor, apply = argument
-        if not self._process.alive and self.capabilities.host_lock:
+        process, scheduler = self._process, self._scheduler
+        if not process.alive and self.capabilities.host_lock:
             # A system call has ended, one way or the other, before its dead process lets go of its locks.
             return
         try:
             result = apply()
         except StorageError as error:
             result = error
-        self._scheduler.at(reply_ns, self._scheduler.resume, (self._process, actor, result))
+        scheduler.at(reply_ns, scheduler.resume, (process, actor, result))
 
     def _fail(self, time_ns: int, error: StorageError) -> Any:
         self._scheduler.sleep(self._process, time_ns - self._scheduler.now_ns)
