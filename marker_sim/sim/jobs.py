@@ -147,7 +147,7 @@ class Jobs:
     def _arrived(self, argument: tuple[Process, Attempt, str]) -> None:
         executor = argument[1].executor
         if executor.alive:
-            self.cluster.scheduler.spawn(executor, partial(self._attempt, *argument))
+            self.cluster.scheduler.start(executor, partial(self._attempt, *argument))
 
     # An executor's actor.
 
@@ -169,7 +169,7 @@ class Jobs:
         scheduler.step(executor)
         del running[getcurrent()]
         result = ended.value if ended.error is None else ended.error
-        self._tell(driver, Message("ended", attempt, result), MESSAGE_NS)
+        self.tell(driver, Message("ended", attempt, result), MESSAGE_NS)
 
     def markers(self, process: Process, mode: str, place: MarkerDirectory) -> RecordedMarkers:
         """The marker store that a process uses for an instant, recorded."""
@@ -258,7 +258,7 @@ class Jobs:
         driver, slot = argument
         if driver.alive and driver is self._driver:
             self.executors[slot] = self._new_executor(driver, slot)
-            self._tell(driver, Message("executor"), MESSAGE_NS)
+            self.tell(driver, Message("executor"), MESSAGE_NS)
 
     # Faults of tasks.
 
@@ -283,10 +283,10 @@ class Jobs:
                 scheduler.sleep(process, max(0, fault.duration_ms) * MS)
             case FaultKind.SPECULATIVE if attempt.counted:
                 self.record_fault(process, fault.kind.value, attempt.work.path)
-                self._tell(driver, Message("speculate", attempt, max(1, fault.value)), MESSAGE_NS)
+                self.tell(driver, Message("speculate", attempt, max(1, fault.value)), MESSAGE_NS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self.record_fault(process, fault.kind.value, attempt.work.path)
-                self._tell(driver, Message("stage-lost", attempt), MESSAGE_NS)
+                self.tell(driver, Message("stage-lost", attempt), MESSAGE_NS)
 
     def record_fault(self, process: Process, kind: str, path: str) -> None:
         """A fault of a task happens now."""
@@ -294,9 +294,10 @@ class Jobs:
 
     def _lose(self, driver: Process, attempt: Attempt, after_ns: int) -> None:
         attempt.counted = False
-        self._tell(driver, Message("lost", attempt), after_ns)
+        self.tell(driver, Message("lost", attempt), after_ns)
 
-    def _tell(self, driver: Process, message: Message, after_ns: int) -> None:
+    def tell(self, driver: Process, message: Message, after_ns: int) -> None:
+        """Let a driver hear something, if it lives by then."""
         scheduler = self.cluster.scheduler
         scheduler.at(scheduler.now_ns + after_ns, self._hears, (driver, message))
 

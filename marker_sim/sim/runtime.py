@@ -26,17 +26,24 @@ class SimMailbox:
 
     def put(self, item: Any) -> None:
         """Hand an item to the longest waiting actor, or keep it."""
-        self._scheduler.step(self._process)
-        self.post(item)
-
-    def post(self, item: Any) -> None:
-        """The same for the world, which is nobody's step."""
         scheduler, waiting = self._scheduler, self._waiting
+        scheduler.step(self._process)
         while waiting:
             ticket = waiting.popleft()
             if ticket[1]:
                 ticket[1] = False
                 scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
+                return
+        self._items.append(item)
+
+    def post(self, item: Any) -> None:
+        """The same by the world in the hub: nobody's step, and heard without delay."""
+        waiting = self._waiting
+        while waiting:
+            ticket = waiting.popleft()
+            if ticket[1]:
+                ticket[1] = False
+                self._scheduler.resume((self._process, ticket[0], item))
                 return
         self._items.append(item)
 

@@ -118,13 +118,19 @@ class Scheduler:
 
     def spawn(self, process: Process, body: Callable[[], None]) -> None:
         """Start an actor of a process, at the present time."""
+        self.at(self.now_ns, self.resume, (process, self._actor(), (process, body)))
+
+    def start(self, process: Process, body: Callable[[], None]) -> None:
+        """The same without delay, for the world in the hub."""
+        self.resume((process, self._actor(), (process, body)))
+
+    def _actor(self) -> greenlet:
         # A finished actor's greenlet takes the next body: making one costs as much as ten switches.
         if self._idle:
-            actor = self._idle.pop()
-        else:
-            actor = greenlet(self._perform, self._hub)
-            self._actors.append(actor)
-        self.at(self.now_ns, self.resume, (process, actor, (process, body)))
+            return self._idle.pop()
+        actor = greenlet(self._perform, self._hub)
+        self._actors.append(actor)
+        return actor
 
     def _perform(self, work: tuple[Process, Callable[[], None]]) -> None:
         while not self.closed:

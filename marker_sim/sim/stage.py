@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS_MAX = 6
 STAGES_MAX = 4
-PATIENCE_MS = 120_000.0
+PATIENCE_NS = 120_000 * MS
 MESSAGE_NS = MS // 2
 
 
@@ -44,7 +44,10 @@ class Attempt:
 
 
 class Message(NamedTuple):
-    """What a driver hears. kind: ended, lost, speculate, stage-lost, executor. result: a stat, an error, a number."""
+    """What a driver hears. result: a write stat, an error, a number.
+
+    kind: ended, lost, speculate, stage-lost, executor (a new one is there), patience (nothing may have been heard).
+    """
 
     kind: str
     attempt: Attempt | None = None
@@ -78,12 +81,19 @@ class Stage:
             if spec.copies > 1:
                 self._jobs.record_fault(self._driver, "speculative", f"{spec.partition}/{spec.group}")
         mailbox = self._driver.state["mailbox"]
+        heard = heard_before = 0
+        self._jobs.tell(self._driver, Message("patience", None, self._instant), PATIENCE_NS)
         while len(self._done) < len(self._tasks):
             self._start_some()
-            message = mailbox.get(PATIENCE_MS)
-            if message is None:
-                raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
-            self._hear(message)
+            message: Message = mailbox.get()
+            if message.kind != "patience":
+                heard += 1
+                self._hear(message)
+            elif message.result == self._instant:
+                if heard == heard_before:
+                    raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
+                heard_before = heard
+                self._jobs.tell(self._driver, message, PATIENCE_NS)
         return tuple(self._done[task] for task in sorted(self._done))
 
     def _start_some(self) -> None:
