@@ -31,8 +31,8 @@ from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
 RECHECK_EVERY = 20
-WRITES_EVERY = 2
-PAIRS_EVERY = 8
+WRITES_EVERY = 3
+PAIRS_EVERY = 12
 COLLECT_EVERY = 200
 PROGRESS_EVERY_S = 2.0
 SHRINK_SHARE = 0.2

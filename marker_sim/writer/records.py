@@ -30,7 +30,8 @@ class Timeline:
 
     def completed(self) -> tuple[Entry, ...]:
         """Completed commits, in the order of their instants."""
-        return tuple(e for e in self.entries if e.state is State.COMPLETED and e.action != ROLLBACK)
+        completed = State.COMPLETED
+        return tuple(e for e in self.entries if e.state is completed and e.action != ROLLBACK)
 
     def rollbacks(self, completed: bool) -> tuple[str, ...]:
         """The instants of the rollbacks that are completed, or of those that are not."""
@@ -60,7 +61,7 @@ class Records:
             entry = parse_entry(path) if "/" not in path[len(prefix) :] else None
             if entry is not None:
                 found.append(entry)
-        return Timeline(tuple(sorted(found, key=lambda e: (e.instant, e.action, e.state.value))))
+        return Timeline(tuple(found))  # As sorted as the listing.
 
     def instants_with_markers(self) -> tuple[str, ...]:
         """The instants that have a marker directory, sorted."""
