@@ -1,63 +1,70 @@
-"""A correct class in twenty lines: not accused where it can run, not blamed where it cannot."""
+"""The two classes of docs/third-party.md: the correct one is not accused, the faulty one is caught."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign import Campaign
 from marker_sim.judges.profiles import load_profile
-from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.names import check_marker_name, data_path, is_append
-from marker_sim.seams import Condition, PreconditionFailed
 from marker_sim.search.campaign import run_simulated
 
-
-class Tiny:
-    """Direct markers by create-if-absent; errors of the storage pass through."""
-
-    def __init__(self, context: Context) -> None:
-        self.storage, self.directory = context.storage, context.directory
-
-    def create(self, name: str) -> Created:
-        try:
-            check_marker_name(name)
-            self.storage.put(f"{self.directory}/{name}", b"", Condition.IF_ABSENT)
-        except PreconditionFailed:
-            return Created.EXISTS
-        except ValueError as error:
-            if "marker name" in str(error):
-                raise Rejected(str(error)) from error
-            raise
-        return Created.CREATED
-
-    def list_all(self) -> tuple[str, ...]:
-        return tuple(path[len(self.directory) + 1 :] for path in self.storage.list(self.directory + "/"))
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        return tuple({data_path(name) for name in self.list_all() if not is_append(name)})
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        return tuple({data_path(name) for name in self.list_all() if is_append(name)})
-
-    def exists(self) -> bool:
-        return bool(self.list_all())
-
-    def delete(self) -> bool:
-        paths = self.storage.list(self.directory + "/")
-        for path in paths:
-            self.storage.delete(path)
-        return bool(paths)
+ROOT = Path(__file__).parent.parent
+GUIDE = ROOT / "docs" / "third-party.md"
+CORRECT, FAULTY = "markers_of_mine:Markers", "hasty_markers:Hasty"
 
 
-def test_a_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot_use() -> None:
-    campaign = run_simulated(
-        sut=f"{__name__}:Tiny",
-        modes=("direct",),
-        storages=("s3", "local", "s3-unconditional"),
-        budget_s=60.0,
-        seed=0,
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The modules of the guide, in a folder of their own from which they can be imported."""
+    blocks = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    for name, text in blocks:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert {name for name, _ in blocks} == {"markers_of_mine.py", "hasty_markers.py"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, _ in blocks:
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    return tmp_path
+
+
+def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: int, seed: int) -> Campaign:
+    return run_simulated(
+        sut=sut,
+        modes=modes,
+        storages=storages,
+        budget_s=90.0,
+        seed=seed,
         guarantees=None,
-        profile=load_profile("http"),
+        profile=load_profile("python"),
         progress=lambda line: None,
-        runs_max=300,
+        runs_max=runs,
     )
+
+
+@pytest.mark.usefixtures("modules")
+def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot_use(chaos_seed: int) -> None:
+    campaign = search(CORRECT, ("direct", "timeline"), ("s3", "local", "s3-unconditional"), 900, chaos_seed)
     assert campaign.failures == ()
-    assert campaign.tally.runs >= 200
+    assert campaign.tally.runs >= 500
     assert [line for line in campaign.left_out if "s3-unconditional" in line]
+    judged = {row.id for row in campaign.tally.rows(load_profile("python")) if row.judged}
+    assert judged >= {f"G{number}" for number in (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)}
+
+
+@pytest.mark.usefixtures("modules")
+def test_the_faulty_class_is_caught_as_a_store_and_by_what_becomes_of_writes(chaos_seed: int) -> None:
+    campaign = search(FAULTY, ("direct",), ("s3",), 300, chaos_seed)
+    assert {"G1", "G14"} <= {failure.guarantee for failure in campaign.failures}
+
+
+@pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (FAULTY, 1)])
+def test_verify_says_so_by_its_exit_code(modules: Path, sut: str, code: int) -> None:
+    words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--budget", "12s", "--seed", "3"]
+    command = [sys.executable, "-m", "marker_sim.cli", *words]
+    done = subprocess.run(command, check=False, cwd=modules, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
