@@ -1,0 +1,72 @@
+"""The Hypothesis state machine of the write path, for any system under test: `machine_for` makes it, `attack` runs it.
+
+    machine_rules.py     the rules: tasks of the next write, and what goes wrong some steps ahead
+    machine_example.py   one example: plays writes piece by piece, judges the whole history, leaves a failure's plan
+
+    attack(machine_for(load_system("package.module:factory"), "direct", "s3"))
+
+Choices are Hypothesis' own: it generates, shrinks, keeps failures in its example database and replays them first. Which
+rules an example may use it draws anew for each (swarm selection: rules are switched off at a rate that is drawn too).
+Nothing but the choices is random: what an example played is a plan, and the plan gives the same history again.
+
+Nobody subclasses the machine; a system is a value. Limit: pairs of modes (G21) are compared by search/campaign.py, since
+a pair of runs is not one plan to print.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from marker_sim.judges.profiles import load_profile
+from marker_sim.search.machine_example import Seen
+from marker_sim.search.machine_rules import WritePath
+from marker_sim.system import System
+
+PLANS = Path(".hypothesis") / "marker-sim"
+STEPS = 40
+
+
+def machine_for(
+    system: System,
+    mode: str,
+    storage: str,
+    *,
+    plans: Path = PLANS,
+    guarantees: frozenset[str] | None = None,
+    chaos_seed: int | None = None,
+) -> type[WritePath]:
+    """A state machine class that attacks one system in one mode on one storage, with a `seen` of its own.
+
+    plans: where failing examples leave their plan. guarantees: ids to judge, by default all. chaos_seed: where
+    Hypothesis starts, by default anywhere. The class has a name of its own for each system, mode and storage, because
+    Hypothesis' example database knows a machine by its name.
+    """
+    name = re.sub(r"\W", "_", f"{mode}_{storage}_{system.name}")
+    settled: dict[str, Any] = {
+        "__module__": __name__,
+        "system": system,
+        "profile": load_profile(system.profile),
+        "mode": mode,
+        "storage": storage,
+        "guarantees": guarantees,
+        "plans": plans,
+        "seen": Seen(),
+    }
+    made: type[WritePath] = type(name, (WritePath,), settled)
+    return made if chaos_seed is None else seed(chaos_seed)(made)
+
+
+def attack(machine: type[WritePath], *, steps: int = STEPS, **changes: Any) -> Seen:
+    """Run a machine for as many examples as the Hypothesis profile in force says; what its examples did.
+
+    changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
+    example that was found, with the command that replays it; an ExceptionGroup when several guarantees broke.
+    """
+    chosen = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps} | changes
+    run_state_machine_as_test(machine, settings=settings(**chosen))
+    return machine.seen
