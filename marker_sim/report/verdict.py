@@ -63,8 +63,7 @@ class Outcome:
             "operations": {name: campaign.tally.operations[name] for name in sorted(campaign.tally.operations)},
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
-            "not_reached": list(campaign.not_reached),
-            "left_out": list(campaign.left_out),
+            "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
         }
 
 
