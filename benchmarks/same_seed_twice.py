@@ -10,17 +10,19 @@ import sys
 
 from marker_sim.mutants.kill import COMBINATIONS
 from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import run
 from marker_sim.system import reference
 
 
 def digests(seeds: int, first: int) -> None:
-    """Print one digest a seed."""
+    """Print one digest a seed, of its plan of operations and its plan of writes."""
     for number in range(first, first + seeds):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
         digest = hashlib.sha256()
-        for line in run(make_plan(number, mode, storage), reference()).lines():
-            digest.update(line.encode("utf-8", "surrogatepass"))
+        for make in (make_plan, make_write_plan):
+            for line in run(make(number, mode, storage), reference()).lines():
+                digest.update(line.encode("utf-8", "surrogatepass"))
         print(number, digest.hexdigest())
 
 

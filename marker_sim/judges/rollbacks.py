@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from marker_sim.judges.calls import Step
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, ended_badly, judge_of_writes
-from marker_sim.judges.stored import NEVER
+from marker_sim.judges.stored import NEVER, TEMP, present
 from marker_sim.judges.view import View
 from marker_sim.judges.writes import Completion, Key, Write, WritePath
 
@@ -116,9 +116,13 @@ def _next_write(path: WritePath, key: Key, step: Step) -> Write | None:
 def _rollback_first(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     """G19: when a write first touches data, every instant that its driver had left behind is over.
 
-    Left behind: it was on the timeline when the write began, not completed, and its driver was dead or gone, had failed
-    and did nothing since, or began this write itself. Over: completed, or its rollback is.
+    Left behind: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
+    its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or its
+    rollback is, or it never came onto the timeline and nothing is stored of it.
     """
+    known = {write.key: (write.begin.done, write.begin.process) for write in path.writes}
+    for key, since in path.began.items():
+        known[key] = min(since, known.get(key, since))
     breaches: list[Breach] = []
     judged = 0
     told: dict[Key, None] = {}
@@ -127,7 +131,7 @@ def _rollback_first(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         if not effects:
             continue
         touched = min(effects.values())
-        for key, (index, driver) in path.began.items():
+        for key, (index, driver) in known.items():
             if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:
                 continue
             if path.committed(key, write.begin.invoke) or path.rolled_back(key, write.begin.invoke):
@@ -135,11 +139,23 @@ def _rollback_first(view: View, path: WritePath) -> tuple[int, list[Breach]]:
             if not _left_behind(view, path, driver, write):
                 continue
             judged += 1
-            if not (path.rolled_back(key, touched) or path.committed(key, touched)) and key not in told:
+            over = (
+                path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
+            )
+            if not over and key not in told:
                 told[key] = None
                 message = f"it was left behind when {write.key[1]} began, and is not rolled back when that writes data"
                 breaches.append(breach(view, key, message, index, write.begin.invoke, touched))
     return judged, breaches
+
+
+def _never_was(view: View, path: WritePath, key: Key, moment: int) -> bool:
+    """Whether an instant has not been on the timeline and has neither data file nor marker at an event."""
+    if key in path.began and path.began[key][0] <= moment:
+        return False
+    home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+    marked = home is not None and any(present(span, moment) is not None for span in home.spans.values())
+    return not marked and not path.left_since(key, moment, moment)
 
 
 def _left_behind(view: View, path: WritePath, driver: str, write: Write) -> bool:

@@ -83,7 +83,8 @@ def _failed_probes(view: View) -> tuple[int, list[Breach]]:
     count = 0
     for directory, call in _probes(view):
         waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
-        if call.outcome == "open" and waited_ns < view.header.answer_bound_ms * MS:
+        gone = view.ended(view.events[call.invoke].process) < NEVER
+        if call.outcome == "open" and (gone or waited_ns < view.header.answer_bound_ms * MS):
             continue
         count += 1
         if call.outcome != "ok":

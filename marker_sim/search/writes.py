@@ -97,7 +97,7 @@ def _faults(
             actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
         if batched and kind not in TASK_FAULTS and kind not in WIRE_FAULTS and rng.random() < 0.5:
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
-        if actor == "driver" and kind not in WIRE_FAULTS and rng.random() < 0.3:
+        if actor in ("driver", "server") and kind not in WIRE_FAULTS and rng.random() < 0.3:
             kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
         if kind is FaultKind.SECOND_SERVER:
             actor, horizon = "server", 12 * (tasks + len(writes))
