@@ -40,6 +40,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
              all of these               end ok, fail or info like other calls; what they ask a marker store for (create,
                                         list, delete) are invocations of their own by the same process, in between
     effect   put delete                 path below a table and not below .hoodie: a data file
+    observe  job-failed                 process=a driver whose write was given up and that lives on, error=why
     observe  rows                       table, value=sorted "key=value" as a reader of completed commits finds them
                                         at the end; error=what it could not read
 
