@@ -9,8 +9,8 @@ Choices are Hypothesis' own: it generates, shrinks, keeps failures in its exampl
 rules an example may use it draws anew for each (swarm selection: rules are switched off at a rate that is drawn too).
 Nothing but the choices is random: what an example played is a plan, and the plan gives the same history again.
 
-Nobody subclasses the machine; a system is a value. Limit: pairs of modes (G21) are compared by search/campaign.py, since
-a pair of runs is not one plan to print.
+Nobody subclasses the machine; a system is a value. Limit: pairs of modes (G21) are compared by search/campaign.py,
+since a pair of runs is not one plan to print.
 """
 
 from __future__ import annotations

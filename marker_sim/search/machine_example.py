@@ -37,7 +37,7 @@ from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.system import System
 
 Group = tuple[str, str]
-PIECES_MAX = 10
+TASKS_MAX = 6
 COMPARE_EVERY = 4
 PLAN_SHOWN_MAX = 3_000
 
@@ -95,6 +95,7 @@ class Example(RuleBasedStateMachine):
         self.left_behind = False
         self._cluster: Cluster | None = None
         self._broken = False
+        self._faults_max = 1
         self._write = Write()
         self._tasks: dict[Group, Task] = {}
         self._faults: list[tuple[FaultKind, str, int, int, int]] = []
@@ -110,8 +111,18 @@ class Example(RuleBasedStateMachine):
         """Tasks and faults of the write that is open."""
         return len(self._tasks) + len(self._faults)
 
-    def start(self, **changes: Any) -> None:
-        """Begin a run of writes; the arguments are fields of Plan."""
+    @property
+    def write(self) -> Write:
+        """The write that is open, without its tasks."""
+        return self._write
+
+    def start(self, faults_max: int, **changes: Any) -> None:
+        """Begin a run of writes; a write has at most so many faults of its own, the other arguments are fields of Plan.
+
+        One fault too many, or a task too many, finishes the write that is open: examples in which the rule that does
+        that is off have more than one write too.
+        """
+        self._faults_max = faults_max
         plan = Plan(mode=self.mode, storage=self.storage, directories=(), **changes)
         self._cluster = Cluster(plan, self.system)
         self._cluster.begin()
@@ -122,25 +133,22 @@ class Example(RuleBasedStateMachine):
 
     def add_task(self, group: Group, **changes: Any) -> Group:
         """A task of the next write, or a change to it if the write has one for that group."""
-        self._make_room()
+        if len(self._tasks) >= TASKS_MAX:
+            self.play(abandon=False)
         partition, name = group
         self._tasks[group] = replace(self._tasks.get(group, Task(partition=partition, group=name)), **changes)
         return group
 
     def add_fault(self, kind: FaultKind, who: str, ahead: int, duration_ms: int = 0, value: int = 1) -> None:
-        """A fault `ahead` steps of its victim from the next write's beginning; without a server its part falls to the driver."""
-        self._make_room()
+        """A fault `ahead` steps of its victim from the next write's beginning; without a server the driver is hit."""
+        if len(self._faults) >= self._faults_max:
+            self.play(abandon=False)
         role, _, slot = who.partition("-")
         if role == "executor":
             who = f"executor-{int(slot) % self._running.plan.executors}"
         elif role == "server" and not (self.mode == "timeline" and self.storage in BATCHED_STORAGES):
             who = "driver"
         self._faults.append((kind, who, ahead, duration_ms, value))
-
-    def _make_room(self) -> None:
-        """A full write is finished, so that examples without the rule that does it have more than one write."""
-        if self.pieces >= PIECES_MAX:
-            self.play(abandon=False)
 
     def play(self, abandon: bool) -> None:
         """Let the driver perform the open write and see whether it left its instant behind."""
@@ -159,7 +167,7 @@ class Example(RuleBasedStateMachine):
         self.seen.writes += 1
 
     def teardown(self) -> None:
-        """Finish what is open, heal, read storage, judge; raises the violation of the first promised guarantee that broke.
+        """Finish what is open, heal, read storage, judge; raises the violation of the first promise that was broken.
 
         HarnessError when the plan that was played gives another history: nothing can be said about such a system.
         """

@@ -1,9 +1,9 @@
 """The rules of the state machine of the write path, in the field's words: tasks, and who is hurt how many steps ahead.
 
-A rule adds a piece to the write that is open; `finish` and `give_up` play it. A write is always open, because Hypothesis
-switches whole rules off and no piece may need a rule that is. Fault rules are shut where system, mode and storage
-cannot have the fault, so that choosing them is never in vain. `ahead` counts the victim's own steps from the moment the
-write begins, rollbacks of earlier writes included, so a fault may also hit a later write.
+A rule adds a piece to the write that is open; `finish` and `give_up` play it. A write is always open, because
+Hypothesis switches whole rules off and no piece may need a rule that is. Fault rules are shut where system, mode and
+storage cannot have the fault, so that choosing them is never in vain. `ahead` counts the victim's own steps from the
+moment the write begins, rollbacks of earlier writes included, so a fault may also hit a later write.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from marker_sim.faults import FaultKind
+from marker_sim.plan import TASK_KINDS
 from marker_sim.search.machine_example import Example, Group
 from marker_sim.search.swarm import PARTITIONS
 from marker_sim.search.writes import TABLES
@@ -50,8 +51,10 @@ FAULT_RULES = {
 }
 
 _AHEAD = st.integers(1, 24)
+# A first write begins in five steps; what comes after it, finalize to marker deletion, is worth as many tries.
+_DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
-_ANYBODY = st.sampled_from(("driver", "executor-0", "executor-1", "server"))
+_ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
 _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
@@ -70,7 +73,10 @@ def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(body: Callable[..., Any]) -> Any:
         made = rule(**drawn)(_counted(body))
         kind = FAULT_RULES.get(body.__name__)
-        return made if kind is None else precondition(lambda self: self.can(kind))(made)
+        if kind is None:
+            return made
+        shut: Callable[[Any], Any] = precondition(lambda self: self.can(kind))
+        return shut(made)
 
     return decorate
 
@@ -94,6 +100,7 @@ class WritePath(Example):
         num_threads=st.sampled_from((1, 2, 4, 20)),
         interval_ms=st.sampled_from((50, 10, 200)),
         jitter=st.integers(0, 1 << 30),
+        faults_a_write=st.integers(1, 5),
     )
     def the_cluster_is(
         self,
@@ -104,9 +111,11 @@ class WritePath(Example):
         num_threads: int,
         interval_ms: int,
         jitter: int,
+        faults_a_write: int,
     ) -> None:
         """Start from nothing."""
         self.start(
+            faults_a_write,
             tables=tables,
             merge_on_read=merge_on_read,
             executors=executors,
@@ -118,17 +127,18 @@ class WritePath(Example):
 
     # The write.
 
-    @precondition(lambda self: not self.pieces)
     @_step(table=st.integers(0, 1), markers=st.sampled_from(("", "direct", "timeline")))
     def begin_a_write(self, table: int, markers: str) -> None:
-        """The next write is to this table, in its own marker mode or the plan's."""
+        """Finish what is open; the next write is to this table, in the plan's marker mode or in one of its own."""
+        if self.pieces:
+            self.play(abandon=False)
         self.change_write(table=table, markers=markers)
 
-    @precondition(lambda self: self.left_behind and not self.pieces)
-    @_step(markers=st.sampled_from(("direct", "timeline")), after_ms=st.sampled_from((0, 40, 3500)))
-    def begin_after_a_failure(self, markers: str, after_ms: int) -> None:
-        """The next write finds what the last one left, and asks for markers of a mode of its own (Hudi HUDI-2305)."""
-        self.change_write(markers=markers, after_ms=after_ms)
+    @precondition(lambda self: self.left_behind and not self.write.markers)
+    @_step(markers=st.sampled_from(("direct", "timeline")))
+    def change_the_marker_mode_after_a_failure(self, markers: str) -> None:
+        """The write that has to roll back what the last one left is configured otherwise (Hudi HUDI-2305)."""
+        self.change_write(markers=markers)
 
     @_step(target=file_groups, partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS), number=_SLOT)
     def insert(self, partition: str, number: int) -> Group:
@@ -145,16 +155,17 @@ class WritePath(Example):
         """A task adds a log file to a group, on a merge-on-read table."""
         self.add_task(group, kind="APPEND")
 
-    @_step(group=file_groups, copies=st.integers(2, 3))
-    def run_speculative_copies(self, group: Group, copies: int) -> None:
+    @_step(group=file_groups, kind=st.sampled_from(TASK_KINDS), copies=st.integers(2, 3))
+    def run_speculative_copies(self, group: Group, kind: str, copies: int) -> None:
         """Several attempts of a task start at once, and more than one may succeed."""
-        self.add_task(group, copies=copies)
+        self.add_task(group, kind=kind, copies=copies)
 
-    @_step(group=file_groups, slow_ms=st.sampled_from((10, 60, 900)))
-    def slow_down(self, group: Group, slow_ms: int) -> None:
+    @_step(group=file_groups, kind=st.sampled_from(TASK_KINDS), slow_ms=st.sampled_from((10, 60, 900)))
+    def slow_down(self, group: Group, kind: str, slow_ms: int) -> None:
         """The attempts of a task take their time between marker and file."""
-        self.add_task(group, slow_ms=slow_ms)
+        self.add_task(group, kind=kind, slow_ms=slow_ms)
 
+    @precondition(lambda self: not self.write.after_ms)
     @_step(after_ms=st.sampled_from((40, 500, 3500)))
     def let_time_pass(self, after_ms: int) -> None:
         """Batches are flushed, late requests land, zombies go on, before the next write begins."""
@@ -199,12 +210,12 @@ class WritePath(Example):
         """What the stage has produced is lost: all its tasks run again."""
         self.add_fault(FaultKind.STAGE_RETRIED, f"executor-{slot}", ahead)
 
-    @_step(ahead=_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
+    @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
     def kill_driver(self, ahead: int, next_ms: int, executors_go_on_ms: int) -> None:
         """The driver dies in its begin, its tasks, finalize, commit, marker deletion or a rollback."""
         self.add_fault(FaultKind.KILL, "driver", ahead, next_ms, executors_go_on_ms)
 
-    @_step(ahead=_AHEAD, later=st.integers(1, 14), next_ms=_BACK_MS)
+    @_step(ahead=_DRIVER_AHEAD, later=st.integers(1, 14), next_ms=_BACK_MS)
     def kill_driver_and_its_successor(self, ahead: int, later: int, next_ms: int) -> None:
         """The next driver dies too, in the middle of what it takes back."""
         self.add_fault(FaultKind.KILL, "driver", ahead, next_ms, 0)
