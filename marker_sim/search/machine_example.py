@@ -19,13 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach
+from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
 from marker_sim.plan import Plan, Task, Write, write_plan
@@ -40,6 +41,8 @@ Group = tuple[str, str]
 TASKS_MAX = 6
 COMPARE_EVERY = 4
 PLAN_SHOWN_MAX = 3_000
+# What needs faults to stop and time to pass is judged at the end alone.
+SAFETY = ALL - {"G6", "G7", "G18"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,6 +98,9 @@ class Example(RuleBasedStateMachine):
         self.left_behind = False
         self._cluster: Cluster | None = None
         self._broken = False
+        self._news = False
+        self._accused = False
+        self._judged: dict[str, int] = {}
         self._faults_max = 1
         self._write = Write()
         self._tasks: dict[Group, Task] = {}
@@ -164,7 +170,25 @@ class Example(RuleBasedStateMachine):
         self._broken = False
         self.left_behind = not any(e.kind == "ok" and e.operation == "commit" for e in events[before:])
         self._write, self._tasks, self._faults = Write(table=table), {}, []
+        self._news = True
         self.seen.writes += 1
+
+    @invariant()
+    def nothing_promised_is_broken(self) -> None:
+        """Judge what there is after each write, liveness aside; a breach counts if the plan so far, run alone, has it too."""
+        if self._cluster is None or not self._news or self._broken:
+            return
+        self._news = False
+        plan, events = self._cluster.plan, len(self._cluster.scheduler.events)
+        if (
+            self._unsupported(self._cluster.history())
+            or self._first_breach(plan, self._cluster.history(), SAFETY) is None
+        ):
+            return
+        alone, _ = execute(plan, self.system)
+        if alone.events[:events] != tuple(self._cluster.scheduler.events):
+            raise HarnessError(NOT_DETERMINISTIC)
+        self._decide(plan, alone)
 
     def teardown(self) -> None:
         """Finish what is open, heal, read storage, judge; raises the violation of the first promise that was broken.
@@ -175,41 +199,52 @@ class Example(RuleBasedStateMachine):
         if cluster is None or self._broken:
             return  # It did not begin, or hangs where the watchdog said.
         try:
-            if self.pieces:
+            if self.pieces and not self._accused:
                 self.play(abandon=False)
-            with watched():
-                cluster.end()
+            if not self._accused:
+                with watched():
+                    cluster.end()
         finally:
             cluster.scheduler.close()
         self.seen.examples += 1
         self.seen.steps += cluster.scheduler.steps
-        if cluster.plan.writes:
-            self._judge(cluster.plan, cluster.history())
+        if self._accused or not cluster.plan.writes:
+            return
+        history = cluster.history()
+        # The choice must not differ between two runs of one example, so it is made from the plan.
+        if zlib.crc32(repr(cluster.plan).encode()) % COMPARE_EVERY == 0:
+            self.seen.compared += 1
+            if execute(cluster.plan, self.system)[0].events != history.events:
+                raise HarnessError(NOT_DETERMINISTIC)
+        if self._unsupported(history):
+            self.seen.unsupported += 1  # It needs what this storage has not, and is neither judged nor blamed.
+            return
+        self.seen.add(history)
+        self._decide(cluster.plan, history)
 
     @property
     def _running(self) -> Cluster:
         assert self._cluster is not None, "the initialize rule comes first"
         return self._cluster
 
-    def _judge(self, plan: Plan, history: History) -> None:
-        seen = self.seen
-        if self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):
-            seen.unsupported += 1  # It needs what this storage has not, and is neither judged nor blamed.
-            return
-        seen.add(history)
-        first: tuple[str, Breach] | None = None
-        for finding in judge(history, self.guarantees):
-            seen.judged[finding.guarantee] += finding.judged
+    def _unsupported(self, history: History) -> bool:
+        return self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
+
+    def _first_breach(self, plan: Plan, history: History, among: frozenset[str]) -> tuple[str, Breach] | None:
+        for finding in judge(history, among if self.guarantees is None else among & self.guarantees):
+            self._judged[finding.guarantee] = finding.judged
             breach = promised_breach(finding, plan, self.profile)
             if breach is not None:
-                seen.violations[finding.guarantee] += 1
-                first = first or (finding.guarantee, breach)
-        # The choice must not differ between two runs of one example, so it is made from the plan.
-        if first is not None or zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
-            seen.compared += 1
-            if execute(plan, self.system)[0].events != history.events:
-                raise HarnessError(NOT_DETERMINISTIC)
+                return finding.guarantee, breach
+        return None
+
+    def _decide(self, plan: Plan, history: History) -> None:
+        """Raise for the first promise that a finished history breaks, if there is one."""
+        first = self._first_breach(plan, history, ALL)
+        self.seen.judged.update(self._judged)
         if first is not None:
+            self.seen.violations[first[0]] += 1
+            self._accused = True
             raise self._violation(plan, history, *first)
 
     def _violation(self, plan: Plan, history: History, guarantee: str, breach: Breach) -> GuaranteeViolation:

@@ -71,7 +71,8 @@ def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
     """A rule that is counted and, if it makes a fault, shut where that cannot be."""
 
     def decorate(body: Callable[..., Any]) -> Any:
-        made = rule(**drawn)(_counted(body))
+        as_rule: Callable[[Any], Any] = rule(**drawn)
+        made = as_rule(_counted(body))
         kind = FAULT_RULES.get(body.__name__)
         if kind is None:
             return made
