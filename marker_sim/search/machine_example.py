@@ -25,7 +25,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
@@ -50,8 +50,9 @@ class Seen:
     """What the examples of one machine did, over all of them, shrinking included.
 
     rules: how often each ran. faults: those that happened, by their word in histories. deaths: what a driver was doing
-    when it was killed. operations: "<operation> <ok|fail|info>". judged: things decided, by guarantee. violations:
-    examples, by guarantee. unsupported: examples that a foreign class could not serve on this storage; not judged.
+    when it was killed. operations: "<operation> <ok|fail|info>". judged: things decided, by guarantee. violations and
+    unpromised: examples that broke it, by guarantee. unsupported: examples that a foreign class could not serve on this
+    storage, which are not judged.
     """
 
     examples: int = 0
@@ -65,6 +66,7 @@ class Seen:
     operations: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
+    unpromised: Counter[str] = field(default_factory=Counter)
 
     def add(self, history: History) -> None:
         """Count what one history shows."""
@@ -100,7 +102,7 @@ class Example(RuleBasedStateMachine):
         self._broken = False
         self._news = False
         self._accused = False
-        self._judged: dict[str, int] = {}
+        self._findings: tuple[Finding, ...] = ()
         self._faults_max = 1
         self._write = Write()
         self._tasks: dict[Group, Task] = {}
@@ -175,15 +177,13 @@ class Example(RuleBasedStateMachine):
 
     @invariant()
     def nothing_promised_is_broken(self) -> None:
-        """Judge what there is after each write, liveness aside; a breach counts if the plan so far, run alone, has it too."""
+        """Judge what there is after each write, liveness aside; a breach counts if the plan so far has it by itself."""
         if self._cluster is None or not self._news or self._broken:
             return
         self._news = False
         plan, events = self._cluster.plan, len(self._cluster.scheduler.events)
-        if (
-            self._unsupported(self._cluster.history())
-            or self._first_breach(plan, self._cluster.history(), SAFETY) is None
-        ):
+        history = self._cluster.history()
+        if self._unsupported(history) or self._first_breach(plan, history, SAFETY) is None:
             return
         alone, _ = execute(plan, self.system)
         if alone.events[:events] != tuple(self._cluster.scheduler.events):
@@ -231,8 +231,8 @@ class Example(RuleBasedStateMachine):
         return self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
 
     def _first_breach(self, plan: Plan, history: History, among: frozenset[str]) -> tuple[str, Breach] | None:
-        for finding in judge(history, among if self.guarantees is None else among & self.guarantees):
-            self._judged[finding.guarantee] = finding.judged
+        self._findings = judge(history, among if self.guarantees is None else among & self.guarantees)
+        for finding in self._findings:
             breach = promised_breach(finding, plan, self.profile)
             if breach is not None:
                 return finding.guarantee, breach
@@ -241,8 +241,11 @@ class Example(RuleBasedStateMachine):
     def _decide(self, plan: Plan, history: History) -> None:
         """Raise for the first promise that a finished history breaks, if there is one."""
         first = self._first_breach(plan, history, ALL)
-        self.seen.judged.update(self._judged)
-        if first is not None:
+        for finding in self._findings:
+            self.seen.judged[finding.guarantee] += finding.judged
+        if first is None:
+            self.seen.unpromised.update(f.guarantee for f in self._findings if f.breaches)
+        else:
             self.seen.violations[first[0]] += 1
             self._accused = True
             raise self._violation(plan, history, *first)
