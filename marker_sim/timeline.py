@@ -160,6 +160,15 @@ def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
     return tuple(sorted(stats))
 
 
+@lru_cache(maxsize=256)
+def write_ordinal(data: bytes) -> int | None:
+    """Which write of its plan a completed commit says it is; None when it says nothing of that."""
+    try:
+        return int(json.loads(data)["extraMetadata"]["write"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def encode_rollback(instant: str, action: str) -> bytes:
     """The content of a rollback's entries, the same in every state: what it rolls back."""
     return json.dumps({"instantToRollback": {"commitTime": instant, "action": action}}).encode("utf-8")

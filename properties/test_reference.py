@@ -11,13 +11,15 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.mutants.kill import COMBINATIONS
 from marker_sim.plan import write_plan
-from marker_sim.search.campaign import execute, promised_breach
+from marker_sim.search.campaign import compare_modes, execute, promised_breach
 from marker_sim.search.swarm import make_plan, possible
+from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 
 RUNS = 120
 CHUNKS = 4
-SIM_ONLY = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
+STORE = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
+WRITES = {f"G{n}" for n in (*range(13, 20), 24)}
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -49,4 +51,28 @@ def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int
         history, _ = execute(make_plan(chaos_seed + number, mode, storage), reference())
         tally.add(history, judge(history))
     held = {row.id for row in tally.rows(load_profile("reference")) if row.verdict == "holds"}
-    assert held == SIM_ONLY
+    assert held == STORE
+
+
+def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) -> None:
+    tally = Tally()
+    for number in range(360):
+        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
+        history, _ = execute(make_write_plan(chaos_seed + number, mode, storage), reference())
+        tally.add(history, judge(history))
+    rows = tally.rows(load_profile("reference"))
+    assert {row.id for row in rows if row.verdict == "holds"} >= WRITES
+    late = [row for row in rows if row.id == "G20"]
+    assert {row.verdict for row in late} == {"not-promised"}
+    assert sum(row.violations for row in late), "no attempt was ever late"
+
+
+@pytest.mark.parametrize("storage", ["s3", "local"])
+def test_both_modes_lead_to_the_same_table(storage: str, chaos_seed: int) -> None:
+    judged = 0
+    for seed in range(chaos_seed, chaos_seed + 40):
+        plan = make_write_plan(seed, "timeline", storage)
+        finding = compare_modes(plan, reference())[2]
+        assert not finding.breaches, f"{finding.breaches[0].message}\n{plan.to_dict()}"
+        judged += finding.judged
+    assert judged

@@ -21,6 +21,7 @@ from marker_sim.judges.leftovers import markers_last, no_late_write, no_residue
 from marker_sim.judges.listing import delete_complete, readable_while_written
 from marker_sim.judges.pairs import modes_agree
 from marker_sim.judges.rollbacks import rollback_complete, rollback_first, rollback_retryable
+from marker_sim.judges.rows import rows_survive
 from marker_sim.judges.serving import every_request_answered, isolation
 from marker_sim.judges.view import View
 
@@ -49,6 +50,7 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
     "G20": no_late_write,
     "G22": hdfs_falls_back,
     "G23": rewrite_atomic,
+    "G24": rows_survive,
 }
 
 

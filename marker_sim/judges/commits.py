@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from marker_sim.judges.calls import Step
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, ended_badly, judge_of_writes
-from marker_sim.judges.stored import TEMP
+from marker_sim.judges.stored import NEVER, TEMP
 from marker_sim.judges.view import View
 from marker_sim.judges.writes import Completion, Key, WritePath
 from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
 
-_DRIVER = ("begin", "sweep", "finalize", "commit")
+_STEPS = ("begin", "sweep", "attempt", "finalize", "commit")
 
 
 def _marker_before_data(view: View, path: WritePath) -> tuple[int, list[Breach]]:
@@ -67,11 +67,23 @@ def _reconcile_exact(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         if step is None or step.operation not in ("rollback", "sweep"):
             message = f"{harm.path!r} is removed or changed at event {harm.at} and committed"
             breaches.append(breach(view, harm.key, message, harm.at))
-    for step in path.of(*_DRIVER):
+    for step in path.of(*_STEPS):
         bad = ended_badly(view, path, step)
         if bad is not None:
             breaches.append(bad)
+    breaches += _given_up(view)
     return len(path.commits), breaches
+
+
+def _given_up(view: View) -> Iterator[Breach]:
+    """Writes whose tasks failed although no fault had happened, or all were over; a plan may mean a write to be."""
+    probe = view.phase("probe")
+    first = min((fault.begin for fault in view.faults), default=NEVER)
+    for event in view.given_up:
+        calm_since = event.index < first or not any(fault.end > probe for fault in view.faults)
+        if event.value != "abandoned" and calm_since and (event.index < first or event.index > probe):
+            message = f"{event.process} gave up a write although nothing was wrong: {event.error}"
+            yield view.breach(message, (event.index,))
 
 
 def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
@@ -83,9 +95,11 @@ def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
     for file in sorted(named):
         if not path.there(table, file, at):
             yield breach(view, done.key, f"the commit completed at event {at} names {file!r}, which is not there", at)
-    since, step = _reconciled_from(path, done)
-    for left in path.left_since(done.key, since, at):
-        if left.path not in named:
+    steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
+    step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
+    for left in path.left_since(done.key, at, at):
+        since = at if step is None else _reconciled_from(path, step, left.path)
+        if left.path not in named and left.start < since:
             how = f"was there before the markers were listed at event {since}" if step else "was there"
             message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
             yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at)
@@ -94,14 +108,10 @@ def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
         yield breach(view, done.key, message, at)
 
 
-def _reconciled_from(path: WritePath, done: Completion) -> tuple[int, Step | None]:
-    """From when on finalize need not know of new files: its listing, else its own begin, else that of the commit."""
-    steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < done.at]
-    finals = [step for step in steps if step.operation == "finalize"] or steps
-    if not finals:
-        return done.at, None
-    listed = path.listed(finals[-1])
-    return (listed[0] if listed else finals[-1].invoke), finals[-1]
+def _reconciled_from(path: WritePath, step: Step, file: str) -> int:
+    """From when on a finalize need not know of a new file: its listing, else its own begin (or that of the commit)."""
+    listed = path.listed(step, file)
+    return listed[0] if listed else step.invoke
 
 
 def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:

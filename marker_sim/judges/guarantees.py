@@ -152,6 +152,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="rewrite-atomic",
         sentence="No reader of storage sees an answered marker missing, not even while its file is being rewritten.",
     ),
+    Guarantee(
+        id="G24",
+        slug="rows-survive",
+        sentence="Whoever reads the completed commits finds the rows of every completed write, each key as its last"
+        " write left it.",
+    ),
 )
 
 BY_ID: dict[str, Guarantee] = {guarantee.id: guarantee for guarantee in GUARANTEES}

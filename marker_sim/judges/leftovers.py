@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marker_sim.judges.calls import Call, Directory
+from marker_sim.judges.calls import Call, Directory, Step
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, calm, judge_of_writes
 from marker_sim.judges.stored import NEVER, TEMP, present
@@ -118,7 +118,7 @@ def _left_by(view: View, path: WritePath, key: Key, write: Write, last: int) -> 
     at = write.committed
     if write.key[0] != key[0] or write.key == key or write.begin.invoke < last or at == NEVER:
         return None
-    if not (path.committed(key, at) or path.rolled_back(key, at)):
+    if not path.over(key, at):
         return None
     if not view.reads:
         return path.residues[at].get(key, [])
@@ -156,20 +156,22 @@ def _no_late_write(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     """
     breaches: list[Breach] = []
     judged = 0
-    over: dict[Key, int] = {}
+    over: dict[Key, list[Step]] = {}
     for step in path.of("finalize", "rollback"):
-        key = (step.table, step.instant)
-        listed = path.listed(step) if key in path.files else None
-        if listed is not None and listed[1] < over.get(key, NEVER):
-            over[key] = listed[1]
-    for key, files in path.files.items():
-        if key not in over:
-            continue
+        if path.listed(step) is not None:
+            over.setdefault((step.table, step.instant), []).append(step)
+    for key, steps in over.items():
+        files = path.files.get(key, ())
         judged += len(files)
+        last = max((file.start for file in files), default=-1)
+        if last < steps[0].invoke:
+            continue
         for file in files:
-            if file.start > over[key]:
-                message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {over[key]}"
-                breaches.append(breach(view, key, message, over[key], file.start))
+            ends = [listed[1] for step in steps if (listed := path.listed(step, file.path)) is not None]
+            listed_at = min(ends, default=NEVER)
+            if file.start > listed_at:
+                message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {listed_at}"
+                breaches.append(breach(view, key, message, listed_at, file.start))
     return judged, breaches
 
 

@@ -125,6 +125,8 @@ def _neutral(path: str, ordinals: Mapping[str, int], exact: bool) -> str:
     """A data path with ordinals for instants and, unless exact, without the attempt that made it."""
     file = parse_data_file(path)
     if file is None:
+        for instant, ordinal in ordinals.items():
+            path = path.replace(instant, f"#{ordinal}")
         return path
     # The number of a stage is the engine's own affair: ours is made from the instant.
     token = f"{file.token.task}-{file.token.attempt}" if exact else str(file.token.task)

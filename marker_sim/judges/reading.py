@@ -60,6 +60,8 @@ class Reading:
         self.steps: list[Step] = []
         self.exits: dict[str, int] = {}
         self.late_echoes: list[int] = []
+        self.given_up: list[Event] = []
+        self.rows: list[Event] = []
         self.file_reads: list[Event] = []
         self.in_place = False
         self.arrived: dict[int, int] = {}
@@ -186,6 +188,10 @@ class Reading:
                 self.modes.append(event)
             case "phase":
                 self.phases.append((index, str(event.value)))
+            case "rows":
+                self.rows.append(event)
+            case "job-failed":
+                self.given_up.append(event)
             case "echo-late":
                 self.late_echoes.append(index)
 

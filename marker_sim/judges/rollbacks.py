@@ -95,7 +95,7 @@ def _rollback_retryable(view: View, path: WritePath) -> tuple[int, list[Breach]]
         if write is None:
             continue
         judged += 1
-        if path.pending(key):
+        if path.pending(key, path.end):
             message = "its rollback was interrupted, a later write has completed and it is still on the timeline"
             breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
         rounds = [path.listed(other) for other in path.about(key, "rollback")]

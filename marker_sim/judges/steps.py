@@ -53,11 +53,15 @@ def ended_badly(view: View, path: WritePath, step: Step) -> Breach | None:
         return None  # The step inside is judged by itself.
     error = view.events[step.done].error or "" if step.done != NEVER else ""
     if error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error):
-        return breach(view, key, f"a {step.operation} ended with an error of its own: {error}", step.invoke, step.done)
-    if step.invoke < view.phase("probe") or _excused(view, step):
-        return None
+        return breach(
+            view, key, f"the {step.operation} ended with an error of its own: {error}", step.invoke, step.done
+        )
+    if step.operation == "attempt" or step.invoke < view.phase("probe") or _excused(view, step):
+        return None  # Another attempt may follow; when none helps, the write is given up.
+    if step.done == NEVER and view.time_ns(view.end - 1) - view.time_ns(step.invoke) < view.header.answer_bound_ms * MS:
+        return None  # The run ended first.
     how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
-    return breach(view, key, f"a {step.operation} after all faults were over {how}", step.invoke, step.done)
+    return breach(view, key, f"the {step.operation} after all faults were over {how}", step.invoke, step.done)
 
 
 def calm(view: View, low: int, high: int, process: str, directory: str) -> bool:

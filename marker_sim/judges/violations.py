@@ -8,7 +8,8 @@ Violation
  ├── MarkerBeforeData   G13     ├── ReconcileExact       G14     ├── RollbackComplete     G15
  ├── RollbackRetryable  G16     ├── MarkersLast          G17     ├── NoResidue            G18
  ├── RollbackFirst      G19     ├── NoLateWrite          G20     ├── ModesAgree           G21
- └── HdfsFallsBack      G22     └── RewriteAtomic        G23
+ ├── HdfsFallsBack      G22     ├── RewriteAtomic        G23
+ └── RowsSurvive        G24
 """
 
 from __future__ import annotations
@@ -175,6 +176,12 @@ class RewriteAtomic(GuaranteeViolation):
     guarantee = "G23"
 
 
+class RowsSurvive(GuaranteeViolation):
+    """G24."""
+
+    guarantee = "G24"
+
+
 VIOLATIONS: dict[str, type[GuaranteeViolation]] = {
     cls.guarantee: cls
     for cls in (
@@ -201,6 +208,7 @@ VIOLATIONS: dict[str, type[GuaranteeViolation]] = {
         ModesAgree,
         HdfsFallsBack,
         RewriteAtomic,
+        RowsSurvive,
     )
 }
 

@@ -1,6 +1,7 @@
 """The write path of a run, folded once: writes, data files and timeline entries, and when each was in storage.
 
-    data file   an effect below a table, not below its .hoodie, no `.hoodie_partition_metadata` and no temporary file
+    data file   an effect below a table and not below its .hoodie; no `.hoodie_partition_metadata`, nor what a torn put
+                leaves
     owner       the instant of the latest attempt at that path, by the process whose effect it is if that made one; of a
                 file without an attempt, the instant in a base file's name, or those whose markers asked for a log file
                 (a log file's own name carries the instant of its base file)
@@ -34,10 +35,11 @@ from marker_sim.timeline import (
     decode_rollback,
     parse_data_file,
     parse_entry,
+    write_ordinal,
 )
 
 Key = tuple[str, str]
-_NO_DATA = (".hoodie_partition_metadata", ".tmp")
+_NO_DATA = ".hoodie_partition_metadata"
 _index = itemgetter(0)
 _INSIDE = f"{HOODIE}/"
 _MARKERS = f"{HOODIE}/.temp/"
@@ -52,12 +54,16 @@ class Appearance(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A commit or rollback is on the timeline from `at` on. stats: of a commit, None when it cannot be read."""
+    """A commit or rollback is on the timeline from `at` on.
+
+    stats: of a commit, None when it cannot be read. ordinal: which write of its plan a commit says it is, or None.
+    """
 
     at: int
     key: Key
     process: str
     stats: tuple[WriteStat, ...] | None
+    ordinal: int | None = None
 
 
 class Harm(NamedTuple):
@@ -146,11 +152,16 @@ class WritePath:
         """Whether a completed rollback of an instant was stored before an event."""
         return any(done.key == key and done.at < moment for done in self.rollbacks)
 
-    def pending(self, key: Key) -> bool:
-        """Whether the instant ends on the timeline without being completed."""
-        return any(len(self._spans[path]) % 2 for path in self._pending.get(key, ())) and not self.committed(
-            key, self.end
-        )
+    def pending(self, key: Key, moment: int) -> bool:
+        """Whether the instant is on the timeline at an event without being completed."""
+        listed = any(present(self._spans[path], moment) is not None for path in self._pending.get(key, ()))
+        return listed and not self.committed(key, moment)
+
+    def over(self, key: Key, moment: int) -> bool:
+        """Whether an instant is over at an event: committed, rolled back, or taken off the timeline."""
+        if self.committed(key, moment) or self.rolled_back(key, moment):
+            return True
+        return key in self.began and self.began[key][0] < moment and not self.pending(key, moment)
 
     def left_since(self, key: Key, before: int, moment: int) -> list[Appearance]:
         """The instant's data files that came before an event and have been there ever since, until a moment."""
@@ -198,13 +209,16 @@ class WritePath:
         calls = directory.listings if directory else []
         return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
 
-    def listed(self, step: Step) -> tuple[int, int] | None:
+    def listed(self, step: Step, file: str = "") -> tuple[int, int] | None:
         """When the final round of a step's listings was invoked first and was over, NEVER for one that never was.
 
-        A round is the last listing of each kind, so that one which failed and was made again counts once. None when
-        the step made no listing.
+        A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
+        path only those that can show it. None when the step made no such listing.
         """
-        last = {call.operation: call for call in self.listings(step)}
+        useless = ""
+        if file:
+            useless = "list-data" if file.rpartition("/")[2].startswith(".") else "list-log"
+        last = {call.operation: call for call in self.listings(step) if call.operation != useless}
         if not last:
             return None
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
@@ -233,7 +247,7 @@ class WritePath:
                         self.marker_effects.append(event)
                     elif path.startswith(inside):
                         self._entry(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith(_NO_DATA):
+                    elif not path.endswith((_NO_DATA, f".{event[0]}.tmp")):  # The latter is what a torn put leaves.
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 
@@ -272,7 +286,7 @@ class WritePath:
             stats = decode_commit(content)
         except ValueError:
             stats = None
-        self.commits.append(Completion(index, key, process, stats))
+        self.commits.append(Completion(index, key, process, stats, write_ordinal(content)))
         self._completed.setdefault(key, []).append(path)
         self._named[path] = key
         for stat in stats or ():

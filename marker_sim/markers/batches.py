@@ -31,6 +31,7 @@ class Job(NamedTuple):
     """What a worker does for a batch: look for `known` names at their places, then replace one file.
 
     known: (name, path of the file that should hold it). data: the whole new content, None when nothing is new.
+    untyped: whether the directory may not say yet that it is batched.
     """
 
     directory: str
@@ -39,6 +40,7 @@ class Job(NamedTuple):
     path: str
     data: bytes | None
     expected: str | None
+    untyped: bool
 
 
 class Outcome(NamedTuple):
@@ -62,6 +64,7 @@ class DirectoryState:
         self._num_threads = num_threads
         self._next_index = 0
         self._files: dict[int, BatchFile] = {}
+        self._typed = False
         self._names: dict[str, int] = {}
         self._creators: dict[str, str] = {}
         self._waiting: dict[int, dict[str, list[Waiter]]] = {}
@@ -81,6 +84,7 @@ class DirectoryState:
     def load(self, contents: Contents) -> None:
         """Take over what is stored; creators of this server life stay known."""
         self._files = dict(contents.batches)
+        self._typed = contents.typed
         self._names = dict.fromkeys(contents.direct, DIRECT)
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
@@ -90,6 +94,7 @@ class DirectoryState:
     def clear(self) -> None:
         """The directory was deleted."""
         self._files, self._names, self._creators = {}, {}, {}
+        self._typed = False
         self.loaded = True
 
     def next_job(self) -> Job | None:
@@ -123,6 +128,9 @@ class DirectoryState:
             path=f"{self.path}/{marker_file(index)}",
             data=file.data + encode_names(fresh) if fresh else None,
             expected=file.version,
+            # A first file writes it again: another server may have deleted the directory meanwhile. So does the first
+            # batch after a file was found without it, which a dead server's late request may have left.
+            untyped=file.version is None or not self._typed,
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
@@ -143,6 +151,7 @@ class DirectoryState:
             again += [w for ws in fresh.values() for w in ws]
         elif job.data is not None:
             self._files[job.file_index] = BatchFile(job.data, outcome.version)
+            self._typed = True
             answers += self._store(job.file_index, fresh)
         if again or outcome.conflict:
             self.loaded = False

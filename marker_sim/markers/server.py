@@ -183,11 +183,10 @@ class TimelineServer:
             gone = self._missing(job)
             version = None
             if job.data is not None:
-                if job.expected is None:
-                    # Also on the second and later files: another server may have deleted the directory meanwhile.
+                if job.untyped:
                     write_type_file(self._storage, self._runtime, job.directory)
                 version = replace(self._storage, self._runtime, job.path, job.data, job.expected)
-                if job.expected is None:
+                if job.untyped:
                     # Between the two another server's deletion may have taken the type file alone.
                     write_type_file(self._storage, self._runtime, job.directory)
             outcome = Outcome(version=version, gone=gone)

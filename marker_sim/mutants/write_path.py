@@ -45,7 +45,7 @@ WRITE_PATH = (
         name="no-reconcile",
         record="P 651: a stage retry left duplicate data files, nobody reconciled",
         module="writer.client",
-        before="        self._delete_files(named - accepted)\n",
+        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
         after="",
         kills="G14",
     ),
@@ -53,8 +53,9 @@ WRITE_PATH = (
         name="reconcile-by-file-group",
         record="plausible, after I 19593: another attempt's file of an accepted file group is kept",
         module="writer.client",
-        before="        self._delete_files(named - accepted)\n",
-        after='        groups = {path.rpartition("/")[2].partition("_")[0] for path in accepted}\n'
+        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
+        after="        named = {data_path(name) for name in names}\n"
+        '        groups = {path.rpartition("/")[2].partition("_")[0] for path in accepted}\n'
         '        self._delete_files(p for p in named - accepted if p.rpartition("/")[2].partition("_")[0] not in groups)\n',
         kills="G14",
     ),
@@ -62,8 +63,9 @@ WRITE_PATH = (
         name="reconcile-without-logs",
         record="HUDI-1517 in finalize: reconcile knew base files only",
         module="writer.client",
-        before="        named = {*self._ask(store.list_data_paths), *self._ask(store.list_log_paths)}\n",
-        after="        named = {*self._ask(store.list_data_paths)}\n",
+        before="        names = self._ask(self._markers.store(self._directory(instant)).list_all)\n",
+        after="        names = self._ask(self._markers.store(self._directory(instant)).list_all)\n"
+        '        names = [name for name in names if not name.endswith("APPEND")]\n',
         kills="G14",
     ),
     Mutant(
@@ -196,8 +198,8 @@ WRITE_PATH = (
         name="markers-deleted-before-commit",
         record="plausible: finalize deletes the markers, for it has used them",
         module="writer.client",
-        before="        self._delete_files(named - accepted)\n",
-        after="        self._delete_files(named - accepted)\n        self._delete_markers(instant)\n",
+        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
+        after="        self._delete_files({data_path(name) for name in names} - accepted)\n        self._delete_markers(instant)\n",
         kills="G17",
     ),
     Mutant(
@@ -223,6 +225,23 @@ WRITE_PATH = (
         before='    return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")\n',
         after="    return newest or _format(_EPOCH + int(now_ms) * _MS)\n",
         kills="G14",
+    ),
+    Mutant(
+        name="merge-forgets-rows",
+        record="plausible: a MERGE writes the new rows only",
+        module="writer.attempt",
+        before='    if work.kind == "MERGE" and work.slice is not None:\n',
+        after='    if work.kind == "MERGE" and work.slice is None:\n',
+        kills="G24",
+    ),
+    Mutant(
+        name="half-a-file",
+        record="plausible: a file is cut short when its put has to be repeated, and committed",
+        module="writer.attempt",
+        before='    persist(storage, runtime, lambda: storage.put(f"{work.table}/{work.path}", data))\n',
+        after='    try:\n        storage.put(f"{work.table}/{work.path}", data)\n    except SeamError:\n'
+        '        storage.put(f"{work.table}/{work.path}", data[: len(data) // 2])\n',
+        kills="G24",
     ),
     Mutant(
         name="direct-names-decoded",

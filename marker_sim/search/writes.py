@@ -14,8 +14,8 @@ from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possib
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
-_LARGE = (40, 200, 1000, 2000)
-_LARGE_SHARE = 0.0015
+_LARGE = (40, 120, 120, 300, 1000, 2000)
+_LARGE_SHARE = 0.004
 _DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 

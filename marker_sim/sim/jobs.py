@@ -68,7 +68,12 @@ class Jobs:
         if self._driver is not None:
             self._leave(self._driver, "its application ended", LINGER_AFTER_END_MS)
         for table in list(self._tables):
-            self.play(Write(table=table, tasks=(Task(group=PROBE_GROUP),)))
+            # Something new, and something on top of what the table may hold already.
+            known = next(
+                (task for write in self.cluster.plan.writes if write.table == table for task in write.tasks), None
+            )
+            more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
+            self.play(Write(table=table, tasks=(Task(group=PROBE_GROUP), *more)))
 
     def observe(self) -> None:
         """Read every table as a reader of completed commits does."""
@@ -96,7 +101,8 @@ class Jobs:
         try:
             self._write(driver, write, ordinal)
         except JobFailed as failed:
-            scheduler.record(driver.name, driver.role, "observe", "job-failed", error=str(failed))
+            value = "abandoned" if write.abandon else None
+            scheduler.record(driver.name, driver.role, "observe", "job-failed", value=value, error=str(failed))
         except Exception as error:
             self._leave(driver, repr(error), 0)
         driver.state["working"] = False

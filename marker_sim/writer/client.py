@@ -163,9 +163,8 @@ class WriteClient:
         self._delete_markers(instant)
 
     def _reconcile(self, instant: str, accepted: frozenset[str]) -> None:
-        store = self._markers.store(self._directory(instant))
-        named = {*self._ask(store.list_data_paths), *self._ask(store.list_log_paths)}
-        self._delete_files(named - accepted)
+        names = self._ask(self._markers.store(self._directory(instant)).list_all)
+        self._delete_files({data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """A listing, asked for again while the marker store fails."""

@@ -117,11 +117,14 @@ def test_a_log_file_without_an_attempt_belongs_to_whoever_asked_for_its_marker()
 def test_side_files_are_no_data_files() -> None:
     story = Job()
     story.write("001", "a")
-    for path in ("p/.hoodie_partition_metadata", f"{A}.17.tmp", ".hoodie/hoodie.properties", ".hoodie/x/y.parquet"):
+    for path in ("p/.hoodie_partition_metadata", ".hoodie/hoodie.properties", ".hoodie/x/y.parquet"):
         story.data(path)
+    story.data(f"{A}.{story.last + 1}.tmp")  # What a torn put leaves is called after its own event.
     story.put("elsewhere/a_0-0-0_001.parquet", b"x")
     story.holds("G13")
     assert story.finding("G13").judged == 1
+    story.data(f"{A}.inprogress.tmp")
+    story.breaks("G13")
 
 
 def test_a_zombie_whose_marker_was_deleted_meanwhile_still_had_one() -> None:
@@ -348,6 +351,8 @@ def test_when_all_faults_are_over_every_step_ends_well(operation: str) -> None:
     story.fault("throttled", EXECUTOR, path="t/p")
     story.observe("phase", value="probe")
     step = story.step(operation, "002")
+    assert not story.finding("G14").breaches, "the run ended before anybody could be called late"
+    story.wait(20_000).observe("phase", value="end")
     story.breaks("G14", under="storage")
     story.done(step, "info", "503")
     story.breaks("G14", under="storage")

@@ -273,6 +273,7 @@ def test_after_the_faults_every_rollback_ends_well() -> None:
     story.observe("phase", value="probe")
     story.step("begin", None)
     rollback = story.step("rollback", "001")
+    story.wait(20_000).observe("phase", value="end")
     story.breaks("G16", under="client")
     story.done(rollback, "info", "the type file says nothing")
     story.breaks("G16", under="client")

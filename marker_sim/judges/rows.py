@@ -1,0 +1,52 @@
+"""Judge of what a reader of the table finds in the end: G24 rows-survive.
+
+In plans of writes each write has an ordinal, which its commit names, and every task of it writes the two rows
+"<partition>/<group>/<ordinal>=<ordinal>" and "<partition>/<group>/all=<ordinal>". So what a reader must find follows
+from the plan and the commits. A history without such a plan says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.steps import judge_of_writes
+from marker_sim.judges.view import View
+from marker_sim.judges.writes import WritePath
+
+
+def _rows_survive(view: View, path: WritePath) -> tuple[int, list[Breach]]:
+    """G24: the rows of every completed write of the plan are found, and no group shows an older write than its last."""
+    judged = 0
+    breaches: list[Breach] = []
+    for event in view.rows:
+        if event.error is not None:
+            judged += 1
+            breaches.append(view.breach(f"{event.table} cannot be read: {event.error}", (event.index,)))
+            continue
+        pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
+        found = {key: value for key, _, value in pairs}
+        for at, key, ordinal in _expected(view, path, str(event.table)):
+            judged += 1
+            shown = found.get(key)
+            if shown is None or not shown.isdigit() or int(shown) < ordinal:
+                what = "is not found" if shown is None else f"shows {shown!r}"
+                message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {at}, {what}"
+                breaches.append(view.breach(message, (at, event.index)))
+    return judged, breaches
+
+
+def _expected(view: View, path: WritePath, table: str) -> Iterator[tuple[int, str, int]]:
+    """What must be found: since which event, the key, and the ordinal of the write that it is of, or of a later one."""
+    writes = (view.header.plan or {}).get("writes", ())
+    for done in path.commits:
+        ordinal = done.ordinal
+        if done.key[0] != table or ordinal is None or not 0 < ordinal <= len(writes):
+            continue
+        for task in writes[ordinal - 1].get("tasks", ()):
+            group = f"{task.get('partition', '')}/{task.get('group', 'f0')}"
+            yield done.at, f"{group}/{ordinal}", ordinal
+            yield done.at, f"{group}/all", ordinal
+
+
+rows_survive = judge_of_writes("G24", _rows_survive)
