@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marker_sim.judges.calls import Step
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, ended_badly, judge_of_writes
 from marker_sim.judges.stored import NEVER, TEMP
@@ -72,6 +71,11 @@ def _reconcile_exact(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         if bad is not None:
             breaches.append(bad)
     breaches += _given_up(view)
+    for step in path.of("commit"):
+        key = (step.table, step.instant)
+        if step.outcome == "ok" and not path.committed(key, step.done):
+            message = "its commit ended ok and no completed instant is on the timeline"
+            breaches.append(breach(view, key, message, step.invoke, step.done))
     return len(path.commits), breaches
 
 
@@ -98,20 +102,16 @@ def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
     steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
     step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
     for left in path.left_since(done.key, at, at):
-        since = at if step is None else _reconciled_from(path, step, left.path)
-        if left.path not in named and left.start < since:
+        if left.path in named:
+            continue
+        since = at if step is None else path.known_from(step, left.path)
+        if left.start < since:
             how = f"was there before the markers were listed at event {since}" if step else "was there"
             message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
             yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at)
     for one, other in _twice(done.stats):
         message = f"the commit completed at event {at} names two attempts of one task, {one!r} and {other!r}"
         yield breach(view, done.key, message, at)
-
-
-def _reconciled_from(path: WritePath, step: Step, file: str) -> int:
-    """From when on a finalize need not know of a new file: its listing, else its own begin (or that of the commit)."""
-    listed = path.listed(step, file)
-    return listed[0] if listed else step.invoke
 
 
 def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:

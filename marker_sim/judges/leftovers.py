@@ -167,8 +167,10 @@ def _no_late_write(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         if last < steps[0].invoke:
             continue
         for file in files:
-            ends = [listed[1] for step in steps if (listed := path.listed(step, file.path)) is not None]
-            listed_at = min(ends, default=NEVER)
+            if file.start < steps[0].invoke:
+                continue
+            known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
+            listed_at = min(known, default=NEVER)
             if file.start > listed_at:
                 message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {listed_at}"
                 breaches.append(breach(view, key, message, listed_at, file.start))

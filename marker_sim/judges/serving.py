@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan
+from itertools import pairwise
+
+from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan, Life
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -114,6 +116,8 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
         if life is None or not _stayed(view, call, life_start, last):
             continue
         waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
+        if waited_ns > bound_ns and call.operation == "delete":
+            waited_ns = min(waited_ns, _longest_silence_ns(view, call, life, directory.path))
         if waited_ns <= bound_ns:
             answered += not view.timed_out(call)
             continue
@@ -124,6 +128,19 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
         )
         breaches.append(view.breach(message, (invoke, done), directory.path))
     return answered, breaches
+
+
+def _longest_silence_ns(view: View, call: Call, life: Life, directory: str) -> int:
+    """The longest time without an effect of the server on the directory while a call waited.
+
+    Who works through a large directory, one storage call after another, has not fallen silent.
+    """
+    times = [view.time_ns(call.invoke)]
+    for event in view.events[call.invoke : min(call.done, view.end - 1)]:
+        if event.kind == "effect" and event.process == life.process and (event.path or "").startswith(f"{directory}/"):
+            times.append(event.time_ns)
+    times.append(_end_ns(view, call))
+    return max(after - before for before, after in pairwise(times))
 
 
 def _stayed(view: View, call: Call, life_start: int, last: int) -> bool:

@@ -223,6 +223,26 @@ class WritePath:
             return None
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
+    def known_from(self, step: Step, file: str) -> int:
+        """Before which event a data file must have come for a step to know of it.
+
+        The answer of its listing decides where there is one: a file whose marker it shows is known until then, another
+        one until the listing was asked for. Without a listing, the step's own invocation.
+        """
+        listed = self.listed(step, file)
+        if listed is None:
+            return step.invoke
+        shown = self._shows(step, file) if listed[1] != NEVER else False
+        return listed[1] if shown else listed[0]
+
+    def _shows(self, step: Step, file: str) -> bool:
+        for call in self.listings(step):
+            if call.outcome == "ok" and isinstance(call.value, tuple):
+                names = map(data_path, call.value) if call.operation == "list" else call.value
+                if file in names:
+                    return True
+        return False
+
     def acting(self, process: str, index: int) -> Step | None:
         """The innermost step of a driver that an effect of its process belongs to."""
         found = None

@@ -207,10 +207,13 @@ def _explore(
                 progress(f"{number} runs, {rate:,.0f} judged steps/s, {len(search.found)} kinds of violation")
             mode, storage = combinations[number % len(combinations)]
             turn = number // len(combinations)
-            plan = (make_write_plan if turn % WRITES_EVERY == 1 else make_plan)(seed + turn, mode, storage)
+            only_pairs = search.guarantees == frozenset({MODES_AGREE})
+            make = make_write_plan if only_pairs or turn % WRITES_EVERY == 1 else make_plan
+            plan = make(seed + turn, mode, storage)
             search.run(plan, again=number % RECHECK_EVERY == 0)
             pairs = search.guarantees is None or MODES_AGREE in search.guarantees
-            if pairs and turn % PAIRS_EVERY == 1 and mode == "timeline" and comparable(plan, search.system):
+            due = only_pairs or (turn % PAIRS_EVERY == 1 and mode == combinations[0][0])
+            if pairs and due and comparable(plan, search.system):
                 search.run_pair(plan)
             number += 1
             if number % COLLECT_EVERY == 0:

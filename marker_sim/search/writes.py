@@ -12,10 +12,12 @@ from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possible_in_writes
 
-TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
+TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
 _LARGE = (40, 120, 120, 300, 1000, 2000)
 _LARGE_SHARE = 0.004
+_STUBBORN = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
+_STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write client tries.
 _DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 
@@ -89,6 +91,7 @@ def _faults(
     driver_steps = 12 * len(writes) + 4 * tasks
     executor_steps = 2 + 5 * tasks // executors
     batched = mode == "timeline" and storage in BATCHED_STORAGES
+    ends = _completing_steps(writes, "timeline" if batched else "direct")
     faults = []
     for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
         kind = rng.choice(kinds)
@@ -102,12 +105,45 @@ def _faults(
         if kind is FaultKind.SECOND_SERVER:
             actor, horizon = "server", 12 * (tasks + len(writes))
         duration_ms, value = extent(rng, kind)
-        if kind is FaultKind.KILL and actor == "driver":
-            value = rng.choice((0, 1, 30, 200, 2000, 6000))
         step = rng.randint(1, horizon)
+        if actor == "driver":
+            if kind is FaultKind.KILL:
+                value = rng.choice((0, 1, 30, 200, 2000, 6000))
+            elif kind in _STUBBORN:
+                value = rng.choice(_STUBBORN_CALLS)
+            if ends and rng.random() < 0.3:
+                step = max(1, rng.choice(ends) + rng.choice((-1, 0, 0, 0, 1, 2)))
         faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
-        if actor == "driver" and kind in _DEADLY and rng.random() < 0.6:
-            # Its successor dies as well, in the middle of what it takes back.
-            again = step + rng.randint(4, 14)
-            faults.append(Fault(kind=FaultKind.KILL, actor=actor, step=again, duration_ms=duration_ms, value=0))
+        if actor == "driver" and kind in _DEADLY:
+            faults += _on_the_successor(rng, step, duration_ms, storage)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+
+
+def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str) -> list[Fault]:
+    """What may happen to the next driver while it recovers: it dies as well, or storage is stubborn.
+
+    A rollback lists the markers at its driver's seventh step: it looks, waits, looks twice, and puts its two entries.
+    """
+    faults = []
+    if rng.random() < 0.6:
+        again = step + rng.randint(4, 14)
+        faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=again, duration_ms=duration_ms, value=0))
+    if storage.startswith("s3") and rng.random() < 0.25:
+        kind, calls = rng.choice(_STUBBORN), rng.choice(_STUBBORN_CALLS)
+        ahead = rng.choice((7, 7, 8, rng.randint(1, 14)))
+        faults.append(Fault(kind=kind, actor="driver", step=step + ahead, value=calls))
+    return faults
+
+
+def _completing_steps(writes: tuple[Write, ...], mode: str) -> tuple[int, ...]:
+    """About which steps of its driver put the completed instants of a plan, if nothing goes wrong before.
+
+    A beginning reads the timeline, every commit on it and the marker directories and puts two entries; each task is
+    heard of once; finalize lists once; a deletion of direct markers takes a call for each.
+    """
+    steps, at = [], 0
+    for number, write in enumerate(writes):
+        at += 4 + number + len(write.tasks) + 2
+        steps.append(at)
+        at += 2 + len(write.tasks) if mode == "direct" else 1
+    return tuple(steps)
