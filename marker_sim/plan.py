@@ -12,6 +12,7 @@ from typing import Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
+from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 
 SCHEMA = 1
 MODES = ("direct", "timeline")
@@ -157,6 +158,23 @@ class Plan:
                 problems.append(f"operation {op.kind!r} is none of {OPERATIONS}")
             if not 0 <= op.directory < len(self.directories):
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
+        problems += self._problems_of_writes() if self.writes else []
+        if self.executors < 1:
+            problems.append("executors must be at least 1")
+        if self.num_threads < 1 or self.interval_ms < 1:
+            problems.append("num_threads and interval_ms must be at least 1")
+        if problems:
+            raise UsageError(f"{origin} cannot run: " + "; ".join(sorted(set(problems))))
+
+    def _problems_of_writes(self) -> list[str]:
+        problems = []
+        for table in self.tables:
+            try:
+                parse_directory(MarkerDirectory(table, "0").path)
+            except ValueError as error:
+                problems.append(f"{table!r} is no table: {error}")
+            if any(other.startswith(f"{table}/") for other in self.tables):
+                problems.append(f"a table lies below another one, {table!r}")
         for write in self.writes:
             if not 0 <= write.table < len(self.tables):
                 problems.append(f"write table {write.table} is not one of {len(self.tables)}")
@@ -165,14 +183,23 @@ class Plan:
             for task in write.tasks:
                 if task.kind not in TASK_KINDS:
                     problems.append(f"task kind {task.kind!r} is none of {TASK_KINDS}")
-                if not task.group or "/" in task.group:
-                    problems.append(f"file group {task.group!r} is empty or has a slash")
-        if self.executors < 1:
-            problems.append("executors must be at least 1")
-        if self.num_threads < 1 or self.interval_ms < 1:
-            problems.append("num_threads and interval_ms must be at least 1")
-        if problems:
-            raise UsageError(f"{origin} cannot run: " + "; ".join(sorted(set(problems))))
+                why = "the group has a slash" if "/" in task.group else _not_a_file(task)
+                if why:
+                    problems.append(f"partition {task.partition!r} and group {task.group!r} make no file: {why}")
+            numbers = [write.after_ms, *(n for task in write.tasks for n in (task.copies, task.slow_ms))]
+            if not all(isinstance(number, int) and number >= 0 for number in numbers):
+                problems.append("after_ms, copies and slow_ms are whole numbers, 0 or more")
+        return problems
+
+
+def _not_a_file(task: Task) -> str:
+    """Why a task's file could not lie below a table, "" when it can."""
+    name = marker_name(task.partition, f"{task.group}-0_0-0-0_0.parquet", MarkerType.CREATE)
+    try:
+        check_marker_name(name)
+    except ValueError as error:
+        return str(error)
+    return "it lies below .hoodie" if name.startswith(".hoodie/") else ""
 
 
 _PLAN_FIELDS = tuple(f.name for f in fields(Plan))

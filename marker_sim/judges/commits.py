@@ -85,7 +85,8 @@ def _given_up(view: View) -> Iterator[Breach]:
     first = min((fault.begin for fault in view.faults), default=NEVER)
     for event in view.given_up:
         calm_since = event.index < first or not any(fault.end > probe for fault in view.faults)
-        if event.value != "abandoned" and calm_since and (event.index < first or event.index > probe):
+        served = not view.batches or any(life.well(event.index, event.index) for life in view.lives.values())
+        if event.value != "abandoned" and calm_since and served and (event.index < first or event.index > probe):
             message = f"{event.process} gave up a write although nothing was wrong: {event.error}"
             yield view.breach(message, (event.index,))
 

@@ -12,7 +12,7 @@ from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possible_in_writes
 
-TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
+TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
 _LARGE = (40, 120, 120, 300, 1000, 2000)
 _LARGE_SHARE = 0.004

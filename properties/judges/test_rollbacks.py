@@ -195,9 +195,6 @@ def test_a_commit_that_arrives_before_anybody_rolls_back_is_a_commit() -> None:
     story.says_nothing("G15")
 
 
-# G16.
-
-
 def interrupted(story: Job) -> int:
     """A rollback of 001 whose driver dies after it has listed the markers."""
     story.failed("001", "a")
