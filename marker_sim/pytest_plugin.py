@@ -5,8 +5,8 @@
 
 pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each.
 
-Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no such
-test, gets the kit's own (search/conformance.py): `pytest --marker-sut module:factory` is all that a third party needs.
+Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
+such test, gets the kit's own (search/conformance.py): `pytest --marker-sut module:factory` is all a third party needs.
 A session that names no system gets nothing, so whoever has the plugin installed for other reasons never sees it.
 """
 

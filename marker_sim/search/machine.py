@@ -16,13 +16,17 @@ since a pair of runs is not one plan to print.
 from __future__ import annotations
 
 import re
+import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.search.machine_example import Seen
 from marker_sim.search.machine_rules import WritePath
 from marker_sim.system import System
@@ -58,15 +62,36 @@ def machine_for(
         "seen": Seen(),
     }
     made: type[WritePath] = type(name, (WritePath,), settled)
-    return made if chaos_seed is None else seed(chaos_seed)(made)
+    return seed(secrets.randbelow(1 << 31) if chaos_seed is None else chaos_seed)(made)
 
 
 def attack(machine: type[WritePath], *, steps: int = STEPS, **changes: Any) -> Seen:
     """Run a machine for as many examples as the Hypothesis profile in force says; what its examples did.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
-    example that was found, with the command that replays it; an ExceptionGroup when several guarantees broke.
+    example, with the command that replays it: of one that the example database remembers, else of the first that comes
+    up. That one is shrunk with its guarantee judged alone, so that shrinking cannot slide to another. Hypothesis' phase
+    `explain` is left out: it takes longer than everything before it.
     """
-    chosen = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps} | changes
-    run_state_machine_as_test(machine, settings=settings(**chosen))
+    fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps}
+    chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
+    phases = frozenset(chosen.phases) - {Phase.explain}
+    if Phase.reuse in phases and chosen.database is not None:
+        with suppress(SkipTest):  # The database remembers nothing, as Hypothesis puts it.
+            _run(machine, chosen, phases & {Phase.reuse, Phase.shrink})
+    new = phases - {Phase.reuse, Phase.shrink}
+    if not new or Phase.shrink not in phases:
+        return _run(machine, chosen, new)
+    try:
+        return _run(machine, settings(chosen, database=None), new)
+    except GuaranteeViolation as found:
+        # The seed is the machine's, so the same example comes up again, and this time it is shrunk and remembered.
+        judged = {"__module__": __name__, "guarantees": frozenset({found.guarantee})}
+        _run(type(machine.__name__, (machine,), judged), chosen, new | {Phase.shrink})
+        raise
+
+
+def _run(machine: type[WritePath], chosen: settings, phases: frozenset[Phase]) -> Seen:
+    if phases:
+        run_state_machine_as_test(machine, settings=settings(chosen, phases=tuple(phases)))
     return machine.seen
