@@ -173,14 +173,18 @@ class Plan:
                 parse_directory(MarkerDirectory(table, "0").path)
             except ValueError as error:
                 problems.append(f"{table!r} is no table: {error}")
-            if any(other.startswith(f"{table}/") for other in self.tables):
-                problems.append(f"a table lies below another one, {table!r}")
+            if any(part == ".hoodie" for part in table.split("/")):
+                problems.append(f"{table!r} is no table: it lies below .hoodie")
         for write in self.writes:
             if not 0 <= write.table < len(self.tables):
                 problems.append(f"write table {write.table} is not one of {len(self.tables)}")
             if write.markers not in ("", *MODES):
                 problems.append(f"write markers {write.markers!r} is none of {MODES}")
             for task in write.tasks:
+                table = self.tables[write.table] if 0 <= write.table < len(self.tables) else ""
+                place = f"{table}/{task.partition}/"
+                if any(place.startswith(f"{other}/") and other.startswith(f"{table}/") for other in self.tables):
+                    problems.append(f"partition {task.partition!r} of {table!r} lies in another table")
                 if task.kind not in TASK_KINDS:
                     problems.append(f"task kind {task.kind!r} is none of {TASK_KINDS}")
                 why = "the group has a slash" if "/" in task.group else _not_a_file(task)

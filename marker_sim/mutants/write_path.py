@@ -238,9 +238,8 @@ WRITE_PATH = (
         name="half-a-file",
         record="plausible: a file is cut short when its put has to be repeated, and committed",
         module="writer.attempt",
-        before='    persist(storage, runtime, lambda: storage.put(f"{work.table}/{work.path}", data))\n',
-        after='    try:\n        storage.put(f"{work.table}/{work.path}", data)\n    except SeamError:\n'
-        '        storage.put(f"{work.table}/{work.path}", data[: len(data) // 2])\n',
+        before="    persist(storage, runtime, lambda: write(path, data))\n",
+        after="    try:\n        write(path, data)\n    except SeamError:\n        write(path, data[: len(data) // 2])\n",
         kills="G24",
     ),
     Mutant(

@@ -52,7 +52,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     if not plan.entries:
         head += " No operation and no fault is needed: the probe that ends every run shows it."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
-    return (head, *operations, *writes, *(_fault(fault) for fault in order))
+    return (head, *operations, *writes, *(_fault(fault, bool(plan.writes)) for fault in order))
 
 
 def _operation(op: Op, directory: str) -> str:
@@ -91,8 +91,8 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
     return " ".join(words) + (", and gives up before it finalizes." if write.abandon else ".")
 
 
-def _fault(fault: Fault) -> str:
-    if fault.kind is FaultKind.KILL and fault.actor == "driver":
+def _fault(fault: Fault, writes: bool) -> str:
+    if fault.kind is FaultKind.KILL and fault.actor == "driver" and writes:
         return (
             f"At its step {fault.step} the driver is killed; its executors go on for {fault.value} ms and the next"
             f" driver begins {max(0, fault.duration_ms)} ms later."
@@ -100,7 +100,12 @@ def _fault(fault: Fault) -> str:
     phrase = _PHRASES[fault.kind].format(ms=fault.duration_ms, n=fault.value)
     if fault.duration_ms < 0:
         phrase = phrase.split(" and starts again")[0] + " and never starts again"
-    return f"From its step {fault.step} on, at the first call that fits, {fault.actor} {phrase}."
+    who = "the driver" if fault.actor == "driver" else fault.actor
+    if who == "the driver" and writes:
+        phrase = phrase.replace("it starts again", "the next driver begins").replace(
+            "starts again", "its successor begins"
+        )
+    return f"From its step {fault.step} on, at the first call that fits, {who} {phrase}."
 
 
 def printable(text: str) -> str:

@@ -13,20 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from marker_sim.campaign import Campaign, Failure
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
+from marker_sim.options import MarkerOptions
 from marker_sim.plan import Plan
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.storage import UNSUPPORTED
+from marker_sim.sim.storage import CAPABILITIES, UNSUPPORTED
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -110,8 +111,16 @@ def run_simulated(
     Ctrl-C ends it early with what was found so far (`Campaign.interrupted`).
     """
     system = load_system(sut)
-    combinations = [(mode, storage) for mode in modes for storage in storages if getattr(system, _factory(mode))]
+    combinations = [(mode, storage) for mode in modes for storage in storages if _served(system, mode, storage)]
+    if not combinations:
+        raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
     search = _Search(system, profile, guarantees)
+    search.unsupported.update(
+        f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
+        for mode in modes
+        for storage in storages
+        if getattr(system, _factory(mode)) and (mode, storage) not in combinations
+    )
     began = time.monotonic()
     interrupted, trouble = False, ""
     try:
@@ -182,6 +191,13 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | 
 
 def _factory(mode: str) -> str:
     return "direct" if mode == "direct" else "server"
+
+
+def _served(system: System, mode: str, storage: str) -> bool:
+    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
+    kind = "DIRECT" if mode == "direct" else "TIMELINE_SERVER_BASED"
+    chosen = system.choose(MarkerOptions(markers_type=kind), CAPABILITIES[storage]).mode
+    return all(getattr(system, _factory(name)) is not None for name in (mode, chosen))
 
 
 def _explore(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from marker_sim.faults import FaultKind
 from marker_sim.plan import Plan, Task, Write
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
@@ -56,6 +57,12 @@ def simpler_writes(plan: Plan) -> Iterator[Plan]:
     if len(plan.tables) > 1 or plan.tables != ("t",):
         yield replace(plan, tables=("t",), writes=tuple(replace(write, table=0) for write in plan.writes))
     for position, write in enumerate(plan.writes):
+        plain = tuple(Task(group=task.group) for task in write.tasks)
+        if plain != write.tasks:
+            yield with_write(plan, position, replace(write, tasks=plain))
+        alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.actor != "driver")
+        if alive != plan.faults:
+            yield replace(with_write(plan, position, replace(write, abandon=True)), faults=alive)
         changes = (
             replace(write, after_ms=0),
             replace(write, markers=""),

@@ -12,7 +12,7 @@ from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possible_in_writes
 
-TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"))
+TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
 _LARGE = (40, 120, 120, 300, 1000, 2000)
 _LARGE_SHARE = 0.004
@@ -115,12 +115,12 @@ def _faults(
                 step = max(1, rng.choice(ends) + rng.choice((-1, 0, 0, 0, 1, 2)))
         faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
         if actor == "driver" and kind in _DEADLY:
-            faults += _on_the_successor(rng, step, duration_ms, storage)
+            faults += _on_the_successor(rng, step, duration_ms, storage, batched)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
 
 
-def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str) -> list[Fault]:
-    """What may happen to the next driver while it recovers: it dies as well, or storage is stubborn.
+def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str, batched: bool) -> list[Fault]:
+    """What may happen to the next driver while it recovers: it dies too, storage is stubborn, type files are damaged.
 
     A rollback lists the markers at its driver's seventh step: it looks, waits, looks twice, and puts its two entries.
     """
@@ -128,10 +128,13 @@ def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: 
     if rng.random() < 0.6:
         again = step + rng.randint(4, 14)
         faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=again, duration_ms=duration_ms, value=0))
-    if storage.startswith("s3") and rng.random() < 0.25:
-        kind, calls = rng.choice(_STUBBORN), rng.choice(_STUBBORN_CALLS)
+    if storage.startswith("s3") and rng.random() < 0.4:
+        kind, calls = rng.choice(_STUBBORN), rng.choice((4, 4, 5, 8))
         ahead = rng.choice((7, 7, 8, rng.randint(1, 14)))
         faults.append(Fault(kind=kind, actor="driver", step=step + ahead, value=calls))
+    if batched and rng.random() < 0.15:
+        ahead = rng.randint(1, 6)
+        faults.append(Fault(kind=FaultKind.TYPE_DAMAGED, actor="driver", step=step + ahead, value=rng.choice((1, 2))))
     return faults
 
 

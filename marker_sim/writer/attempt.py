@@ -63,8 +63,11 @@ def write_file(
     rows = dict(work.rows)
     if work.kind == "MERGE" and work.slice is not None:
         rows = read_slice(work.table, work.slice, storage, runtime) | rows
-    data = encode_rows(rows)
-    persist(storage, runtime, lambda: storage.put(f"{work.table}/{work.path}", data))
+    data = encode_rows(rows, str(work.token))
+    path = f"{work.table}/{work.path}"
+    # A local file is written under its own name, piece by piece, so that whoever dies leaves a part of it.
+    write = storage.overwrite if storage.capabilities.host_lock else storage.put
+    persist(storage, runtime, lambda: write(path, data))
     base = work.slice.instant if work.slice else ""
     return WriteStat(work.partition, work.file_id, work.path, len(rows), base)
 

@@ -1,7 +1,7 @@
 """Which files hold which rows, by the completed commits and nothing else. Pure functions.
 
 The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
-"key=value" lines here; a world that writes another format encodes and decodes by itself.
+"key=value" lines here, after one that says who made the file; a world that writes another format encodes and decodes by itself.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def add_to_slices(slices: dict[Group, Slice], instant: str, stat: WriteStat) -> 
         slices[group] = Slice(instant, stat.path, ())
 
 
-def encode_rows(rows: Mapping[str, str]) -> bytes:
-    """The content of a data file."""
-    return "".join(f"{key}={value}\n" for key, value in sorted(rows.items())).encode("utf-8", "surrogatepass")
+def encode_rows(rows: Mapping[str, str], made_by: str) -> bytes:
+    """The content of a data file; two attempts never make equal ones, as in a real format."""
+    lines = "".join(f"{key}={value}\n" for key, value in sorted(rows.items()))
+    return f"#{made_by}\n{lines}".encode("utf-8", "surrogatepass")
 
 
 def decode_rows(data: bytes) -> dict[str, str]:
@@ -54,6 +55,8 @@ def decode_rows(data: bytes) -> dict[str, str]:
         raise ValueError("the file ends in the middle of a row")
     rows = {}
     for line in text.split("\n")[:-1]:
+        if line.startswith("#"):
+            continue
         key, found, value = line.rpartition("=")
         if not found:
             raise ValueError(f"{line!r} is no row")
