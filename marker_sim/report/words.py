@@ -101,10 +101,8 @@ def _fault(fault: Fault, writes: bool) -> str:
     if fault.duration_ms < 0:
         phrase = phrase.split(" and starts again")[0] + " and never starts again"
     who = "the driver" if fault.actor == "driver" else fault.actor
-    if who == "the driver" and writes:
-        phrase = phrase.replace("it starts again", "the next driver begins").replace(
-            "starts again", "its successor begins"
-        )
+    if writes and fault.actor == "driver":
+        phrase = phrase.replace("it starts again", "its successor begins").replace("and starts", "and another starts")
     return f"From its step {fault.step} on, at the first call that fits, {who} {phrase}."
 
 

@@ -195,9 +195,11 @@ def _factory(mode: str) -> str:
 
 def _served(system: System, mode: str, storage: str) -> bool:
     """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
+    if getattr(system, _factory(mode)) is None:
+        return False
     kind = "DIRECT" if mode == "direct" else "TIMELINE_SERVER_BASED"
     chosen = system.choose(MarkerOptions(markers_type=kind), CAPABILITIES[storage]).mode
-    return all(getattr(system, _factory(name)) is not None for name in (mode, chosen))
+    return getattr(system, _factory(chosen)) is not None
 
 
 def _explore(

@@ -1,7 +1,8 @@
 """Which files hold which rows, by the completed commits and nothing else. Pure functions.
 
 The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
-"key=value" lines here, after one that says who made the file; a world that writes another format encodes and decodes by itself.
+"key=value" lines here, after one that says who made the file; a world that writes another format encodes and decodes
+by itself.
 """
 
 from __future__ import annotations
