@@ -9,6 +9,8 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import raise_first
 from marker_sim.search.campaign import execute, promised_breach
 from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
 
 RUNS = 60
@@ -28,4 +30,29 @@ def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, 
         accused = tuple(f for f in findings if promised_breach(f, plan, profile) is not None)
         if accused:
             raise_first(history, accused)
+    assert judged, "nothing was judged, so nothing is known"
+
+
+@pytest.mark.parametrize("storage", ["s3", "local", "hdfs"])
+@pytest.mark.parametrize("mode", ["direct", "timeline"])
+def test_writes_on_top_of_the_system_under_test_keep_their_promises(
+    marker_sut: str, chaos_seed: int, mode: str, storage: str
+) -> None:
+    """The kit's write client on the system's markers, under every fault of the write path."""
+    system = load_system(marker_sut)
+    profile = load_profile(system.profile)
+    judged = left_out = 0
+    for seed in range(chaos_seed, chaos_seed + RUNS):
+        plan = make_write_plan(seed, mode, storage)
+        history, _ = execute(plan, system)
+        if system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):
+            left_out += 1
+            continue
+        findings = judge(history)
+        judged += sum(finding.judged for finding in findings)
+        accused = tuple(f for f in findings if promised_breach(f, plan, profile) is not None)
+        if accused:
+            raise_first(history, accused)
+    if left_out == RUNS:
+        pytest.skip(f"{marker_sut} needs what {storage} storage does not offer; storage.capabilities says what it does")
     assert judged, "nothing was judged, so nothing is known"

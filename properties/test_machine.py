@@ -1,0 +1,179 @@
+"""The state machine of the write path: the system under test survives it, planted faults do not, failures come back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+from marker_sim.cli import main
+from marker_sim.faults import FaultKind
+from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
+from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.plan import Plan, read_plan
+from marker_sim.search.campaign import execute
+from marker_sim.search.conformance import test_the_write_path_survives_the_state_machine
+from marker_sim.search.machine import attack, machine_for
+from marker_sim.search.machine_rules import FAULT_RULES, WritePath
+from marker_sim.search.replay import replay_plan
+from marker_sim.system import reference
+
+__all__ = ["test_the_write_path_survives_the_state_machine"]
+
+# Within how many examples a planted fault is found: this many, from each of two seeds.
+FOUND_WITHIN = 120
+# Of the store and of the write path; benchmarks/state_machine.py --mutants hunts all there are.
+PLANTED = (
+    ("ack-before-flush", "timeline", "s3", "G1"),
+    ("direct-fire-and-forget", "direct", "s3", "G1"),
+    ("file-before-marker", "direct", "hdfs", "G13"),
+    ("no-reconcile", "timeline", "local", "G14"),
+    ("rolled-back-before-deleting", "direct", "s3", "G15"),
+    ("rollback-not-retried", "timeline", "s3", "G16"),
+    ("markers-deleted-first", "direct", "local", "G17"),
+    ("nothing-swept", "timeline", "s3", "G18"),
+    ("rollback-later", "direct", "hdfs", "G19"),
+)
+
+
+def planted(name: str, mode: str, storage: str, plans: Path, **settled: object) -> type[WritePath]:
+    return machine_for(load_mutant(find_mutant(name)), mode, storage, plans=plans, **settled)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chaos", [1, 2])
+@pytest.mark.parametrize(("name", "mode", "storage", "guarantee"), PLANTED, ids=[entry[0] for entry in PLANTED])
+def test_a_planted_fault_is_found_by_its_guarantee_alone(
+    name: str, mode: str, storage: str, guarantee: str, chaos: int, tmp_path: Path
+) -> None:
+    machine = planted(name, mode, storage, tmp_path, guarantees=frozenset({guarantee}), chaos_seed=chaos)
+    with pytest.raises(VIOLATIONS[guarantee]):
+        attack(machine, max_examples=FOUND_WITHIN, database=None, phases=[Phase.generate])
+    assert machine.seen.violations.total() >= 1
+
+
+@pytest.mark.parametrize(("mode", "storage"), [("timeline", "s3"), ("timeline", "local"), ("direct", "hdfs")])
+def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storage: str, tmp_path: Path) -> None:
+    machine = machine_for(reference(), mode, storage, plans=tmp_path, chaos_seed=7)
+    declared = machine.declared()
+    assert len(declared) >= 20
+    seen = attack(machine, max_examples=150, database=None, phases=[Phase.generate])
+    assert [name for name in declared if not seen.rules[name]] == []
+    assert [name for name in seen.rules if name not in declared] == []
+    kinds = [kind for kind in FaultKind if machine.can(kind)]
+    assert len(kinds) >= 8 and [kind.value for kind in kinds if not seen.faults[kind.value]] == []
+    assert seen.compared >= 10, "plans run at once are compared with what was played"
+    for part in ("begin", "tasks", "finalize", "commit", "delete", "rollback"):
+        assert any(part in doing for doing in seen.deaths), f"no driver was killed in {part}: {seen.deaths}"
+
+
+def test_every_fault_belongs_to_a_rule() -> None:
+    made = set(FAULT_RULES.values()) | {FaultKind.TIMEOUT_APPLIED}
+    assert made == set(FaultKind)
+
+
+def test_a_failure_shrinks_and_its_plan_replays_to_the_same_violation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = planted("ack-before-flush", "timeline", "s3", tmp_path / "plans", chaos_seed=5)
+    with pytest.raises(GuaranteeViolation) as found:
+        attack(machine, max_examples=100, database=None)
+    plan = only_plan(tmp_path / "plans")
+    assert plan.entries <= 4, plan
+    assert "state.teardown()" in "\n".join(found.value.__notes__), "Hypothesis prints the steps"
+    _, findings = replay_plan(plan, "mutant:ack-before-flush", None)
+    assert found.value.guarantee in [finding.guarantee for finding in findings if finding.breaches]
+    replay = str(found.value).rpartition("replay: marker-sim ")[2].split()
+    assert replay[0] == "replay" and main(replay) == 1
+    assert "STILL VIOLATED" in capsys.readouterr().out
+    assert main(replay[:2]) == 0, "the reference keeps what the mutant broke"
+
+
+def only_plan(folder: Path) -> Plan:
+    files = sorted(folder.glob("*.json"))
+    assert len(files) == 1 and (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    return read_plan(files[0])
+
+
+def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) -> None:
+    """The machine checks a share of its examples; here one is taken apart by hand."""
+    machine = machine_for(reference(), "timeline", "s3", plans=tmp_path)()
+    machine.start(3, tables=("t", "t2"), merge_on_read=True, jitter=11)
+    for number in range(4):
+        machine.add_task(("dt=2020-01-01", f"f{number % 2}"), kind="APPEND", copies=1 + number % 2)
+        machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, 20)
+        machine.change_write(table=number % 2)
+        machine.play(abandon=number == 1)
+        machine.nothing_promised_is_broken()
+    played = machine._running
+    machine.teardown()
+    history, _ = execute(played.plan, reference())
+    assert history == played.history()
+    assert sum(event.operation == "kill" and event.kind == "fault" for event in history.events) >= 3
+
+
+def test_the_example_database_replays_a_failure_at_once(tmp_path: Path) -> None:
+    database = DirectoryBasedExampleDatabase(tmp_path / "examples")
+    first = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=1)
+    with pytest.raises(GuaranteeViolation) as found:
+        attack(first, max_examples=FOUND_WITHIN, database=database)
+    again = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=2)
+    with pytest.raises(type(found.value)):
+        attack(again, max_examples=FOUND_WITHIN, database=database)
+    assert again.seen.examples <= 4 < first.seen.examples
+    elsewhere = machine_for(reference(), "direct", "local", plans=tmp_path / "plans")
+    attack(elsewhere, database=database, phases=[Phase.reuse, Phase.shrink])
+    assert elsewhere.seen.examples == 0, "another system has a memory of its own"
+
+
+HASTY = """
+from marker_sim.markers.direct import DirectMarkers
+from marker_sim.markers.store import Created
+
+class Hasty(DirectMarkers):
+    def create(self, name):
+        self._runtime.spawn("later", lambda: super(Hasty, self).create(name))
+        return Created.CREATED
+"""
+
+
+def session_of_a_third_party(folder: Path, *arguments: str) -> tuple[int, str]:
+    """pytest in a project that has nothing but a class, with its exit code and output."""
+    (folder / "conftest.py").write_text(
+        "from hypothesis import Phase, settings\n"
+        'settings.register_profile("short", max_examples=15, phases=[Phase.reuse, Phase.generate])\n'
+        'settings.load_profile("short")\npytest_plugins = ("marker_sim.pytest_plugin",)\n',
+        encoding="utf-8",
+    )
+    (folder / "mine.py").write_text(HASTY, encoding="utf-8")
+    (folder / "test_own.py").write_text("def test_own():\n    pass\n", encoding="utf-8")
+    # The work tree, where the package is not installed; harmless where it is.
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    env.pop("PYTEST_ADDOPTS", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--chaos-seed=3", *arguments],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Path) -> None:
+    code, output = session_of_a_third_party(tmp_path)
+    assert code == 0 and "1 passed" in output
+    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "test_own.py")
+    assert code == 0 and "1 passed" in output, "who names files gets those files"
+    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "-k", "own or direct-s3")
+    assert code == 1 and "1 failed, 1 passed" in output, output
+    assert "replay: marker-sim replay" in output and "--sut mine:Hasty" in output
+    assert list((tmp_path / ".hypothesis" / "marker-sim").glob("G*-direct_s3_mine_Hasty.json"))
+    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "reference", "-k", "own or timeline-local")
+    assert code == 0 and "2 passed" in output, output
