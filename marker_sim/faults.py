@@ -22,6 +22,7 @@ class FaultKind(Enum):
     ZOMBIE = "zombie"  # the driver counts it as dead; it stands still for duration_ms and then goes on
     SPECULATIVE = "speculative"  # the driver starts `value` more attempts of the same task beside it
     STAGE_RETRIED = "stage-retried"  # what the stage has produced so far is lost: every task runs again
+    # (on a driver that finalizes or commits: the same, and nobody counts what they produce)
     # wire, armed on the client whose request is touched
     REQUEST_LOST = "request-lost"  # the server never sees it
     REPLY_LOST = "reply-lost"  # the server did it, the client never hears

@@ -153,6 +153,21 @@ def test_a_stage_that_is_retried_runs_every_task_again() -> None:
     assert len(tokens(history, "ok")) >= 3
 
 
+def test_a_stage_may_run_again_while_its_driver_finalizes_and_nobody_counts_it() -> None:
+    """Hudi I 19593: the results are computed a second time; the commit names the first attempts, and only them."""
+    again = 0
+    for step in range(5, 14):
+        fault = Fault(kind=FaultKind.STAGE_RETRIED, actor="driver", step=step)
+        history = holds(plan_of("direct", "s3", fault, writes=(Write(tasks=(Task(), Task(group="f1"))),)))
+        fired = count(history, "fault", "stage-retried")
+        again += fired
+        stages = {token[1] % 100 for token in tokens(history, "invoke")}
+        assert stages == ({0, 1} if fired else {0})
+        named = next(e.value for e in history.events if e.operation == "commit" and e.kind == "invoke")
+        assert isinstance(named, tuple) and len(named) == 2
+    assert again >= 2
+
+
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 def test_a_request_on_its_way_is_applied_after_its_sender_died(mode: str) -> None:
     """The completed instant of a dead driver lands while its successor waits, and counts."""

@@ -98,9 +98,11 @@ def _faults(
         actor, horizon = "driver", driver_steps
         if kind in TASK_FAULTS or (kind in WIRE_FAULTS and rng.random() < 0.7) or rng.random() < 0.3:
             actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
+        if kind is FaultKind.STAGE_RETRIED and rng.random() < 0.3:
+            actor, horizon = "driver", driver_steps
         if batched and kind not in TASK_FAULTS and kind not in WIRE_FAULTS and rng.random() < 0.5:
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
-        if actor in ("driver", "server") and kind not in WIRE_FAULTS and rng.random() < 0.3:
+        if actor in ("driver", "server") and kind not in (*WIRE_FAULTS, FaultKind.STAGE_RETRIED) and rng.random() < 0.3:
             kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
         if kind is FaultKind.SECOND_SERVER:
             actor, horizon = "server", 12 * (tasks + len(writes))
@@ -111,7 +113,7 @@ def _faults(
                 value = rng.choice((0, 1, 30, 200, 2000, 6000))
             elif kind in _STUBBORN:
                 value = rng.choice(_STUBBORN_CALLS)
-            if ends and rng.random() < 0.3:
+            if ends and (rng.random() < 0.3 or kind is FaultKind.STAGE_RETRIED):
                 step = max(1, rng.choice(ends) + rng.choice((-1, 0, 0, 0, 1, 2)))
         faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
         if actor == "driver" and kind in _DEADLY:

@@ -46,6 +46,7 @@ class Jobs:
         self.instants: dict[MarkerDirectory, None] = {}
         self.executors: list[Process] = []
         self._driver: Process | None = None
+        self._stage: Stage | None = None  # What the driver finalizes and commits.
         self._ordinal = 0
         self._tables: dict[int, None] = {}
 
@@ -129,11 +130,14 @@ class Jobs:
         cluster.scheduler.record(
             "kit", "kit", "observe", "mode", table, instant, value=choice.mode, error=choice.reason or None
         )
-        stats = Stage(self, driver, write, ordinal, instant, client.slices).run()
+        stage = Stage(self, driver, write, ordinal, instant, client.slices)
+        stats = stage.run()
         if write.abandon:
             raise JobFailed("the application gave up")
+        self._stage = stage
         client.finalize(instant, stats)
         client.commit(instant, stats, {"write": str(ordinal)})
+        self._stage = None
 
     def _journal(
         self, driver: Process, table: str, operation: str, instant: str | None, value: Value, body: Any
@@ -238,7 +242,7 @@ class Jobs:
 
     def _gone(self, driver: Process, linger_ms: int) -> None:
         cluster, scheduler = self.cluster, self.cluster.scheduler
-        self._driver = None
+        self._driver = self._stage = None
         for executor in self.executors:
             scheduler.at(scheduler.now_ns + linger_ms * MS, self._follow, executor)
         server = cluster.servers["server"]
@@ -271,6 +275,9 @@ class Jobs:
     def strike(self, process: Process, fault: Fault) -> None:
         """A fault of the attempt that is making this step."""
         attempt: Attempt | None = process.state.get("attempts", {}).get(getcurrent())
+        if process is self._driver and fault.kind is FaultKind.STAGE_RETRIED and self._stage is not None:
+            self.record_fault(process, fault.kind.value, "")
+            self._stage.run_again()
         if attempt is None or self._driver is None:
             return
         driver, scheduler = self._driver, self.cluster.scheduler
