@@ -3,8 +3,8 @@
     python benchmarks/state_machine.py --examples 500                what the reference survives
     python benchmarks/state_machine.py --examples 500 --mutants      how many examples each planted fault lives
 
-The first fails when a promise broke, when a rule never ran or when a kind of fault never happened. The second goes round
-the places in slices, so that a mutant of one storage is not hunted on another alone; its guarantee is judged alone.
+The first fails when a promise broke, when a rule never ran or when a kind of fault never happened. The second goes
+round the places in slices, so that no mutant is hunted on one storage alone; its guarantee is judged alone.
 """
 
 from __future__ import annotations

@@ -159,10 +159,10 @@ class Example(RuleBasedStateMachine):
         self._faults.append((kind, who, ahead, duration_ms, value))
 
     def play(self, abandon: bool) -> None:
-        """Let the driver perform the open write and see whether it left its instant behind."""
+        """Let the driver perform the open write, of one task if none was added, and see what became of its instant."""
         cluster, events = self._running, self._running.scheduler.events
         table = self._write.table % len(cluster.plan.tables)
-        write = replace(self._write, table=table, tasks=tuple(self._tasks.values()), abandon=abandon)
+        write = replace(self._write, table=table, tasks=tuple(self._tasks.values()) or (Task(),), abandon=abandon)
         for kind, who, ahead, duration_ms, value in self._faults:
             cluster.add_fault(kind, who, ahead, duration_ms, value)
         before = len(events)
