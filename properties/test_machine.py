@@ -108,7 +108,6 @@ def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) ->
         machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, 20)
         machine.change_write(table=number % 2)
         machine.play(abandon=number == 1)
-        machine.nothing_promised_is_broken()
     played = machine._running
     machine.teardown()
     history, _ = execute(played.plan, reference())
