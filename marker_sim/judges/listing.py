@@ -191,10 +191,8 @@ def _short(view: View, directory: Directory, listing: Call, name: str, call: Cal
 def _may_fail(view: View, directory: Directory, listing: Call) -> bool:
     if view.timed_out(listing) or listing.invoke in view.touched:
         return True
-    if view.mode_of(directory.path) == "timeline":
-        life = view.lives.get(listing.life)
-        if life is None or not life.well(listing.invoke, listing.done):
-            return True
+    if not view.served_well(directory.path, listing, listing.done):
+        return True
     lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
     return any(

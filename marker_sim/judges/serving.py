@@ -219,8 +219,7 @@ def _touched_otherwise(view: View, directory: Directory, call: Call) -> bool:
     until = view.end - 1 if call.done == NEVER else call.done
     if call.invoke in view.touched or view.crowd(call.invoke, until):
         return True
-    life = view.lives.get(call.life)
-    if view.mode_of(directory.path) == "timeline" and (life is None or not life.well(call.invoke, until)):
+    if not view.served_well(directory.path, call, until):
         return True
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
     client = view.events[call.invoke].process

@@ -107,6 +107,16 @@ class View(Reading):
             known = self._named[name] = ("list-log" if is_append(name) else "list-data", data_path(name))
         return known
 
+    def served_well(self, directory: str, call: Call, until: int) -> bool:
+        """Whether the server that a call was sent to was well for as long as it took; with none to ask, it was.
+
+        A write may be rolled back in another marker mode than it had, so what counts is where the call went.
+        """
+        if call.life == NO_LIFE:
+            return self.mode_of(directory) == "direct"
+        life = self.lives.get(call.life)
+        return life is not None and life.well(call.invoke, until)
+
     def phase(self, name: str) -> int:
         """When a phase began first, NEVER when it did not."""
         return next((index for index, phase in self.phases if phase == name), NEVER)
