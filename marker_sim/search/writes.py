@@ -108,6 +108,8 @@ def _faults(
             actor, horizon = "server", 12 * (tasks + len(writes))
         duration_ms, value = extent(rng, kind)
         step = rng.randint(1, horizon)
+        if actor == "server" and kind is FaultKind.KILL:
+            duration_ms = rng.choice((0, 20, 400, 3000, 20_000))  # The last ones outlast whoever waits for it.
         if actor == "driver":
             if kind is FaultKind.KILL:
                 value = rng.choice((0, 1, 30, 200, 2000, 6000))
