@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,9 @@ def machine_for(
         "seen": Seen(),
     }
     made: type[WritePath] = type(name, (WritePath,), settled)
-    return seed(secrets.randbelow(1 << 31) if chaos_seed is None else chaos_seed)(made)
+    # Mixed with the name, so that two places do not get the same examples.
+    start = secrets.randbelow(1 << 31) if chaos_seed is None else zlib.crc32(f"{chaos_seed}/{name}".encode())
+    return seed(start)(made)
 
 
 def attack(machine: type[WritePath], *, steps: int = STEPS, **changes: Any) -> Seen:

@@ -28,6 +28,7 @@ FAULT_RULES = {
     "turn_attempt_into_a_zombie": FaultKind.ZOMBIE,
     "speculate": FaultKind.SPECULATIVE,
     "retry_the_stage": FaultKind.STAGE_RETRIED,
+    "retry_the_stage_while_the_driver_finishes": FaultKind.STAGE_RETRIED,
     "kill_driver": FaultKind.KILL,
     "kill_driver_and_its_successor": FaultKind.KILL,
     "pause": FaultKind.PAUSE,
@@ -210,6 +211,11 @@ class WritePath(Example):
     def retry_the_stage(self, slot: int, ahead: int) -> None:
         """What the stage has produced is lost: all its tasks run again."""
         self.add_fault(FaultKind.STAGE_RETRIED, f"executor-{slot}", ahead)
+
+    @_step(ahead=_DRIVER_AHEAD)
+    def retry_the_stage_while_the_driver_finishes(self, ahead: int) -> None:
+        """The stage is computed again when nobody counts what it produces any more (Hudi I 19593)."""
+        self.add_fault(FaultKind.STAGE_RETRIED, "driver", ahead)
 
     @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
     def kill_driver(self, ahead: int, next_ms: int, executors_go_on_ms: int) -> None:
