@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan, Life
+from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -117,7 +117,7 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
             continue
         waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
         if waited_ns > bound_ns and call.operation == "delete":
-            waited_ns = min(waited_ns, _longest_silence_ns(view, call, life, directory.path))
+            waited_ns = min(waited_ns, _longest_silence_ns(view, call, directory.path))
         if waited_ns <= bound_ns:
             answered += not view.timed_out(call)
             continue
@@ -130,14 +130,16 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
     return answered, breaches
 
 
-def _longest_silence_ns(view: View, call: Call, life: Life, directory: str) -> int:
-    """The longest time without an effect of the server on the directory while a call waited.
+def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
+    """The longest time without an effect on the directory, by whoever serves a call, while it waited.
 
     Who works through a large directory, one storage call after another, has not fallen silent.
     """
+    life = view.lives.get(call.life)
+    process = view.events[call.invoke].process if life is None else life.process
     times = [view.time_ns(call.invoke)]
     for event in view.events[call.invoke : min(call.done, view.end - 1)]:
-        if event.kind == "effect" and event.process == life.process and (event.path or "").startswith(f"{directory}/"):
+        if event.kind == "effect" and event.process == process and (event.path or "").startswith(f"{directory}/"):
             times.append(event.time_ns)
     times.append(_end_ns(view, call))
     return max(after - before for before, after in pairwise(times))
@@ -191,6 +193,8 @@ def isolation(view: View) -> Finding:
         if fault is None:
             continue
         late = end_ns - begin_ns > limit_ns
+        if late and call.operation == "delete":
+            late = _longest_silence_ns(view, call, directory.path) > limit_ns
         if call.outcome == "ok" and not late:
             judged += 1
             continue

@@ -93,6 +93,13 @@ def _faults(
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     ends = _completing_steps(writes, "timeline" if batched else "direct")
     faults = []
+    if len(writes) > 1 and rng.random() < 0.3:
+        # An instant left behind shortly before its end, and a recovery that is cut short: what rollbacks are judged by.
+        step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
+        for died in (step, step + rng.randint(4, 12)):
+            faults.append(
+                Fault(kind=FaultKind.KILL, actor="driver", step=died, duration_ms=rng.choice((0, 100)), value=1)
+            )
     for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
         kind = rng.choice(kinds)
         actor, horizon = "driver", driver_steps
