@@ -70,13 +70,13 @@ def _known_until(path: WritePath, key: Key, moment: int) -> int:
 
 
 def _names(view: View, directory: Directory, before: int) -> Iterator[str]:
-    """The markers that were stored at an event, or answered since the last deletion was over where only that is known.
+    """The markers that were stored at an event, or asked for since the last deletion was over and answered, where only that is known.
 
     A marker that an earlier deletion removed is none: a file that came later is a late write.
     """
     if view.reads:
         since = max((deletion.settled for deletion in directory.deletions if deletion.invoke < before), default=-1)
-        yield from (call.name for call in directory.answers if since < call.done < before)
+        yield from (call.name for call in directory.answers if since < call.invoke and call.done < before)
     elif directory.path in view.rest.homes:
         spans = view.rest.homes[directory.path].spans
         yield from (name for name, span in spans.items() if present(span, before) is not None)
