@@ -70,7 +70,7 @@ def _known_until(path: WritePath, key: Key, moment: int) -> int:
 
 
 def _names(view: View, directory: Directory, before: int) -> Iterator[str]:
-    """The markers that were stored at an event, or asked for since the last deletion was over and answered, where only that is known.
+    """The markers that were stored at an event; where only answers are known, those asked for after the last deletion.
 
     A marker that an earlier deletion removed is none: a file that came later is a late write.
     """
