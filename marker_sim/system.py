@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from marker_sim.markers.choice import Choice, choose_mode
 from marker_sim.markers.direct import direct_markers
@@ -14,6 +14,9 @@ from marker_sim.seams import Capabilities
 from marker_sim.timeline import WriteStat
 from marker_sim.writer.attempt import write_file
 from marker_sim.writer.client import WriteClient
+
+DEFAULTS = MarkerOptions()
+MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,14 @@ class System:
     choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
     write_client: type[WriteClient] = WriteClient
     write_file: Callable[..., WriteStat] = write_file
+
+    def factory(self, mode: str) -> Factory | None:
+        """The factory of "direct" or "timeline", None where the system has none."""
+        return self.direct if mode == "direct" else self.server
+
+    def chosen(self, mode: str, capabilities: Capabilities, options: MarkerOptions = DEFAULTS) -> Choice:
+        """What the system makes of a mode that is asked for, on a storage."""
+        return self.choose(replace(options, markers_type=MARKERS_TYPES[mode]), capabilities)
 
 
 def reference() -> System:

@@ -20,7 +20,6 @@ from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
-from marker_sim.options import MarkerOptions
 from marker_sim.plan import Plan
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
@@ -72,8 +71,7 @@ class _Search:
     def run(self, plan: Plan, again: bool = False) -> None:
         """Run and judge one plan."""
         history, steps = execute(plan, self.system)
-        if self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):
-            # A foreign class that needs what this storage has not cannot be judged there, nor blamed.
+        if cannot_serve(self.system, history):
             self.unsupported.add(
                 f"{plan.mode} mode on {plan.storage}: the system needs what that storage does not offer"
             )
@@ -119,7 +117,7 @@ def run_simulated(
         f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
         for mode in modes
         for storage in storages
-        if getattr(system, _factory(mode)) and (mode, storage) not in combinations
+        if system.factory(mode) and (mode, storage) not in combinations
     )
     began = time.monotonic()
     interrupted, trouble = False, ""
@@ -181,6 +179,11 @@ def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tu
     return history, judge(history, frozenset({guarantee}))
 
 
+def cannot_serve(system: System, history: History) -> bool:
+    """Whether a foreign class needs what this storage has not: it cannot be judged there, nor blamed."""
+    return system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
+
+
 def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | None:
     """The first breach that the profile holds against the system."""
     for breach in finding.breaches:
@@ -189,17 +192,11 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | 
     return None
 
 
-def _factory(mode: str) -> str:
-    return "direct" if mode == "direct" else "server"
-
-
 def _served(system: System, mode: str, storage: str) -> bool:
     """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
-    if getattr(system, _factory(mode)) is None:
+    if system.factory(mode) is None:
         return False
-    kind = "DIRECT" if mode == "direct" else "TIMELINE_SERVER_BASED"
-    chosen = system.choose(MarkerOptions(markers_type=kind), CAPABILITIES[storage]).mode
-    return getattr(system, _factory(chosen)) is not None
+    return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
 
 
 def _explore(

@@ -30,11 +30,10 @@ from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
 from marker_sim.plan import Plan, Task, Write, write_plan
-from marker_sim.search.campaign import NOT_DETERMINISTIC, execute, promised_breach
+from marker_sim.search.campaign import NOT_DETERMINISTIC, cannot_serve, execute, promised_breach
 from marker_sim.search.swarm import BATCHED_STORAGES, possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.system import System
 
 Group = tuple[str, str]
@@ -183,7 +182,7 @@ class Example(RuleBasedStateMachine):
         Not an @invariant of Hypothesis', which would put a line after every step of the program it prints.
         """
         plan, history = self._running.plan, self._running.history()
-        if self._unsupported(history) or self._first_breach(plan, history, SAFETY) is None:
+        if cannot_serve(self.system, history) or self._first_breach(plan, history, SAFETY) is None:
             return
         alone, _ = execute(plan, self.system)
         if alone.events[: len(history.events)] != history.events:
@@ -216,7 +215,7 @@ class Example(RuleBasedStateMachine):
             self.seen.compared += 1
             if execute(cluster.plan, self.system)[0].events != history.events:
                 raise HarnessError(NOT_DETERMINISTIC)
-        if self._unsupported(history):
+        if cannot_serve(self.system, history):
             self.seen.unsupported += 1  # It needs what this storage has not, and is neither judged nor blamed.
             return
         self.seen.add(history)
@@ -226,9 +225,6 @@ class Example(RuleBasedStateMachine):
     def _running(self) -> Cluster:
         assert self._cluster is not None, "the initialize rule comes first"
         return self._cluster
-
-    def _unsupported(self, history: History) -> bool:
-        return self.system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
 
     def _first_breach(self, plan: Plan, history: History, among: frozenset[str]) -> tuple[str, Breach] | None:
         self._findings = judge(history, among if self.guarantees is None else among & self.guarantees)

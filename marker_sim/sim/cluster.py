@@ -33,7 +33,7 @@ from marker_sim.sim.runtime import HostLocks, SimRuntime
 from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
 from marker_sim.sim.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
 from marker_sim.sim.wire import SimWire
-from marker_sim.system import System
+from marker_sim.system import MARKERS_TYPES, System
 
 FAULT_PHASE_NS = 900_000 * MS
 HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS
@@ -58,7 +58,7 @@ class Cluster:
         self.store = Store(self.scheduler, plan.storage)
         self.locks = HostLocks(self.scheduler)
         self.options = MarkerOptions(
-            markers_type="DIRECT" if plan.mode == "direct" else "TIMELINE_SERVER_BASED",
+            markers_type=MARKERS_TYPES[plan.mode],
             batch_num_threads=plan.num_threads,
             batch_interval_ms=plan.interval_ms,
             remote_timeout_secs=DEADLINE_SECS,
@@ -181,9 +181,8 @@ class Cluster:
 
     def choose(self, mode: str) -> Choice:
         """What the system under test makes of "direct" or "timeline" on this storage, as far as it has both."""
-        kind = "DIRECT" if mode == "direct" else "TIMELINE_SERVER_BASED"
-        choice = self.system.choose(replace(self.options, markers_type=kind), self.store.capabilities)
-        return choice if (self.system.direct if choice.mode == "direct" else self.system.server) else self.choice
+        choice = self.system.chosen(mode, self.store.capabilities, self.options)
+        return choice if self.system.factory(choice.mode) else self.choice
 
     def context(self, process: Process, directory: str) -> Context:
         """What an implementation is given in this process."""
@@ -263,7 +262,7 @@ class Cluster:
         self.jobs.observe()
 
     def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
-        factory = self.system.direct if self.choice.mode == "direct" else self.system.server
+        factory = self.system.factory(self.choice.mode)
         assert factory is not None
         make = factory
         found: list[tuple[str, ...]] = []

@@ -207,7 +207,7 @@ class Jobs:
     def _start_driver(self) -> Process:
         driver = self.cluster.new_process("driver", "driver")
         driver.state["mailbox"] = SimMailbox(self.cluster.scheduler, driver)
-        driver.state["on_death"] = partial(self._driver_died, driver)
+        driver.state["on_death"] = self._driver_died
         self._driver = driver
         self.executors = [self._new_executor(driver, slot) for slot in range(self.cluster.plan.executors)]
         return driver
@@ -226,8 +226,8 @@ class Jobs:
                 self.cluster.nemesis.forget_restart(server)
             self.cluster.start_server("server")
 
-    def _driver_died(self, driver: Process, fault: Fault) -> None:
-        self._gone(driver, max(0, fault.value) if fault.kind is FaultKind.KILL else 0)
+    def _driver_died(self, fault: Fault) -> None:
+        self._gone(max(0, fault.value) if fault.kind is FaultKind.KILL else 0)
         scheduler = self.cluster.scheduler
         scheduler.at(scheduler.now_ns + max(0, fault.duration_ms) * MS, self._stop)
 
@@ -238,9 +238,9 @@ class Jobs:
         """A driver ends by itself."""
         self.cluster.scheduler.record(driver.name, driver.role, "observe", "exited", error=why)
         self.cluster.nemesis.end(driver)
-        self._gone(driver, linger_ms)
+        self._gone(linger_ms)
 
-    def _gone(self, driver: Process, linger_ms: int) -> None:
+    def _gone(self, linger_ms: int) -> None:
         cluster, scheduler = self.cluster, self.cluster.scheduler
         self._driver = self._stage = None
         for executor in self.executors:

@@ -206,9 +206,7 @@ class Scheduler:
 
     def sleep(self, process: Process, duration_ns: int) -> None:
         """Park the calling actor for a while."""
-        self._inserted = inserted = self._inserted + 1
-        heappush(self._heap, (self.now_ns + duration_ns, inserted, self.resume, (process, getcurrent(), None)))
-        self.park()
+        self.park_until(self.now_ns + duration_ns, self.resume, (process, getcurrent(), None))
 
     def park_until(self, time_ns: int, call: Callable[[Any], None], argument: Any) -> Any:
         """`at` and `park` in one, for the most frequent call of all."""
