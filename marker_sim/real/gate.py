@@ -1,0 +1,125 @@
+"""The one door to a storage: calls pass it one after another, each effect is recorded before anybody sees it, and
+faults are aimed at the n-th call that fits.
+
+    S3      the front (real/front) passes every request through the gate
+    local   processes of the kit's own write path ask the gate before they touch a file and tell it afterwards
+
+An aim counts the calls that fit it and strikes from the `nth` on, `times` times. What "strike" means for a storage
+fault is done by whoever holds the call; killing and pausing is done by `hurt`, before the call is applied or after it
+and before the reply, so that a crash point is an exact place in the history and not a moment on a clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from marker_sim.faults import FaultKind
+from marker_sim.real.recorder import Recorder
+
+WRITES = ("put", "delete", "overwrite")
+When = Literal["before", "after"]
+
+
+class Call(NamedTuple):
+    """A call that wants to pass. operation: put, overwrite, get, list or delete. path: a storage path or a prefix."""
+
+    process: str
+    role: str
+    operation: str
+    path: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Aim:
+    """A fault and where it strikes: at the `nth` call (from 1) that fits, and `times` calls from there on.
+
+    pattern: a regular expression searched for in the path. process: a prefix of the caller's name, "" for all.
+    when: for KILL and PAUSE, before or after the call is applied. duration_ms: of a pause, a delay, a silence.
+    value: what the kind needs besides, as in `plan.Fault`. seen, fired: how often it fitted and struck so far.
+    """
+
+    kind: FaultKind
+    pattern: str = ""
+    operations: tuple[str, ...] = WRITES
+    process: str = ""
+    nth: int = 1
+    times: int = 1
+    when: When = "before"
+    duration_ms: int = 0
+    value: int = 1
+    seen: int = 0
+    fired: int = 0
+    _regex: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._regex = re.compile(self.pattern)
+
+    def fits(self, call: Call) -> bool:
+        """Whether it counts this call."""
+        return (
+            call.operation in self.operations
+            and call.process.startswith(self.process)
+            and self._regex.search(call.path) is not None
+        )
+
+
+class Gate:
+    """Where calls of all processes pass. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
+
+    hurt: kills or pauses the process of a call, and records that as a fault; called with the lock held.
+    """
+
+    def __init__(self, recorder: Recorder, hurt: Callable[[Aim, Call], None]) -> None:
+        self.recorder = recorder
+        self.lock = recorder.lock
+        self.passed = 0
+        self._hurt = hurt
+        self._aims: list[Aim] = []
+
+    def arm(self, *aims: Aim) -> None:
+        """Aim faults; they count from now on."""
+        with self.lock:
+            self._aims += aims
+
+    def disarm(self) -> tuple[Aim, ...]:
+        """No aim strikes any more; those that were armed, with what they came to."""
+        with self.lock:
+            aims, self._aims = tuple(self._aims), []
+            return aims
+
+    def strike(self, call: Call) -> Aim | None:
+        """The aim that strikes at this call, None for none; every aim counts the call. The lock is held.
+
+        A KILL or PAUSE before the call is done when this returns: the caller does not apply the call of a killed
+        process. Storage faults are recorded here and done by the caller.
+        """
+        self.passed += 1
+        due: Aim | None = None
+        for aim in self._aims:
+            if not aim.fits(call):
+                continue
+            aim.seen += 1
+            if due is None and aim.nth <= aim.seen < aim.nth + aim.times:
+                due = aim
+        if due is None:
+            return None
+        due.fired += 1
+        if due.kind in (FaultKind.KILL, FaultKind.PAUSE):
+            if due.when == "before":
+                self._hurt(due, call)
+        else:
+            self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
+        return due
+
+    def applied(self, aim: Aim | None, call: Call, operation: str, path: str, data: bytes | None) -> None:
+        """Record an effect of a call and strike after it where that is what was aimed. The lock is held."""
+        self.recorder.record(call.process, call.role, "effect", operation, path=path, value=data)
+        self.passed_by(aim, call)
+
+    def passed_by(self, aim: Aim | None, call: Call) -> None:
+        """Strike after a call that had no effect of its own to record. The lock is held."""
+        if aim is not None and aim.when == "after" and aim.kind in (FaultKind.KILL, FaultKind.PAUSE):
+            self._hurt(aim, call)
