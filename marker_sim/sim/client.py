@@ -10,8 +10,8 @@ from marker_sim.markers.protocol import Creates
 from marker_sim.markers.store import MarkerStore
 from marker_sim.plan import Op
 from marker_sim.seams import Refused
-from marker_sim.sim.recording import create_with_identity, record_call
 from marker_sim.sim.scheduler import Process
+from marker_sim.writer.recording import create_with_identity, record_call
 
 if TYPE_CHECKING:
     from marker_sim.sim.cluster import Cluster

@@ -28,12 +28,12 @@ from marker_sim.seams import Reply, Request
 from marker_sim.sim.client import Client
 from marker_sim.sim.jobs import Jobs
 from marker_sim.sim.nemesis import Nemesis
-from marker_sim.sim.recording import create_with_identity, takes_identity
 from marker_sim.sim.runtime import HostLocks, SimRuntime
 from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
 from marker_sim.sim.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
 from marker_sim.sim.wire import SimWire
 from marker_sim.system import MARKERS_TYPES, System
+from marker_sim.writer.recording import create_with_identity, takes_identity
 
 FAULT_PHASE_NS = 900_000 * MS
 HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS

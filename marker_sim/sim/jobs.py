@@ -22,16 +22,17 @@ from marker_sim.markers.choice import Choice
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Fault, Task, Write
-from marker_sim.sim.recording import RecordedMarkers, record_call
 from marker_sim.sim.runtime import SimMailbox
 from marker_sim.sim.scheduler import MS, Process
-from marker_sim.sim.stage import MESSAGE_NS, Attempt, JobFailed, Message, Stage
 from marker_sim.timeline import COMMIT, DELTA_COMMIT
+from marker_sim.writer.recording import RecordedMarkers, record_call
 from marker_sim.writer.slices import table_rows
+from marker_sim.writer.stage import Attempt, JobFailed, Message, Stage
 
 if TYPE_CHECKING:
     from marker_sim.sim.cluster import Cluster
 
+MESSAGE_NS = MS // 2
 LOST_EXECUTOR_NS = 20 * MS
 WRITE_LIMIT_NS = 900_000 * MS
 LINGER_AFTER_END_MS = 5_000
@@ -46,7 +47,7 @@ class Jobs:
         self.instants: dict[MarkerDirectory, None] = {}
         self.executors: list[Process] = []
         self._driver: Process | None = None
-        self._stage: Stage | None = None  # What the driver finalizes and commits.
+        self._stage: tuple[Stage, _Backend] | None = None  # What the driver finalizes and commits.
         self._ordinal = 0
         self._tables: dict[int, None] = {}
 
@@ -130,11 +131,12 @@ class Jobs:
         cluster.scheduler.record(
             "kit", "kit", "observe", "mode", table, instant, value=choice.mode, error=choice.reason or None
         )
-        stage = Stage(self, driver, write, ordinal, instant, client.slices)
-        stats = stage.run()
+        stage = Stage(table, instant, write, ordinal, client.slices, cluster.plan.merge_on_read)
+        backend = _Backend(self, driver, choice.mode)
+        stats = stage.run(backend)
         if write.abandon:
             raise JobFailed("the application gave up")
-        self._stage = stage
+        self._stage = (stage, backend)
         client.finalize(instant, stats)
         client.commit(instant, stats, {"write": str(ordinal)})
         self._stage = None
@@ -215,7 +217,6 @@ class Jobs:
     def _new_executor(self, driver: Process, slot: int) -> Process:
         executor = self.cluster.new_process(f"executor-{slot}", "executor")
         executor.state["attempts"] = {}
-        executor.state["busy"] = None
         executor.state["on_death"] = partial(self._executor_died, driver, slot, executor)
         return executor
 
@@ -256,7 +257,7 @@ class Jobs:
             self.cluster.nemesis.end(executor)
 
     def _executor_died(self, driver: Process, slot: int, executor: Process, fault: Fault) -> None:
-        lost = dict.fromkeys([executor.state["busy"], *executor.state["attempts"].values()])
+        lost = dict.fromkeys([executor.busy, *executor.state["attempts"].values()])
         for attempt in lost:
             if attempt is not None and attempt.counted:
                 self._lose(driver, attempt, LOST_EXECUTOR_NS)
@@ -277,7 +278,8 @@ class Jobs:
         attempt: Attempt | None = process.state.get("attempts", {}).get(getcurrent())
         if process is self._driver and fault.kind is FaultKind.STAGE_RETRIED and self._stage is not None:
             self.record_fault(process, fault.kind.value, "")
-            self._stage.run_again()
+            stage, backend = self._stage
+            stage.run_again(backend)
         if attempt is None or self._driver is None:
             return
         driver, scheduler = self._driver, self.cluster.scheduler
@@ -318,6 +320,37 @@ class Jobs:
         driver, message = argument
         if driver.alive:
             driver.state["mailbox"].post(message)
+
+
+class _Backend:
+    """The cluster as the driver of a stage knows it (writer.stage.Backend). mode: of the write's markers."""
+
+    def __init__(self, jobs: Jobs, driver: Process, mode: str) -> None:
+        self._jobs = jobs
+        self._driver = driver
+        self._mode = mode
+
+    @property
+    def workers(self) -> list[Process]:
+        """The executors of this driver."""
+        return self._jobs.executors
+
+    def launch(self, attempt: Attempt) -> None:
+        """Send an attempt to its executor."""
+        self._jobs.launch(self._driver, attempt, self._mode)
+
+    def hear(self) -> Message:
+        """The next message."""
+        message: Message = self._driver.state["mailbox"].get()
+        return message
+
+    def remind(self, message: Message, after_ms: int) -> None:
+        """Tell the driver something later."""
+        self._jobs.tell(self._driver, message, after_ms * MS)
+
+    def speculated(self, path: str) -> None:
+        """Attempts of a task start at once."""
+        self._jobs.record_fault(self._driver, "speculative", path)
 
 
 class _DriverMarkers:

@@ -35,13 +35,14 @@ class Killed(BaseException):
 class Process:
     """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
 
-    __slots__ = ("actor", "alive", "calls", "locks", "name", "paused_until_ns", "role", "started", "state")
+    __slots__ = ("actor", "alive", "busy", "calls", "locks", "name", "paused_until_ns", "role", "started", "state")
 
     def __init__(self, name: str, role: str, actor: ActorState) -> None:
         self.name = name
         self.role = role
         self.actor = actor
         self.alive = True
+        self.busy: Any = None  # What an executor was given last.
         self.paused_until_ns = 0
         self.started: int | None = None
         self.state: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from marker_sim.markers.store import Rejected
 from marker_sim.names import MarkerType, marker_name
 from marker_sim.seams import Runtime, SeamError, Storage
 from marker_sim.timeline import WriteStat, WriteToken, base_file_name, log_file_name
-from marker_sim.writer.slices import Slice, decode_rows, encode_rows
+from marker_sim.writer.slices import LINES, RowFormat, Slice
 
 TRIES = 5
 PAUSE_MS = 100.0
@@ -50,7 +50,12 @@ def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteT
 
 
 def write_file(
-    work: Assignment, storage: Storage, runtime: Runtime, create: CreateMarker, slow_ms: float = 0.0
+    work: Assignment,
+    storage: Storage,
+    runtime: Runtime,
+    create: CreateMarker,
+    slow_ms: float = 0.0,
+    rows_as: RowFormat = LINES,
 ) -> WriteStat:
     """Make the marker, then the file; raises when either cannot be had, and then the attempt has failed.
 
@@ -62,8 +67,8 @@ def write_file(
         runtime.sleep(slow_ms)
     rows = dict(work.rows)
     if work.kind == "MERGE" and work.slice is not None:
-        rows = read_slice(work.table, work.slice, storage, runtime) | rows
-    data = encode_rows(rows, str(work.token))
+        rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
+    data = rows_as.encode(rows, str(work.token))
     path = f"{work.table}/{work.path}"
     # A local file is written under its own name, piece by piece, so that whoever dies leaves a part of it.
     write = storage.overwrite if storage.capabilities.host_lock else storage.put
@@ -90,9 +95,12 @@ def make_marker(name: str, runtime: Runtime, create: CreateMarker) -> None:
             runtime.sleep(PAUSE_MS * 2**number)
 
 
-def read_slice(table: str, slice_: Slice, storage: Storage, runtime: Runtime) -> dict[str, str]:
+def read_slice(
+    table: str, slice_: Slice, storage: Storage, runtime: Runtime, rows_as: RowFormat = LINES
+) -> dict[str, str]:
     """The rows of a file slice, later files over earlier ones; NotFound when a committed file is missing."""
     rows: dict[str, str] = {}
     for path in (*((slice_.base,) if slice_.base else ()), *slice_.logs):
-        rows |= decode_rows(persist(storage, runtime, lambda path=path: storage.get(f"{table}/{path}")).data)  # type: ignore[misc]
+        content = persist(storage, runtime, lambda path=path: storage.get(f"{table}/{path}"))  # type: ignore[misc]
+        rows |= rows_as.decode(content.data)
     return rows

@@ -1,13 +1,12 @@
 """Which files hold which rows, by the completed commits and nothing else. Pure functions.
 
 The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
-"key=value" lines here, after one that says who made the file; a world that writes another format encodes and decodes
-by itself.
+"key=value" lines in the simulated world, after one that says who made the file; real processes write Parquet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from marker_sim.timeline import ROLLBACK, State, WriteStat, decode_commit, parse_data_file, parse_entry
@@ -65,7 +64,17 @@ def decode_rows(data: bytes) -> dict[str, str]:
     return rows
 
 
-def table_rows(table: str, files: Mapping[str, bytes]) -> dict[str, str]:
+class RowFormat(NamedTuple):
+    """How rows become the content of a data file and back. decode: ValueError for what is no whole data file."""
+
+    encode: Callable[[Mapping[str, str], str], bytes]
+    decode: Callable[[bytes], dict[str, str]]
+
+
+LINES = RowFormat(encode_rows, decode_rows)
+
+
+def table_rows(table: str, files: Mapping[str, bytes], rows_as: RowFormat = LINES) -> dict[str, str]:
     """The rows that a reader of completed commits finds, given every file by full path; ValueError when it cannot."""
     commits = []
     for path in sorted(files):
@@ -79,5 +88,5 @@ def table_rows(table: str, files: Mapping[str, bytes]) -> dict[str, str]:
             content = files.get(f"{table}/{relative}")
             if content is None:
                 raise ValueError(f"{relative} of partition {partition!r} is committed and missing")
-            rows |= decode_rows(content)
+            rows |= rows_as.decode(content)
     return rows

@@ -9,27 +9,52 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from marker_sim.history import Value
+from marker_sim.history import Kind, Value
 from marker_sim.markers.protocol import Creates
 from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import Refused, SeamError
-from marker_sim.sim.scheduler import Process, Scheduler
+
+
+class Events(Protocol):
+    """Where events go: the simulated scheduler, or a real process's link to the kit."""
+
+    def record(
+        self,
+        process: str,
+        role: str,
+        kind: Kind,
+        operation: str,
+        table: str | None = None,
+        instant: str | None = None,
+        path: str | None = None,
+        value: Value = None,
+        error: str | None = None,
+        caused_by: int | None = None,
+    ) -> int: ...
+
+
+class Actor(Protocol):
+    """Whose calls they are. state["invoke"]: the index of its last invocation."""
+
+    name: str
+    role: str
+    state: dict[str, Any]
 
 
 class Ended(NamedTuple):
     """How a call ended: "ok" with its value, or "fail" or "info" with the error that was raised."""
 
-    kind: str
+    kind: Kind
     value: Any
     error: Exception | None
 
 
 def record_call(
-    scheduler: Scheduler,
-    process: Process,
+    events: Events,
+    process: Actor,
     operation: str,
     place: tuple[str | None, str | None],
     path: str | None,
@@ -38,11 +63,10 @@ def record_call(
     act: Callable[[], Any],
 ) -> Ended:
     """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
-    invoke = scheduler.record(
-        process.name, process.role, "invoke", operation, *place, path, value=asked, caused_by=server
-    )
+    invoke = events.record(process.name, process.role, "invoke", operation, *place, path, value=asked, caused_by=server)
     process.state["invoke"] = invoke
-    kind, value, text = "ok", None, None
+    kind: Kind = "ok"
+    value, text = None, None
     error: Exception | None = None
     try:
         value = act()
@@ -56,9 +80,7 @@ def record_call(
         place, shown = (place[0], value), None  # Only now the write has its instant.
     else:
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
-    scheduler.record(
-        process.name, process.role, kind, operation, *place, path, value=shown, error=text, caused_by=invoke
-    )
+    events.record(process.name, process.role, kind, operation, *place, path, value=shown, error=text, caused_by=invoke)
     return Ended(kind, value, error)
 
 
@@ -85,14 +107,14 @@ class RecordedMarkers:
     def __init__(
         self,
         store: MarkerStore,
-        scheduler: Scheduler,
-        process: Process,
+        events: Events,
+        process: Actor,
         place: MarkerDirectory,
         server: Callable[[], int | None],
     ) -> None:
         self._store = store
         self._creates = create_with_identity(store)
-        self._scheduler = scheduler
+        self._events = events
         self._process = process
         self._place = place
         self._server = server
@@ -130,7 +152,7 @@ class RecordedMarkers:
         return names
 
     def _call(self, operation: str, act: Callable[[], Any], path: str | None = None, asked: Value = None) -> Any:
-        ended = record_call(self._scheduler, self._process, operation, self._place, path, asked, self._server(), act)
+        ended = record_call(self._events, self._process, operation, self._place, path, asked, self._server(), act)
         if ended.error is not None:
             raise ended.error
         return ended.value

@@ -8,25 +8,43 @@ alike, and the name of a log file has nothing else that would keep their attempt
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from marker_sim.plan import Task, Write
-from marker_sim.sim.scheduler import MS, Process
 from marker_sim.timeline import WriteStat, WriteToken
 from marker_sim.writer.attempt import Assignment, path_of
 from marker_sim.writer.slices import Group, Slice
 
-if TYPE_CHECKING:
-    from marker_sim.sim.jobs import Jobs
-
 ATTEMPTS_MAX = 6
 STAGES_MAX = 4
-PATIENCE_NS = 120_000 * MS
-MESSAGE_NS = MS // 2
+PATIENCE_MS = 120_000
 
 
 class JobFailed(Exception):
     """A task failed too often, or nobody is left to run it; the driver lives and the instant stays behind."""
+
+
+class Worker(Protocol):
+    """An executor as its driver knows it: whether it lives, and what it was given last."""
+
+    alive: bool
+    busy: Attempt | None
+
+
+class Backend(Protocol):
+    """The cluster a stage runs on, as its driver's process knows it.
+
+    launch sends an attempt to its executor. hear waits for the next message. remind sends one to the driver itself,
+    later. speculated says that attempts of a task start at once.
+    """
+
+    @property
+    def workers(self) -> Sequence[Worker]: ...
+    def launch(self, attempt: Attempt) -> None: ...
+    def hear(self) -> Message: ...
+    def remind(self, message: Message, after_ms: int) -> None: ...
+    def speculated(self, path: str) -> None: ...
 
 
 class Attempt:
@@ -34,7 +52,7 @@ class Attempt:
 
     __slots__ = ("counted", "executor", "slow_ms", "stage", "task", "work")
 
-    def __init__(self, task: int, stage: int, work: Assignment, executor: Process, slow_ms: int) -> None:
+    def __init__(self, task: int, stage: int, work: Assignment, executor: Any, slow_ms: int) -> None:
         self.task = task
         self.stage = stage
         self.work = work
@@ -55,37 +73,34 @@ class Message(NamedTuple):
 
 
 class Stage:
-    """The driver's side; lives in the driver's actor."""
+    """The driver's side of one stage, whatever the cluster is made of. merge_on_read: what the table is."""
 
     def __init__(
-        self, jobs: Jobs, driver: Process, write: Write, ordinal: int, instant: str, slices: dict[Group, Slice]
+        self, table: str, instant: str, write: Write, ordinal: int, slices: dict[Group, Slice], merge_on_read: bool
     ) -> None:
-        self._jobs = jobs
-        self._driver = driver
-        self._table = jobs.cluster.plan.tables[write.table]
+        self._table = table
+        self._instant = instant
         self._tasks = tuple({(task.partition, task.group): task for task in write.tasks}.values())
         self._ordinal = ordinal
-        self._instant = instant
         self._slices = slices
-        self._mode = jobs.mode_of(write).mode
+        self._merge_on_read = merge_on_read
         self._stage = 0
         self._todo: deque[int] = deque()
         self._done: dict[int, WriteStat] = {}
         self._started = [0] * len(self._tasks)
         self._running: list[Attempt] = []
 
-    def run(self) -> tuple[WriteStat, ...]:
+    def run(self, backend: Backend) -> tuple[WriteStat, ...]:
         """Run every task; one write stat for each. JobFailed when that cannot be had."""
         for task, spec in enumerate(self._tasks):
             self._todo.extend([task] * max(1, spec.copies))
             if spec.copies > 1:
-                self._jobs.record_fault(self._driver, "speculative", f"{spec.partition}/{spec.group}")
-        mailbox = self._driver.state["mailbox"]
+                backend.speculated(f"{spec.partition}/{spec.group}")
         heard = heard_before = 0
-        self._jobs.tell(self._driver, Message("patience", None, self._instant), PATIENCE_NS)
+        backend.remind(Message("patience", None, self._instant), PATIENCE_MS)
         while len(self._done) < len(self._tasks):
-            self._start_some()
-            message: Message = mailbox.get()
+            self._start_some(backend)
+            message = backend.hear()
             if message.kind != "patience":
                 heard += 1
                 self._hear(message)
@@ -93,29 +108,27 @@ class Stage:
                 if heard == heard_before:
                     raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
                 heard_before = heard
-                self._jobs.tell(self._driver, message, PATIENCE_NS)
+                backend.remind(message, PATIENCE_MS)
         return tuple(self._done[task] for task in sorted(self._done))
 
-    def run_again(self) -> None:
+    def run_again(self, backend: Backend) -> None:
         """Every task once more, though all are done: the results are computed anew and nobody counts them (I 19593)."""
         self._stage += 1
         for task in range(len(self._tasks)):
-            executor = self._jobs.executors[task % len(self._jobs.executors)]
             self._started[task] = 0
-            self._start(task, executor)
+            self._start(task, backend.workers[task % len(backend.workers)], backend)
             self._running[-1].counted = False
 
-    def _start_some(self) -> None:
-        for executor in self._jobs.executors:
-            busy: Attempt | None = executor.state["busy"]
-            if executor.alive and (busy is None or not busy.counted):
+    def _start_some(self, backend: Backend) -> None:
+        for executor in backend.workers:
+            if executor.alive and (executor.busy is None or not executor.busy.counted):
                 while self._todo and self._todo[0] in self._done:
                     self._todo.popleft()
                 if not self._todo:
                     return
-                self._start(self._todo.popleft(), executor)
+                self._start(self._todo.popleft(), executor, backend)
 
-    def _start(self, task: int, executor: Process) -> None:
+    def _start(self, task: int, executor: Worker, backend: Backend) -> None:
         if self._started[task] >= ATTEMPTS_MAX:
             raise JobFailed(f"task {task} failed {ATTEMPTS_MAX} times")
         number = self._started[task]
@@ -123,16 +136,16 @@ class Stage:
         spec = self._tasks[task]
         work = self._assignment(spec, WriteToken(task, int(self._instant[8:]) * 100 + self._stage, number))
         attempt = Attempt(task, self._stage, work, executor, spec.slow_ms)
-        executor.state["busy"] = attempt
+        executor.busy = attempt
         self._running.append(attempt)
-        self._jobs.launch(self._driver, attempt, self._mode)
+        backend.launch(attempt)
 
     def _assignment(self, spec: Task, token: WriteToken) -> Assignment:
         file_id = f"{spec.group}-0"
         there = self._slices.get((spec.partition, file_id))
         if there is None:
             kind = "CREATE"
-        elif spec.kind == "APPEND" and self._jobs.cluster.plan.merge_on_read:
+        elif spec.kind == "APPEND" and self._merge_on_read:
             kind = "APPEND"
         else:
             kind = "MERGE"
@@ -147,8 +160,8 @@ class Stage:
             return  # An executor is back, or a straggler of an earlier write.
         match message.kind:
             case "ended":
-                if attempt.executor.state["busy"] is attempt:
-                    attempt.executor.state["busy"] = None
+                if attempt.executor.busy is attempt:
+                    attempt.executor.busy = None
                 if not attempt.counted:
                     return
                 attempt.counted = False
