@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from marker_sim.history import History
 from marker_sim.judges.tally import Tally
@@ -33,7 +34,7 @@ class Campaign:
 
     failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
     at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was found
-    before stays found.
+    before stays found. s3: what the honesty probe found of the object store, None where there is none.
     """
 
     sut: str
@@ -49,3 +50,4 @@ class Campaign:
     left_out: tuple[str, ...] = ()
     interrupted: bool = False
     trouble: str = ""
+    s3: dict[str, Any] | None = None

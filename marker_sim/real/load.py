@@ -60,7 +60,8 @@ class Load:
     """The clients of one round.
 
     servers: those that live now. on_ack: called by the thread that got the answer to a create, right after it was
-    recorded. parameters: the marker directory as requests write it.
+    recorded. directory: how requests write a marker directory. identity: each create carries one, and its resend the
+    same (`requestid`, our extension).
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class Load:
         targets: tuple[Target, ...],
         seed: int,
         on_ack: Callable[[MarkerDirectory], None],
+        identity: bool = False,
     ) -> None:
         self.recorder = recorder
+        self.identity = identity
         self.servers: tuple[Server, ...] = ()
         self.deletions = False
         self.running = threading.Event()
@@ -115,15 +118,24 @@ class Load:
             thread.join(2.0)
 
     def once(
-        self, process: str, server: Server, operation: str, place: MarkerDirectory, name: str, connection: Connection
+        self,
+        process: str,
+        server: Server,
+        operation: str,
+        place: MarkerDirectory,
+        name: str,
+        connection: Connection,
+        request: str = "",
     ) -> Outcome:
-        """One invocation with its completion."""
+        """One invocation with its completion. request: its identity, "" for one of its own."""
         recorder = self.recorder
         parameters = {"markerdirpath": self._directory(place)}
         path: str | None = None
         value: str | None = None
         if operation == "create":
             parameters["markername"] = path = name
+            if self.identity:
+                parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
             parameters["markername"] = name
             path, value = place.path, name
@@ -149,7 +161,7 @@ class Load:
     def _work(self, number: int) -> None:
         rng = random.Random(f"{self._seed} {number}")
         life, made = 0, 0
-        last: dict[MarkerDirectory, str] = {}
+        last: dict[MarkerDirectory, tuple[str, str]] = {}
         while not self._ended.is_set():
             if not self.running.wait(0.2) or not (servers := self.servers):
                 self._ended.wait(IDLE_S)
@@ -165,10 +177,14 @@ class Load:
             target = rng.choices(targets, [target.weight for target in targets])[0]
             operation = self._choose(rng, target)
             made += 1
-            name = self._name(rng, target, number, made, last.get(target.place, "")) if operation == "create" else ""
-            last[target.place] = name or last.get(target.place, "")
+            name = request = ""
+            if operation == "create":
+                before, request = last.get(target.place, ("", ""))
+                name = self._name(rng, target, number, made, before)
+                request = request if name == before else f"client-{number}-{made}"
+                last[target.place] = (name, request)
             self._since[process] = time.monotonic()
-            outcome = self.once(process, server, operation, target.place, name, connection)
+            outcome = self.once(process, server, operation, target.place, name, connection, request)
             self._since.pop(process, None)
             if outcome.kind == "ok" and operation == "create":
                 self._on_ack(target.place)

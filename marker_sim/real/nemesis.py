@@ -4,45 +4,44 @@ Everything that stops or ends a server takes `Nemesis.hands`, so that a look at 
 servers for a few milliseconds, never meets a kill or a pause half done. Such looks are not recorded as pauses: they are
 shorter than what a busy scheduler does to a process by itself.
 
-Storage is made to fail without destroying what was answered: a directory stands where a marker file of a directory
-that has none yet would be written, or RLIMIT_FSIZE of the server's processes is lowered to the size of the largest
-marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
-Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
+A kill or pause that is aimed comes from a gate, with the recorder's lock held: `hurt` waits for nobody and takes no
+hands, and the round that armed it waits for it in `strike`.
 """
 
 from __future__ import annotations
 
 import random
-import resource
-import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
-from marker_sim.names import MarkerDirectory, marker_file
+from marker_sim.names import MarkerDirectory
 from marker_sim.real.client import answers
+from marker_sim.real.gate import Aim, Call
 from marker_sim.real.load import Load
 from marker_sim.real.processes import Fleet, Server
-from marker_sim.real.reader import Reader
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.world import World
 
 LOOK_AT_ACK_EVERY_S = 0.12
 ARMED_MAX_S = 2.0
+AIMED_MAX_S = 5.0
 SECOND_STARTUP_S = 20.0
 PROBE_INSTANT = "000"
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
-STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
 
 
 class Nemesis:
     """The servers of one round and what happens to them. `servers` are those alive, the first one first.
 
-    address: how requests write a marker directory.
+    world and load: given once they are made, before the first server starts. counts: what happened how often.
+    missed: faults that were declared and did not fire.
     """
+
+    world: World
 
     def __init__(
         self,
@@ -51,7 +50,6 @@ class Nemesis:
         rng: random.Random,
         num_threads: int,
         interval_ms: int,
-        directory: Callable[[MarkerDirectory], str],
     ) -> None:
         self.fleet = fleet
         self.recorder = recorder
@@ -61,14 +59,13 @@ class Nemesis:
         self.hands = threading.Lock()
         self.servers: list[Server] = []
         self.counts: dict[str, int] = {}
+        self.missed: list[str] = []
         self.trouble: list[BaseException] = []
         self.load: Load | None = None
-        self.reader: Reader | None = None
-        self.address = directory
         self._looked_s = 0.0
         self._armed = 0
         self._shot = threading.Event()
-        self._full: list[tuple[int, tuple[int, int]]] = []
+        self._hit: Server | None = None
 
     def pids(self) -> list[int]:
         """Every process of every server that lives."""
@@ -76,10 +73,15 @@ class Nemesis:
 
     def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up."""
-        probe = self.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        probe = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
         server = self.fleet.start(
-            slot, self.num_threads, self.interval_ms, lambda port: answers(port, probe), startup_s
-        )  # fmt: skip
+            slot,
+            self.num_threads,
+            self.interval_ms,
+            self.world.surroundings,
+            lambda port: answers(port, probe),
+            startup_s,
+        )
         server.started = self.recorder.record(server.name, "server", "observe", "started")
         self._now_living([*self.servers, server])
         return server
@@ -89,7 +91,7 @@ class Nemesis:
         try:
             if self._armed:
                 self._shoot_at_ack()
-            elif time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S and self.hands.acquire(blocking=False):
+            elif self._look_is_due() and self.hands.acquire(blocking=False):
                 try:
                     self._look_at_ack(place)
                 finally:
@@ -111,20 +113,57 @@ class Nemesis:
 
     def kill(self, server: Server, places: tuple[MarkerDirectory, ...], at_ack: bool = False) -> None:
         """SIGKILL, at once or at the next answer to a create, then look at what is left."""
-        assert self.reader is not None
         if at_ack and not self._wait_for_ack():
             at_ack = False
         if not at_ack:
             with self.hands:
                 self._shoot(server)
-        self._note("kill at an answer" if at_ack else "kill at a random moment")
-        server.kill()
-        self._now_living([other for other in self.servers if other is not server])
-        for place in places:
-            if self.servers:
-                self.reader.look(place)
-            else:
-                self.reader.look_at_dead(place)
+        self.note("kill at an answer" if at_ack else "kill at a random moment")
+        self._bury(server, places)
+
+    def kill_at(self, aim: Aim, what: str, places: tuple[MarkerDirectory, ...]) -> bool:
+        """SIGKILL where `aim` says, then look at what is left; False when nothing fitted in time and nobody died."""
+        hit = self.strike(aim, what)
+        if hit is not None:
+            self._bury(hit, places)
+        return hit is not None
+
+    def pause_at(self, aim: Aim, what: str, duration_s: float) -> bool:
+        """SIGSTOP where `aim` says, for a while; False when nothing fitted in time."""
+        hit = self.strike(aim, what)
+        if hit is None:
+            return False
+        self.wait(duration_s)
+        with self.hands:
+            self.recorder.fault(hit.name, PAUSE, "end", act=hit.proceed)
+        return True
+
+    def strike(self, aim: Aim, what: str) -> Server | None:
+        """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`. what: its name."""
+        assert self.world.gate is not None
+        self._hit = None
+        self.world.gate.arm(aim)
+        self.wait(AIMED_MAX_S, lambda: self._hit is not None)
+        self.world.gate.disarm()
+        self.declare(what, aim.fired)
+        return self._hit
+
+    def hurt(self, aim: Aim, call: Call) -> None:
+        """Kill or pause the server that makes a call; the recorder's lock is held, so nothing here waits."""
+        server = next((server for server in self.servers if server.name == call.process), None)
+        if server is None or server.ended:
+            return
+        if aim.kind is FaultKind.KILL:
+            self._shoot(server, call.path)
+        else:
+            self.recorder.fault(server.name, PAUSE, "begin", call.path, lambda: server.signal(signal.SIGSTOP))
+        self._hit = server
+
+    def declare(self, what: str, fired: int) -> None:
+        """A fault was meant to happen, and did so often; one that did not leaves the campaign inconclusive."""
+        self.note(what, fired)
+        if not fired:
+            self.missed.append(what)
 
     def restart(self, slot: str = "first") -> Server:
         """Start again on the same directories, with a fresh port."""
@@ -136,7 +175,7 @@ class Nemesis:
         """SIGSTOP for a while."""
         with self.hands:
             self.recorder.fault(server.name, PAUSE, "begin", act=server.stop)
-            self._note("pause")
+            self.note("pause")
             self.wait(duration_s)
             self.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
 
@@ -147,9 +186,9 @@ class Nemesis:
             server = self.start("second", SECOND_STARTUP_S)
         except HarnessError:
             self.recorder.fault("second", SECOND, "end")
-            self._note("second server refused to serve")
+            self.note("second server refused to serve")
             return None
-        self._note("second server")
+        self.note("second server")
         return server
 
     def second_ends(self, server: Server) -> None:
@@ -158,47 +197,6 @@ class Nemesis:
             self.recorder.fault(server.name, KILL, SECOND, act=server.kill)
             self.recorder.fault("second", SECOND, "end")
             self._now_living([other for other in self.servers if other is not server])
-
-    def obstruct(self, place: MarkerDirectory, index: int, storage: Path) -> Callable[[], None]:
-        """Make writing one marker file of a directory fail; returns what heals it."""
-        path = f"{place.path}/{marker_file(index)}"
-        (storage / path).mkdir(parents=True)
-        self.recorder.fault(f"storage-{index}", STORAGE_FAILS, "begin", path)
-        self._note("storage fails at one marker file")
-
-        def heal() -> None:
-            try:
-                (storage / path).rmdir()
-            except FileNotFoundError:
-                pass  # The server did away with what stood in its way.
-            except OSError:
-                self.recorder.fault("storage", "damage", path=path)
-                shutil.rmtree(storage / path)
-            self.recorder.fault(f"storage-{index}", STORAGE_FAILS, "end", path)
-
-        return heal
-
-    def fill_disk(self, size_bytes: int) -> None:
-        """Writes beyond this size fail from now on, for every process of every server."""
-        self.recorder.fault("storage", DISK_FULL, "begin")
-        for pid in self.pids():
-            try:
-                before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-            except (ProcessLookupError, PermissionError):
-                continue
-            self._full.append((pid, before))
-        self._note("disk full")
-
-    def free_disk(self) -> None:
-        """The end of `fill_disk`."""
-        for pid, before in self._full:
-            try:
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-            except (ProcessLookupError, PermissionError):
-                continue
-        self._full.clear()
-        self.recorder.fault("storage", DISK_FULL, "end")
 
     def wait(self, duration_s: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Let time pass, refill the load, notice exits; True as soon as `until` holds."""
@@ -221,13 +219,23 @@ class Nemesis:
                 server.kill()
             self._now_living([])
 
+    def note(self, what: str, count: int = 1) -> None:
+        """Count something that happened."""
+        self.counts[what] = self.counts.get(what, 0) + count
+
     def _now_living(self, servers: list[Server]) -> None:
         self.servers = servers
         if self.load is not None:
             self.load.servers = tuple(servers)
 
-    def _note(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def _bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
+        server.kill()
+        self._now_living([other for other in self.servers if other is not server])
+        for place in places:
+            if self.servers:
+                self.world.reader.look(place)
+            else:
+                self.world.reader.look_at_dead(place)
 
     def _wait_for_ack(self) -> bool:
         self._shot.clear()
@@ -245,21 +253,24 @@ class Nemesis:
                     self._shoot(self.servers[0])
                     self._shot.set()
 
-    def _shoot(self, server: Server) -> None:
+    def _shoot(self, server: Server, path: str | None = None) -> None:
         server.ended = True
-        self.recorder.fault(server.name, KILL, act=lambda: server.signal(signal.SIGKILL))
+        self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL))
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
 
+    def _look_is_due(self) -> bool:
+        return self.world.reader.live and time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S
+
     def _look_at_ack(self, place: MarkerDirectory) -> None:
-        if self.reader is None or not self.servers:
+        if not self.servers:
             return
         servers = list(self.servers)
         try:
             if all(server.stop() for server in servers):
                 pids = [pid for server in servers for pid in server.pids()]
-                looked = self.reader.look_at_stopped(place, pids)
-                self._note("storage read at an answer" if looked else "look at an answer given up")
+                looked = self.world.reader.look_at_stopped(place, pids)
+                self.note("storage read at an answer" if looked else "look at an answer given up")
         finally:
             for server in servers:
                 server.proceed()

@@ -8,6 +8,7 @@ its surroundings, and never held against the system under test. Limits: POSIX; l
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shlex
@@ -24,8 +25,8 @@ from pathlib import Path
 import psutil
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.real.world import Surroundings
 
-PLACEHOLDERS = ("port", "workdir", "storage", "threads", "interval_ms")
 VARIABLE = "MARKER_SIM_FLEET"
 ANSWER_TIMEOUT_S = 60.0
 PORTS_TRIED = 4
@@ -43,7 +44,7 @@ class Command:
     startup_s: float = ANSWER_TIMEOUT_S
 
     def arguments(self, values: Mapping[str, str]) -> list[str]:
-        """The command as words, with {port} and the other placeholders replaced and every other brace left alone."""
+        """The command as words, with every placeholder that has a value replaced and every other brace left alone."""
         try:
             words = shlex.split(self.text)
         except ValueError as error:
@@ -54,8 +55,8 @@ class Command:
 
 
 def _fill(word: str, values: Mapping[str, str]) -> str:
-    for name in PLACEHOLDERS:
-        word = word.replace("{" + name + "}", values[name])
+    for name, value in values.items():
+        word = word.replace("{" + name + "}", value)
     return word
 
 
@@ -92,6 +93,9 @@ class Server:
         """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
         if self._popen.returncode is not None:
             return
+        if number is signal.SIGKILL:  # Finding strays takes milliseconds, in which a dying server would go on.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGSTOP)
         stray = [pid for pid in self.pids() if pid != self.pid and _group(pid) != self.pid]
         for send, target in [(os.killpg, self.pid), *((os.kill, pid) for pid in stray)]:
             try:
@@ -135,9 +139,8 @@ class Server:
 class Fleet:
     """Every server of one campaign; as a context manager it ends all of them, however the block is left."""
 
-    def __init__(self, command: Command, storage: Path, workdir: Path, logs: Path) -> None:
+    def __init__(self, command: Command, workdir: Path, logs: Path) -> None:
         self.command = command
-        self.storage = storage
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._workdir = workdir
         self._logs = logs
@@ -157,18 +160,19 @@ class Fleet:
         slot: str,
         num_threads: int,
         interval_ms: int,
+        surroundings: Callable[[str], Surroundings],
         answers: Callable[[int], bool],
         startup_s: float | None = None,
     ) -> Server:
         """Start a server and wait until `answers(port)`; from any thread.
 
-        slot: servers of one slot share {workdir}, one after another.
+        slot: servers of one slot share {workdir}, one after another. surroundings: of the server with a name.
 
         A port that is taken is replaced by a fresh one a few times. Raises HarnessError when the command is not there,
         exits, or does not answer in time.
         """
         for _ in range(PORTS_TRIED):
-            server = self._launch(slot, num_threads, interval_ms)
+            server = self._launch(slot, num_threads, interval_ms, surroundings)
             try:
                 self._await(server, answers, startup_s or self.command.startup_s)
             except _PortTaken:
@@ -227,21 +231,24 @@ class Fleet:
                 continue
         return found
 
-    def _launch(self, slot: str, num_threads: int, interval_ms: int) -> Server:
+    def _launch(
+        self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]
+    ) -> Server:
         with self._lock:
             self._count += 1
             name = f"server-{self._count}"
+        around = surroundings(name)
         port, workdir = free_port(), self._workdir / slot
         log = self._logs / f"{name}.log"
         values = {
             "port": str(port),
             "workdir": str(workdir),
-            "storage": str(self.storage),
             "threads": str(num_threads),
             "interval_ms": str(interval_ms),
+            **around.values,
         }
         words = self.command.arguments(values)
-        environment = {**os.environ, VARIABLE: self.mark}
+        environment = {**os.environ, **around.environment, VARIABLE: self.mark}
         try:
             workdir.mkdir(parents=True, exist_ok=True)
             log.parent.mkdir(parents=True, exist_ok=True)

@@ -18,15 +18,11 @@ from __future__ import annotations
 
 import os
 import random
-import shlex
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
-from marker_sim.errors import HarnessError, UsageError
 from marker_sim.names import (
     TYPE_BATCHED,
     TYPE_FILE,
@@ -37,25 +33,24 @@ from marker_sim.names import (
     stored_names,
 )
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.seen import Seen, Told, run_reader
 
 SETTLE_S = 0.35
 TORN_S = 0.15
 GIVE_UP_S = 2.0
 RETRY_S = 0.002
-READER_TIMEOUT_S = 20.0
 RAW_SHARE = 0.1
+STOPPED_WAIT_S = 0.05
 _Signature = dict[str, tuple[int, int, int]]
 
 
-class Seen(NamedTuple):
-    """What one scan found: files by path relative to the storage, or names where the format is not Hudi's."""
+class LocalReader:
+    """Looks at the marker directories of one round. Safe to call from any thread; looks happen one after another.
 
-    files: dict[str, bytes]
-    names: frozenset[str]
+    writers: the processes of all servers that live. command: the user's reader, "" for Hudi's format.
+    """
 
-
-class Reader:
-    """Looks at the marker directories of one round. Safe to call from any thread; looks happen one after another."""
+    live = True
 
     def __init__(
         self, recorder: Recorder, storage: Path, writers: Callable[[], list[int]], command: str, rng: random.Random
@@ -70,7 +65,7 @@ class Reader:
         self._rng = rng
         self._writers = writers
         self._since: dict[str, tuple[tuple[int, int, int], float]] = {}
-        self._told: dict[str, dict[str, bytes]] = {}
+        self._told = Told(recorder, self.layout)
         self._short: dict[str, bytes | None] = {}
         self._excused: dict[str, set[str]] = {}
 
@@ -100,27 +95,22 @@ class Reader:
             self._excused.setdefault(place.path, set()).update(self._missing(place, seen))
             self._tell(place, seen, mark)
 
-    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int], wait_s: float = 0.05) -> bool:
+    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool:
         """Look while every server is stopped; False when it was stopped in the middle of a write."""
-        if not self.lock.acquire(timeout=wait_s):
+        if not self.lock.acquire(timeout=STOPPED_WAIT_S):
             return False
         try:
             if self._being_written(place, pids):
                 return False
             mark, seen = self._scan(place, at_rest=False)
-            told = self._told.get(place.path, {})
-            if seen is None or (not self._command and told.keys() - seen.files.keys()):
+            gone = seen is not None and self._told.files(place).keys() - seen.files.keys()
+            if seen is None or (not self._command and gone):
                 return False
             self._excused.setdefault(place.path, set()).update(self._missing(place, seen))
             self._tell(place, seen, mark)
             return True
         finally:
             self.lock.release()
-
-    def cannot_read(self, place: MarkerDirectory, why: str) -> None:
-        """Record that a closing look could not decide."""
-        mark = self.recorder.mark()
-        self.recorder.record("kit", "kit", "observe", "snapshot", place, place.path, error=why, caused_by=mark)
 
     def _missing(self, place: MarkerDirectory, seen: Seen) -> frozenset[str]:
         names = seen.names if self._command else stored_names(place.path, seen.files)
@@ -133,7 +123,7 @@ class Reader:
             mark = self.recorder.mark()
             self._expected = self.recorder.answered(place)
         if self._command:
-            return mark, Seen({}, frozenset(run_reader(self._command, self._storage / place.path)))
+            return mark, Seen({}, frozenset(run_reader(self._command, str(self._storage / place.path))))
         before = _signature(self._storage, place)
         for path, signature in before.items():
             if self._since.get(path, (None, 0.0))[0] != signature:
@@ -158,7 +148,7 @@ class Reader:
 
     def _stays_torn(self, place: MarkerDirectory, path: str, data: bytes) -> bool:
         """Whether a file with an unterminated last line is left so: seen before as it is, or unchanged for long."""
-        if self._told.get(place.path, {}).get(path) == data:
+        if self._told.files(place).get(path) == data:
             return True
         known = self._since.get(path)
         rests = known is not None and time.monotonic() - known[1] > TORN_S
@@ -170,20 +160,12 @@ class Reader:
         return any(_is_marker_file(relative) for relative in held)
 
     def _tell(self, place: MarkerDirectory, seen: Seen, mark: int) -> None:
-        recorder = self.recorder
-        with recorder.lock:
-            told = self._told.setdefault(place.path, {})
-            for path in sorted(told.keys() | seen.files.keys()):
-                if told.get(path) != seen.files.get(path):
-                    self._short.pop(path, None)
-                    recorder.record("kit", "kit", "observe", "file", place, path, seen.files.get(path))
-            self._told[place.path] = dict(seen.files)
-            names = tuple(sorted(seen.names)) if self._command else None
-            recorder.record("kit", "kit", "observe", "snapshot", place, place.path, names, caused_by=mark)
+        for path in self._told.tell(place, seen, mark):
+            self._short.pop(path, None)
 
     def _tell_raw(self, place: MarkerDirectory, files: dict[str, bytes], mark: int) -> None:
         """Record single reads that lack a name seen before, each once, and a share of the others, for the count."""
-        for path, told in self._told.get(place.path, {}).items():
+        for path, told in self._told.files(place).items():
             if marker_file_index(path.rpartition("/")[2]) is None:
                 continue
             data = files.get(path)
@@ -195,22 +177,6 @@ class Reader:
             else:
                 self._short[path] = data
             self.recorder.record("kit", "kit", "observe", "raw-file", place, path, data, caused_by=mark)
-
-
-def run_reader(command: str, directory: Path) -> list[str]:
-    """The names that a reader's command prints, one a line; HarnessError when it fails."""
-    try:
-        words = [word.replace("{dir}", str(directory)) for word in shlex.split(command)]
-    except ValueError as error:
-        raise UsageError(f"--reader {command!r} cannot be split into words: {error}") from error
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=READER_TIMEOUT_S, check=False, text=True)
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise HarnessError(f"the reader {words[0]!r} cannot be run: {error}") from error
-    if done.returncode != 0:
-        said = done.stderr.strip()[-300:] or "no output"
-        raise HarnessError(f"the reader {words[0]!r} ended with exit code {done.returncode}: {said}")
-    return [line for line in done.stdout.split("\n") if line]
 
 
 def _signature(storage: Path, place: MarkerDirectory) -> _Signature:

@@ -2,43 +2,36 @@
 
     start ─► calm load ─► what the kind of round says ─► healed ─► probes ─► end ─► look, kill, look ─► History
 
-Kinds of round, each with a seed of its own:
-    crash          SIGKILL at random moments and at answers, restart on the same directories, go on; several cycles
-    churn          a marker directory is deleted again and again while others create in it
-    pause          SIGSTOP and SIGCONT, once more right before a kill
-    storage        one marker file cannot be written, then healed; then a full disk, healed
-    second-server  another server on the same storage, first alone under load and then both
+What each kind of round says is in kinds.py, what is stored and how storage fails in the round's world.
 """
 
 from __future__ import annotations
 
 import random
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from marker_sim import __version__
 from marker_sim.history import Header, History
 from marker_sim.judges.profiles import Profile
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.real.client import Connection
+from marker_sim.real.kinds import PLAYS
 from marker_sim.real.load import PARTITIONS, READ_ONLY, Load, Target
 from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.processes import Fleet
-from marker_sim.real.reader import Reader
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.world import World
 
-KINDS = ("crash", "churn", "storage", "pause", "second-server")
+KINDS = tuple(PLAYS)
 CALM_S = 1.2
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
 PROBE_SPACE = 2.5
 HANGING_GRACE_S = 0.7
-FULL_DISK_SPARE_BYTES = 64
 HOSTILE_NAMES = (
     "",
     "dt=1/a\nb/f0_0-0-0_001.parquet.marker.CREATE",
@@ -65,18 +58,31 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """The system under test as a round needs it. directory: how requests write the path of a marker directory."""
+    """The system under test as a round needs it.
+
+    world: the storage under a round, made once the stage has a recorder and a nemesis. identity: whether the server
+    honours the identity of a request, our extension `requestid`.
+    """
 
     name: str
     version: str
     profile: Profile
-    reader: str
-    directory: Callable[[Path], str]
+    world: Callable[[Stage], World]
+    identity: bool = False
 
 
-def run_round(spec: Round, system: System, fleet: Fleet) -> tuple[History, dict[str, int]]:
-    """Run a round; its history and what happened how often. HarnessError when the kit's surroundings failed."""
-    stage = _Stage(spec, system, fleet)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A round that is over. counts: what happened how often. missed: faults that were declared and did not fire."""
+
+    history: History
+    counts: dict[str, int]
+    missed: tuple[str, ...]
+
+
+def run_round(spec: Round, system: System, fleet: Fleet) -> Played:
+    """Run a round; HarnessError when the kit's surroundings failed."""
+    stage = Stage(spec, system, fleet)
     try:
         stage.play()
     finally:
@@ -85,50 +91,53 @@ def run_round(spec: Round, system: System, fleet: Fleet) -> tuple[History, dict[
     header = Header(
         world="foreign",
         mode="timeline",
-        storage="local",
         sut=system.name,
         sut_version=system.version,
         kit_version=__version__,
         profile=system.profile.name,
-        witness="reads",
-        layout="names" if system.reader else "hudi",
-        identity=False,
+        identity=system.identity,
         num_threads=spec.num_threads,
         answer_bound_ms=stage.recorder.bound_ms(),
         seed=spec.seed,
         options={"round": spec.kind, "interval_ms": str(spec.interval_ms)},
-        capabilities={"put_if_absent": True, "atomic_replace": True},
+        **stage.world.describe(),
     )
-    return History(header, tuple(stage.recorder.events)), stage.nemesis.counts
+    nemesis = stage.nemesis
+    return Played(
+        history=History(header, tuple(stage.recorder.events)), counts=nemesis.counts, missed=tuple(nemesis.missed)
+    )
 
 
-class _Stage:
-    """The parts of one round: recorder, servers, clients, reader, and the threads that look and listen."""
+class Stage:
+    """The parts of one round: recorder, servers, storage, clients, and the threads that look and listen.
+
+    failing: a directory that kinds of round which need a fresh one keep from the load until they `release` it.
+    """
 
     def __init__(self, spec: Round, system: System, fleet: Fleet) -> None:
         self.spec = spec
         self.rng = random.Random(f"{spec.seed} {spec.kind}")
         self.fleet = fleet
         self.recorder = Recorder()
-        table = f"r{spec.number}"
+        self.table = table = f"r{spec.number}"
         self.main = MarkerDirectory(f"{table}/t0", "20260101000000001")
         self.other = MarkerDirectory(f"{table}/t0", "20260101000000002")
         self.churned = MarkerDirectory(f"{table}/t1", "20260101000000003")
         self.failing = MarkerDirectory(f"{table}/t2", "20260101000000004")
         self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
         self.places = (self.main, self.other, self.churned, self.failing, self.hostile)
-        self.nemesis = Nemesis(
-            fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms, self._address(system)
-        )  # fmt: skip
-        self.reader = Reader(self.recorder, fleet.storage, self.nemesis.pids, system.reader, self.rng)
+        self.nemesis = Nemesis(fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms)
+        self.world = self.nemesis.world = system.world(self)
         self.targets = (
             Target(place=self.main, weight=6),
             Target(place=self.other, beyond_latin=True, weight=3),
             Target(place=self.churned, deletable=True, weight=6 if spec.kind == "churn" else 1),
             Target(place=self.failing, weight=3 if spec.kind == "storage" else 1),
         )
-        self.load = Load(self.recorder, self.nemesis.address, self.targets, spec.seed, self.nemesis.on_ack)
-        self.nemesis.reader, self.nemesis.load = self.reader, self.load
+        self.load = Load(
+            self.recorder, self.world.address, self.targets, spec.seed, self.nemesis.on_ack, system.identity
+        )
+        self.nemesis.load = self.load
         self._over = threading.Event()
         self._watchers = [
             threading.Thread(target=self._watch, args=(self._keep_looking,), daemon=True),
@@ -144,22 +153,13 @@ class _Stage:
             watcher.start()
         if spec.kind == "churn":
             self._ask_what_is_hostile()
-        if spec.kind == "storage":
-            self.load.targets = self.load.targets[:-1]
+        if spec.kind == "storage" or (spec.kind == "crash" and self.world.gate is not None):
+            self.load.targets = tuple(target for target in self.targets if target.place != self.failing)
         self.load.start()
         nemesis.wait(CALM_S)
         until = min(time.monotonic() + spec.faults_s, spec.deadline)
-        match spec.kind:
-            case "crash":
-                self._crash(until)
-            case "churn":
-                self._churn(until)
-            case "pause":
-                self._pause(until)
-            case "storage":
-                self._storage(until)
-            case _:
-                self._second_server(until)
+        PLAYS[spec.kind](self, until)
+        self.release()
         self._phase("healed")
         self.load.pause()
         self._probe()
@@ -174,90 +174,20 @@ class _Stage:
         for watcher in self._watchers:
             if watcher.ident is not None:
                 watcher.join(2.0)
-        shutil.rmtree(self.fleet.storage / f"r{self.spec.number}", ignore_errors=True)
+        self.world.close()
 
-    def _address(self, system: System) -> Callable[[MarkerDirectory], str]:
-        return lambda place: system.directory(self.fleet.storage / place.path)
+    def release(self) -> None:
+        """The load knows `failing` from now on."""
+        self.load.targets = self.targets
 
     def _phase(self, name: str) -> None:
         self.recorder.record("kit", "kit", "observe", "phase", value=name)
 
-    def _crash(self, until: float) -> None:
-        nemesis, rng = self.nemesis, self.rng
-        while time.monotonic() < until:
-            nemesis.wait(rng.uniform(0.1, 0.9))
-            nemesis.kill(nemesis.servers[0], self.places, at_ack=rng.random() < 0.5)
-            nemesis.restart()
-            nemesis.wait(rng.uniform(0.3, 0.8))
-
-    def _churn(self, until: float) -> None:
-        self.recorder.calm = False
-        self.load.deletions = True
-        while time.monotonic() < until:
-            self.nemesis.wait(self.rng.uniform(0.2, 0.5))
-            self._ask_once("delete", self.churned, "")
-        self.load.deletions = False
-
-    def _pause(self, until: float) -> None:
-        nemesis, rng = self.nemesis, self.rng
-        while time.monotonic() < until:
-            nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 1.5))
-            nemesis.wait(rng.uniform(0.2, 0.8))
-        nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 0.4))
-        nemesis.kill(nemesis.servers[0], self.places, at_ack=rng.random() < 0.5)
-        nemesis.restart()
-        nemesis.wait(0.3)
-
-    def _storage(self, until: float) -> None:
-        nemesis, rng = self.nemesis, self.rng
-        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
-            self._ask_once("exists", self.failing, "")
-        heal = nemesis.obstruct(self.failing, 0, self.fleet.storage)
-        self.load.targets = self.targets
-        nemesis.wait(rng.uniform(0.8, 1.2))
-        heal()
-        nemesis.wait(rng.uniform(0.4, 0.9))
-        while True:
-            nemesis.fill_disk(self._largest_bytes() + FULL_DISK_SPARE_BYTES)
-            nemesis.wait(rng.uniform(0.8, 1.6))
-            nemesis.free_disk()
-            nemesis.wait(rng.uniform(0.5, 1.0))
-            if time.monotonic() > until:
-                break
-        if self.spec.number % 3 == 2:  # Not always: what hangs since storage failed is judged only while it hangs.
-            nemesis.kill(nemesis.servers[0], self.places)
-            nemesis.restart()
-        nemesis.wait(0.3)
-
-    def _second_server(self, until: float) -> None:
-        nemesis, rng, load = self.nemesis, self.rng, self.load
-        while True:
-            load.servers = ()  # The second server comes up in silence and is then the only one asked.
-            second = nemesis.second_begins()
-            first = nemesis.servers[0]
-            if second is not None:
-                load.servers = (second,)
-                nemesis.wait(rng.uniform(0.4, 0.9))
-                load.servers = (first, second)
-                nemesis.wait(rng.uniform(0.6, 1.5))
-                nemesis.second_ends(second)
-            load.servers = (first,)
-            nemesis.wait(rng.uniform(0.4, 0.8))
-            if second is None or time.monotonic() > until:
-                break
-        nemesis.kill(first, self.places, at_ack=rng.random() < 0.5)
-        nemesis.restart()
-        nemesis.wait(0.3)
-
-    def _largest_bytes(self) -> int:
-        sizes = [path.stat().st_size for place in self.places for path in _files(self.fleet.storage / place.path)]
-        return max(sizes, default=0)
-
     def _ask_what_is_hostile(self) -> None:
         for name in HOSTILE_NAMES:
-            self._ask_once("hostile", self.hostile, name)
+            self.ask_once("hostile", self.hostile, name)
 
-    def _ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
+    def ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
         """One request of a client that is used for nothing else."""
         if not self.nemesis.servers:
             return  # It ended by itself; that is recorded, and nobody is left to ask.
@@ -310,7 +240,7 @@ class _Stage:
     def _list_all(self) -> None:
         for place in self.places:
             for operation in READ_ONLY:
-                self._ask_once(operation, place, "")
+                self.ask_once(operation, place, "")
 
     def _close(self) -> None:
         self.nemesis.check()
@@ -321,10 +251,10 @@ class _Stage:
             watcher.join(5.0)
         for place in self.places:
             if self.nemesis.servers:
-                self.reader.look(place)
+                self.world.reader.look(place)
         self.nemesis.end()
         for place in self.places:
-            self.reader.look_at_dead(place)
+            self.world.reader.look_at_dead(place)
         self.recorder.close()
 
     def _watch(self, body: Callable[[], None]) -> None:
@@ -338,7 +268,7 @@ class _Stage:
         while not self._over.is_set():
             for place in self.places:
                 if self.nemesis.servers and not self._over.is_set():
-                    self.reader.look(place)
+                    self.world.reader.look(place)
             self._over.wait(LOOK_EVERY_S)
 
     def _listen_to_echo(self) -> None:
@@ -348,7 +278,3 @@ class _Stage:
             self._over.wait(ECHO_EVERY_S)
             if time.monotonic() - before > ECHO_LATE_S:
                 self.recorder.record("kit", "kit", "observe", "echo-late")
-
-
-def _files(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob("MARKERS*") if path.is_file()]

@@ -64,7 +64,7 @@ class Outcome:
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
-        }
+        } | ({} if campaign.s3 is None else {"s3": campaign.s3})
 
 
 def judge_campaign(

@@ -7,8 +7,6 @@ short and long intervals. Real time decides what meets what, so a seed gives the
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,14 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from marker_sim.campaign import Campaign, Failure
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
-from marker_sim.real.rounds import KINDS, Round, System, run_round
+from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
+from marker_sim.sut.endpoint import Endpoint
+from marker_sim.sut.ground import open_ground
 
 THREADS = (1, 2, 3, 20)
 INTERVALS_MS = (10, 25, 50, 50, 120)
@@ -34,11 +34,6 @@ FRAME_S = 4.0
 CLOSING_S = 1.0
 HANGING = ("storage", "churn")
 AT_A_TIME = 2
-DIR_FORMATS: dict[str, Callable[[Path], str]] = {
-    "path": str,
-    "plain": str,
-    "file": lambda path: f"file:{path}",
-}
 
 
 @dataclass(slots=True)
@@ -52,18 +47,21 @@ class _Search:
     last: History | None = None
     kinds: set[str] = field(default_factory=set)
     operations: int = 0
+    missed: list[str] = field(default_factory=list)
 
-    def add(self, spec: Round, history: History, counts: dict[str, int]) -> tuple[Finding, ...]:
+    def add(self, spec: Round, played: Played) -> tuple[Finding, ...]:
         """Judge a round and count it."""
+        history = played.history
         findings = judge(history)
         self.tally.add(history, findings)
-        for name, count in sorted(counts.items()):
+        for name, count in sorted(played.counts.items()):
             self.tally.reach(name, count)
+        self.missed += [f"{what} (declared in round {spec.number}, {spec.kind})" for what in played.missed]
         self.last = history
         self.kinds.add(spec.kind)
         self.operations += sum(event.kind == "invoke" for event in history.events)
         for finding in findings:
-            breach = self._promised(finding)
+            breach = self._promised(finding, history.header.storage)
             if breach is not None and finding.guarantee not in self.failures:
                 self.failures[finding.guarantee] = Failure(
                     guarantee=finding.guarantee,
@@ -75,9 +73,9 @@ class _Search:
                 )
         return findings
 
-    def _promised(self, finding: Finding) -> Breach | None:
+    def _promised(self, finding: Finding, storage: str) -> Breach | None:
         for breach in finding.breaches:
-            if self.profile.promise(finding.guarantee, "timeline", "local", breach.under).promised:
+            if self.profile.promise(finding.guarantee, "timeline", storage, breach.under).promised:
                 return breach
         return None
 
@@ -91,8 +89,10 @@ def run_http(
     report_dir: Path,
     profile: Profile,
     progress: Callable[[str], None],
-    dir_format: str = "path",
+    dir_format: str = "",
     reader: str = "",
+    endpoint: Endpoint | None = None,
+    identity: bool = False,
     sut_name: str = "http",
     sut_version: str = "",
     startup_s: float = ANSWER_TIMEOUT_S,
@@ -101,19 +101,22 @@ def run_http(
 ) -> Campaign:
     """Judge the server that `start` starts, for `budget_s` seconds.
 
-    reader: a command that prints stored names, "" for Hudi's format. startup_s: how long a server may take to answer.
+    storage: local, or s3: the kit's front, or `endpoint`. dir_format: how requests write the directory, "" for a path
+    or s3a. reader: a command that prints stored names, "" for Hudi's format. identity: whether the server honours
+    `requestid`. startup_s: how long a server may take to answer.
     on_round: shown each history. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
     what was found so far. HarnessError when a server cannot be started or the kit's surroundings fail; UsageError for
     what cannot be asked for.
     """
-    _check(storage, dir_format)
     command = Command(text=start, startup_s=startup_s)
     began = time.monotonic()
-    search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds)
-    system = System(
-        name=sut_name, version=sut_version, profile=profile, reader=reader, directory=DIR_FORMATS[dir_format]
-    )  # fmt: skip
-    interrupted, trouble = _drive(search, system, command, report_dir / "logs", rounds, on_round)
+    with open_ground(storage, dir_format, reader, endpoint) as ground:
+        kinds = tuple(kind for kind in kinds if kind in ground.kinds)
+        search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds)
+        system = System(
+            name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity
+        )  # fmt: skip
+        interrupted, trouble = _drive(search, system, command, ground.scratch, report_dir / "logs", rounds, on_round)
     return Campaign(
         sut=sut_name,
         sut_version=sut_version,
@@ -125,6 +128,8 @@ def run_http(
         failures=tuple(search.failures.values()),
         last=search.last,
         not_reached=_not_reached(search, kinds),
+        left_out=ground.left_out,
+        s3=ground.probed,
         interrupted=interrupted,
         trouble=trouble,
     )
@@ -134,18 +139,14 @@ def _drive(
     search: _Search,
     system: System,
     command: Command,
+    scratch: Path,
     logs: Path,
     rounds: _Rounds,
     on_round: Callable[[History], None] | None,
 ) -> tuple[bool, str]:
     """Run every round; whether Ctrl-C ended it, and what trouble of the kit did."""
-    root = _scratch()
     try:
-        (root / "storage").mkdir()
-        with (
-            ThreadPoolExecutor(AT_A_TIME) as pool,
-            Fleet(command, root / "storage", root / "work", logs) as fleet,
-        ):
+        with ThreadPoolExecutor(AT_A_TIME) as pool, Fleet(command, scratch / "work", logs) as fleet:
             # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
             _run_all(pool, rounds, system, fleet, search, on_round)
     except KeyboardInterrupt:
@@ -156,16 +157,7 @@ def _drive(
         if not search.failures:
             raise
         return False, str(error)  # The violations found before it count all the same.
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
     return False, ""
-
-
-def _check(storage: str, dir_format: str) -> None:
-    if storage != "local":
-        raise UsageError(f"--storage {storage} was given with a foreign server; only local is there for it")
-    if dir_format not in DIR_FORMATS:
-        raise UsageError(f"--dir-format {dir_format} was given with --storage local; write path or file")
 
 
 def _run_all(
@@ -177,7 +169,7 @@ def _run_all(
     on_round: Callable[[History], None] | None,
 ) -> None:
     """Keep `AT_A_TIME` rounds going until no further one fits into the budget."""
-    going: dict[Future[tuple[History, dict[str, int]]], Round] = {}
+    going: dict[Future[Played], Round] = {}
     while True:
         while len(going) < AT_A_TIME and (spec := rounds.next()) is not None:
             search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
@@ -186,12 +178,12 @@ def _run_all(
             return
         for done in wait(going, return_when=FIRST_COMPLETED).done:
             spec = going.pop(done)
-            history, counts = done.result()
+            played = done.result()
             rounds.took(spec)
-            search.add(spec, history, counts)
+            search.add(spec, played)
             search.progress(_line(search))
             if on_round is not None:
-                on_round(history)
+                on_round(played.history)
 
 
 class _Rounds:
@@ -242,13 +234,8 @@ def _line(search: _Search) -> str:
 
 def _not_reached(search: _Search, kinds: tuple[str, ...]) -> tuple[str, ...]:
     wanted = [f"a round of kind {kind}" for kind in kinds if kind not in search.kinds]
-    if "storage read at an answer" not in search.tally.reached and search.tally.runs:
+    header = None if search.last is None else search.last.header
+    looks = header is not None and (header.witness == "reads" or header.layout == "names")
+    if looks and "storage read at an answer" not in search.tally.reached:
         wanted.append("storage read at an answer")
-    return tuple(wanted)
-
-
-def _scratch() -> Path:
-    try:
-        return Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
-    except OSError as error:
-        raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
+    return (*wanted, *search.missed)

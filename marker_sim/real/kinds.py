@@ -1,0 +1,127 @@
+"""What happens in each kind of round while clients ask: a function of the stage, until a time, whatever the storage.
+
+crash          SIGKILL at random moments, at answers and, where calls are seen, right before or after a request
+               to storage; restart on the same storage, go on; several cycles
+churn          a marker directory is deleted again and again while others create in it
+pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
+storage        storage fails in every way it can, each healed; sometimes a restart after it
+second-server  another server on the same storage, first alone under load and then both
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from marker_sim.faults import FaultKind
+from marker_sim.names import TYPE_FILE
+from marker_sim.real.gate import Aim, When
+
+if TYPE_CHECKING:
+    from marker_sim.real.rounds import Stage
+
+NTH_MAX = 6
+MARKER_FILES = r"/MARKERS\d+$"
+
+
+def crash(stage: Stage, until: float) -> None:
+    """Kills and restarts; where calls are seen, each place to aim at once before chance decides."""
+    nemesis, rng = stage.nemesis, stage.rng
+    aims = _aimed_kills(stage)
+    while True:
+        nemesis.wait(rng.uniform(0.1, 0.9))
+        aimed = bool(aims) and _killed_at(stage, *aims.pop())
+        if not aimed and nemesis.servers:
+            nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
+        nemesis.restart()
+        nemesis.wait(rng.uniform(0.3, 0.8))
+        if time.monotonic() > until and not aims:
+            return
+
+
+def churn(stage: Stage, until: float) -> None:
+    """Deletions while others create."""
+    stage.recorder.calm = False
+    stage.load.deletions = True
+    while time.monotonic() < until:
+        stage.nemesis.wait(stage.rng.uniform(0.2, 0.5))
+        stage.ask_once("delete", stage.churned, "")
+    stage.load.deletions = False
+
+
+def pause(stage: Stage, until: float) -> None:
+    """Pauses, and a kill that follows one."""
+    nemesis, rng = stage.nemesis, stage.rng
+    whens: list[When] = ["before", "after"] if nemesis.world.gate is not None else []
+    for when in whens:
+        aim = Aim(kind=FaultKind.PAUSE, pattern=MARKER_FILES, operations=("put",), nth=rng.randint(1, 3), when=when)
+        nemesis.pause_at(aim, f"pause {when} a put of a marker file", rng.uniform(0.1, 1.0))
+        nemesis.wait(rng.uniform(0.2, 0.5))
+    while time.monotonic() < until:
+        nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 1.5))
+        nemesis.wait(rng.uniform(0.2, 0.8))
+    nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 0.4))
+    nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
+    nemesis.restart()
+    nemesis.wait(0.3)
+
+
+def storage(stage: Stage, until: float) -> None:
+    """The storage knows how it fails."""
+    nemesis = stage.nemesis
+    nemesis.world.fail(stage, until)
+    if stage.spec.number % 3 == 2:  # Not always: what hangs since storage failed is judged only while it hangs.
+        nemesis.kill(nemesis.servers[0], stage.places)
+        nemesis.restart()
+    nemesis.wait(0.3)
+
+
+def second_server(stage: Stage, until: float) -> None:
+    """Another server comes and goes, and then the first one dies."""
+    nemesis, rng, load = stage.nemesis, stage.rng, stage.load
+    while True:
+        load.servers = ()  # The second server comes up in silence and is then the only one asked.
+        second = nemesis.second_begins()
+        first = nemesis.servers[0]
+        if second is not None:
+            load.servers = (second,)
+            nemesis.wait(rng.uniform(0.4, 0.9))
+            load.servers = (first, second)
+            nemesis.wait(rng.uniform(0.6, 1.5))
+            nemesis.second_ends(second)
+        load.servers = (first,)
+        nemesis.wait(rng.uniform(0.4, 0.8))
+        if second is None or time.monotonic() > until:
+            break
+    nemesis.kill(first, stage.places, at_ack=rng.random() < 0.5)
+    nemesis.restart()
+    nemesis.wait(0.3)
+
+
+def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
+    """Pattern, when and which: last comes first. The directory whose type file is aimed at is new until then."""
+    if stage.nemesis.world.gate is None:
+        return []
+    first, second = stage.rng.sample(("before", "after"), 2)
+    type_file = f"^{re.escape(stage.failing.path)}/{re.escape(TYPE_FILE)}$"
+    rows = [(MARKER_FILES, first), (MARKER_FILES, second), (type_file, stage.rng.choice((first, second)))]
+    return [(pattern, when, 1 if pattern == type_file else stage.rng.randint(1, NTH_MAX)) for pattern, when in rows]
+
+
+def _killed_at(stage: Stage, pattern: str, when: When, nth: int) -> bool:
+    what = "the type file" if TYPE_FILE in pattern.replace("\\", "") else "a marker file"
+    aim = Aim(kind=FaultKind.KILL, pattern=pattern, operations=("put",), nth=nth, when=when)
+    if what == "the type file":
+        stage.release()
+    return stage.nemesis.kill_at(aim, f"kill {when} a put of {what}", stage.places)
+
+
+PLAYS: dict[str, Callable[[Stage, float], None]] = {
+    "crash": crash,
+    "churn": churn,
+    "storage": storage,
+    "pause": pause,
+    "second-server": second_server,
+}

@@ -1,0 +1,128 @@
+"""A local directory under a round of real servers.
+
+It is made to fail without destroying what was answered: a directory stands where a marker file of a marker directory
+that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
+marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
+Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.names import MarkerDirectory, marker_file
+from marker_sim.real.gate import Gate
+from marker_sim.real.nemesis import Nemesis
+from marker_sim.real.reader import LocalReader
+from marker_sim.real.world import Looks, Surroundings
+
+if TYPE_CHECKING:
+    from marker_sim.real.rounds import Stage
+
+FULL_DISK_SPARE_BYTES = 64
+STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
+FORMS: dict[str, Callable[[Path], str]] = {
+    "path": str,
+    "plain": str,
+    "file": lambda path: f"file:{path}",
+}
+
+
+class LocalWorld:
+    """Below `root`, a directory of the whole campaign. form: a key of `FORMS`. command: the user's reader, or ""."""
+
+    def __init__(self, stage: Stage, root: Path, form: str, command: str) -> None:
+        self.gate: Gate | None = None
+        self.reader: Looks = LocalReader(stage.recorder, root, stage.nemesis.pids, command, stage.rng)
+        self._root = root
+        self._form = FORMS[form]
+        self._layout = "names" if command else "hudi"
+        self._mine = root / stage.table
+        self._full: list[tuple[int, tuple[int, int]]] = []
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": "local",
+            "witness": "reads",
+            "layout": self._layout,
+            "capabilities": {"put_if_absent": True, "atomic_replace": True},
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory in the form asked for."""
+        return self._form(self._root / place.path)
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the root, and nothing is in the environment."""
+        return Surroundings({"storage": str(self._root)}, {})
+
+    def fail(self, stage: Stage, until: float) -> None:
+        """One marker file cannot be written, then the disk is full, each healed."""
+        nemesis, rng = stage.nemesis, stage.rng
+        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
+            stage.ask_once("exists", stage.failing, "")
+        heal = self._obstruct(nemesis, stage.failing, 0)
+        stage.release()
+        nemesis.wait(rng.uniform(0.8, 1.2))
+        heal()
+        nemesis.wait(rng.uniform(0.4, 0.9))
+        while True:
+            self._fill_disk(nemesis)
+            nemesis.wait(rng.uniform(0.8, 1.6))
+            self._free_disk(nemesis)
+            nemesis.wait(rng.uniform(0.5, 1.0))
+            if time.monotonic() > until:
+                break
+
+    def close(self) -> None:
+        """Remove the round's directories."""
+        shutil.rmtree(self._mine, ignore_errors=True)
+
+    def _obstruct(self, nemesis: Nemesis, place: MarkerDirectory, index: int) -> Callable[[], None]:
+        """Make writing one marker file of a directory fail; returns what heals it."""
+        path = f"{place.path}/{marker_file(index)}"
+        (self._root / path).mkdir(parents=True)
+        nemesis.recorder.fault(f"storage-{index}", STORAGE_FAILS, "begin", path)
+        nemesis.note("storage fails at one marker file")
+
+        def heal() -> None:
+            try:
+                (self._root / path).rmdir()
+            except FileNotFoundError:
+                pass  # The server did away with what stood in its way.
+            except OSError:
+                nemesis.recorder.fault("storage", "damage", path=path)
+                shutil.rmtree(self._root / path)
+            nemesis.recorder.fault(f"storage-{index}", STORAGE_FAILS, "end", path)
+
+        return heal
+
+    def _fill_disk(self, nemesis: Nemesis) -> None:
+        """Writes that make a file larger than any is fail from now on, for every process of every server."""
+        sizes = [path.stat().st_size for path in self._mine.rglob("MARKERS*") if path.is_file()]
+        size_bytes = max(sizes, default=0) + FULL_DISK_SPARE_BYTES
+        nemesis.recorder.fault("storage", DISK_FULL, "begin")
+        for pid in nemesis.pids():
+            try:
+                before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+            except (ProcessLookupError, PermissionError):
+                continue
+            self._full.append((pid, before))
+        nemesis.note("disk full")
+
+    def _free_disk(self, nemesis: Nemesis) -> None:
+        for pid, before in self._full:
+            try:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+            except (ProcessLookupError, PermissionError):
+                continue
+        self._full.clear()
+        nemesis.recorder.fault("storage", DISK_FULL, "end")

@@ -1,0 +1,63 @@
+"""The storage under a round of real servers, as one small protocol, so that the round itself asks for no kind of it.
+
+local_world.py   a fresh directory: read at rest, hurt by what stands in the way and by file-size limits
+s3_world.py      the kit's S3 front: every effect is seen in order, and faults are aimed at requests
+                 another endpoint: read by requests, and not hurt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from marker_sim.names import MarkerDirectory
+from marker_sim.real.gate import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from marker_sim.real.rounds import Stage
+
+
+class Surroundings(NamedTuple):
+    """What a server's command finds: placeholders of the storage, and environment variables."""
+
+    values: Mapping[str, str]
+    environment: Mapping[str, str]
+
+
+class Looks(Protocol):
+    """The kit's own eyes on marker directories. Safe to call from any thread.
+
+    live: whether looks while servers live tell anything; where every effect is seen they do not.
+    look              while servers live; False when it could not decide
+    look_at_dead      while none lives
+    look_at_stopped   while all are stopped, whose processes are `pids`; False when it could not decide
+    """
+
+    live: bool
+
+    def look(self, place: MarkerDirectory) -> bool: ...
+    def look_at_dead(self, place: MarkerDirectory) -> None: ...
+    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool: ...
+
+
+class World(Protocol):
+    """The storage of one round.
+
+    gate          where calls pass and faults are aimed, None where the kit does not see calls
+    describe      the fields of a history's header that are about storage
+    address       how requests write a marker directory
+    surroundings  of the server life of that name
+    fail          makes storage fail and heals it, in every way it knows, until a time (time.monotonic) at least once
+    close         removes what the round stored; called after the history is closed, may be called twice
+    """
+
+    gate: Gate | None
+    reader: Looks
+
+    def describe(self) -> dict[str, Any]: ...
+    def address(self, place: MarkerDirectory) -> str: ...
+    def surroundings(self, process: str) -> Surroundings: ...
+    def fail(self, stage: Stage, until: float) -> None: ...
+    def close(self) -> None: ...
