@@ -101,33 +101,35 @@ def _java() -> Check:
 
 
 def _bundles() -> tuple[Check, ...]:
-    """Which Hudi bundles the cache holds. Looking needs the extra, for the code that knows the cache does."""
+    """Which jars for Hudi the cache holds. Looking needs the extra, for the code that knows the cache does."""
     try:
         from marker_sim.sut import hudi
     except ModuleNotFoundError as error:
         how = f"{error.name} is missing: {INSTALL_HUDI}, then marker-sim doctor --install"
         return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
+    wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
+    wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
     return tuple(
         Check(
-            name=f"hudi {version} bundle",
-            found=str(hudi.cached_bundle(version) or ""),
-            needed_for=f"--sut hudi:{version}",
+            name=name,
+            found=" and ".join(map(str, jars.cached())),
+            needed_for=needed_for,
             how="marker-sim doctor --install, or let the first verify fetch it",
         )
-        for version in hudi.VERSIONS
+        for name, needed_for, jars in wanted
     )
 
 
 def _install() -> None:
-    """Fetch every bundle that the cache lacks, saying so on standard error; HarnessError when one cannot be had."""
+    """Fetch every jar that the cache lacks, saying so on standard error; HarnessError when one cannot be had."""
     try:
         from marker_sim.sut import hudi
     except ModuleNotFoundError as error:
         raise HarnessError(
             f"--install needs the Python package {error.name}, which is missing; {INSTALL_HUDI}"
         ) from error
-    for version in hudi.VERSIONS:
-        hudi.find_bundle(version, lambda line: print(line, file=sys.stderr))
+    for jars in (*map(hudi.bundle, hudi.VERSIONS), hudi.S3A):
+        jars.find(lambda line: print(line, file=sys.stderr))
 
 
 def _first_line(command: tuple[str, ...]) -> str:

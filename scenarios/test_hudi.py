@@ -6,7 +6,9 @@ Tests marked `jvm` start a real JVM; they need Java 17 and `pip install '.[hudi]
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.profiles import load_profile
-from marker_sim.sut import hudi
+from marker_sim.sut import bundles, hudi
 
 
 def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...]) -> Campaign:
@@ -82,34 +84,55 @@ def test_an_old_java_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest
 def test_a_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(HarnessError, match=r"PySpark 3\.5, which is not installed; install it with pip install"):
-        hudi.spark_home()
+        bundles.spark_home()
 
 
 def test_a_bundle_that_cannot_be_resolved_is_said_with_the_resolvers_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "bin" / "spark-submit", "echo 'unresolved dependency: org.apache.hudi: not found'; exit 1")
-    monkeypatch.setattr(hudi, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(hudi.CACHE_VARIABLE, str(tmp_path / "cache"))
-    with pytest.raises(HarnessError, match=r"1\.1\.1 cannot be resolved: unresolved dependency"):
-        hudi.find_bundle("1.1.1", lambda line: None)
+    monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
+    monkeypatch.setenv(bundles.CACHE_VARIABLE, str(tmp_path / "cache"))
+    with pytest.raises(HarnessError, match=r"bundle of Hudi 1\.1\.1 .* cannot be resolved: unresolved dependency"):
+        hudi.bundle("1.1.1").find(lambda line: None)
 
 
-def test_a_bundle_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jar = "$ivy/jars/org.apache.hudi_hudi-spark3.5-bundle_2.12-1.1.1.jar"
-    calls = tmp_path / "calls"
+def test_jars_are_fetched_once_and_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (path.name for path in hudi.S3A.paths())
+    calls, late = tmp_path / "calls", tmp_path / "late"
     program(
         tmp_path / "bin" / "spark-submit",
-        f'echo called >> {calls}; ivy="{tmp_path}/cache/ivy"; mkdir -p "$ivy/jars"; echo jar > "{jar}"',
+        f'echo called >> {calls}; jars="{tmp_path}/cache/ivy/jars"; mkdir -p "$jars"; echo one > "$jars/{first}"\n'
+        f'if [ -e {late} ]; then echo two > "$jars/{second}"; fi',
     )
-    monkeypatch.setattr(hudi, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(hudi.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
+    monkeypatch.setenv(bundles.CACHE_VARIABLE, str(tmp_path / "cache"))
     lines: list[str] = []
-    first = hudi.find_bundle("1.1.1", lines.append)
-    assert first == hudi.find_bundle("1.1.1", lines.append) == hudi.cached_bundle("1.1.1")
-    assert first.read_text() == "jar\n"
-    assert calls.read_text() == "called\n"
-    assert len(lines) == 1
+    with pytest.raises(HarnessError, match=rf"S3A of Hadoop .* put {first} and {second} into"):
+        hudi.S3A.find(lines.append)
+    assert hudi.S3A.cached() == () and not hudi.S3A.paths()[0].exists(), "one of two is none"
+    late.touch()
+    found = hudi.S3A.find(lines.append)
+    assert found == hudi.S3A.find(lines.append) == hudi.S3A.cached() == hudi.S3A.paths()
+    assert [path.read_text() for path in found] == ["one\n", "two\n"]
+    assert calls.read_text() == "called\ncalled\n"
+    assert len(lines) == 2
+
+
+def test_only_the_command_for_s3_has_s3a_and_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hudi, "spark_home", lambda: tmp_path)
+    jars = (tmp_path / "bundle.jar",)
+    words = shlex.split(hudi.start_command("java", jars, (tmp_path / "s3a.jar",)))
+    bundle, settings, s3a, spark = words[words.index("-cp") + 1].split(os.pathsep)
+    assert (bundle, s3a, spark) == (str(jars[0]), str(tmp_path / "s3a.jar"), str(tmp_path / "jars" / "*"))
+    values = {
+        element.findtext("name"): element.findtext("value")
+        for element in ElementTree.parse(f"{settings}/core-site.xml").iter("property")
+    }
+    assert values["fs.s3a.endpoint"] == "${env.AWS_ENDPOINT_URL}"
+    assert values["fs.s3a.path.style.access"] == "true"
+    assert values["fs.s3a.retry.limit"] == "0", "a failing PUT is seen within the kit's bounds"
+    assert "core-site" not in hudi.start_command("java", jars) and "s3a" not in hudi.start_command("java", jars)
 
 
 def program(path: Path, body: str) -> None:

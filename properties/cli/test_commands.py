@@ -21,6 +21,7 @@ from marker_sim.doctor import CORE
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
 from marker_sim.sut import hudi
+from marker_sim.sut.bundles import CACHE_VARIABLE, Jars
 from properties.cli.campaigns import history
 
 ROOT = Path(__file__).parent.parent.parent
@@ -193,24 +194,26 @@ def test_doctor_says_that_java_is_missing(monkeypatch: pytest.MonkeyPatch, capsy
 def test_doctor_finds_the_bundles_that_the_cache_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(hudi.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     (tmp_path / "jars").mkdir()
-    jar = tmp_path / "jars" / f"{hudi.COORDINATES.replace(':', '_')}-1.0.2.jar"
+    (jar,) = hudi.bundle("1.0.2").paths()
     jar.write_bytes(b"")
+    hudi.S3A.paths()[0].write_bytes(b"")
     assert main(("doctor", "--json")) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["hudi 1.0.2 bundle"]["found"] == str(jar)
-    missing = checks["hudi 1.1.1 bundle"]
-    assert missing["found"] == "" and "marker-sim doctor --install" in missing["how"]
+    for name in ("hudi 1.1.1 bundle", "hadoop s3a"):
+        missing = checks[name]
+        assert missing["found"] == "" and "marker-sim doctor --install" in missing["how"]
 
 
 def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def unreachable(version: str, _progress: Callable[[str], None]) -> Path:
-        raise HarnessError(f"the bundle of Hudi {version} cannot be resolved")
+    def unreachable(jars: Jars, _progress: Callable[[str], None]) -> tuple[Path, ...]:
+        raise HarnessError(f"{jars.what} cannot be resolved")
 
-    monkeypatch.setattr(hudi, "find_bundle", unreachable)
+    monkeypatch.setattr(Jars, "find", unreachable)
     assert main(("doctor", "--install")) == 4
     out, err = capsys.readouterr()
     assert (out, err) == ("", "marker-sim: the bundle of Hudi 0.15.0 cannot be resolved\n")
