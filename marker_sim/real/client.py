@@ -2,7 +2,8 @@
 
     200 and a body as the protocol has it          ok
     4xx; connection refused by the server itself   fail    it provably had no effect
-    5xx, reset, time-out, malformed body           info    nobody knows
+    5xx, reset, time-out, malformed body,
+    connection refused by a proxy                  info    nobody knows
 
 Connections persist and nothing below resends: urllib3's connection class without its pool has no retries. A connection
 that the server closed while it was idle is replaced before anything is sent. Source: Hudi 0.15.0 RequestHandler and
@@ -50,10 +51,14 @@ class Outcome(NamedTuple):
 
 
 class Connection:
-    """A persistent connection to one server; used by one thread at a time, but `abort` may come from any."""
+    """A persistent connection to one server; used by one thread at a time, but `abort` may come from any.
 
-    def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+    proxied: a proxy listens at the port, and what it refuses says nothing about the server.
+    """
+
+    def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S, proxied: bool = False) -> None:
         self.port = port
+        self._proxied = proxied
         self._timeout_s = timeout_s
         self._http: HTTPConnection | None = None
         self._used_s = 0.0
@@ -66,6 +71,8 @@ class Connection:
         try:
             http = self._connected()
         except (failed.NewConnectionError, ConnectionRefusedError) as error:
+            if self._proxied:
+                return Outcome("info", None, f"refused by the proxy: {_short(error)}")
             return Outcome("fail", None, f"connection refused: {_short(error)}")
         except (failed.HTTPError, OSError) as error:
             return Outcome("info", None, f"no connection: {_short(error)}")

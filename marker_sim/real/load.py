@@ -168,10 +168,10 @@ class Load:
                 continue
             server = rng.choice(servers)
             connection = self._connections.get(number)
-            if connection is None or connection.port != server.port:
+            if connection is None or connection.port != server.door:
                 if connection is not None:
                     connection.abort()
-                connection = self._connections[number] = Connection(server.port)
+                connection = self._connections[number] = Connection(server.door, proxied=server.proxied)
             process = f"client-{number}" + (f".{life}" if life else "")
             targets = self.targets
             target = rng.choices(targets, [target.weight for target in targets])[0]
@@ -189,7 +189,7 @@ class Load:
             if outcome.kind == "ok" and operation == "create":
                 self._on_ack(target.place)
             life += outcome.kind == "info"
-            self._ended.wait(IDLE_S if outcome.kind == "fail" else rng.choice((0.0, 0.0, 0.002, 0.01)))
+            self._ended.wait(IDLE_S if outcome.kind in ("fail", "info") else rng.choice((0.0, 0.0, 0.002, 0.01)))
 
     def _choose(self, rng: random.Random, target: Target) -> str:
         dice = rng.random()

@@ -39,6 +39,7 @@ class Nemesis:
 
     world and load: given once they are made, before the first server starts. counts: what happened how often.
     missed: faults that were declared and did not fire.
+    before: puts a proxy before a server that came up and returns its port; None for no proxies.
     """
 
     world: World
@@ -62,6 +63,7 @@ class Nemesis:
         self.missed: list[str] = []
         self.trouble: list[BaseException] = []
         self.load: Load | None = None
+        self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
         self._armed = 0
         self._shot = threading.Event()
@@ -82,6 +84,8 @@ class Nemesis:
             lambda port: answers(port, probe),
             startup_s,
         )
+        if self.before is not None:
+            server.door = self.before(server)
         server.started = self.recorder.record(server.name, "server", "observe", "started")
         self._now_living([*self.servers, server])
         return server

@@ -61,11 +61,15 @@ def _fill(word: str, values: Mapping[str, str]) -> str:
 
 
 class Server:
-    """One life of a server process. `name` is the process of the history, `started` the index of its first event."""
+    """One life of a server process. `name` is the process of the history, `started` the index of its first event.
+
+    door: the port that clients ask: its own, or that of a proxy before it.
+    """
 
     def __init__(self, name: str, port: int, popen: subprocess.Popen[bytes], log: Path) -> None:
         self.name = name
         self.port = port
+        self.door = port
         self.log = log
         self.started = -1
         self.ended = False
@@ -76,6 +80,11 @@ class Server:
     def pid(self) -> int:
         """The process that was started; it leads its session and group."""
         return self._popen.pid
+
+    @property
+    def proxied(self) -> bool:
+        """Whether a proxy stands between it and its clients."""
+        return self.door != self.port
 
     def pids(self) -> list[int]:
         """It and every descendant that lives."""

@@ -192,7 +192,7 @@ class Stage:
         if not self.nemesis.servers:
             return  # It ended by itself; that is recorded, and nobody is left to ask.
         server = self.nemesis.servers[0]
-        connection = Connection(server.port, timeout_s=10.0)
+        connection = Connection(server.door, timeout_s=10.0, proxied=server.proxied)
         process = f"once-{self.recorder.mark()}"
         self.load.once(process, server, operation, place, name, connection)
         connection.abort()
@@ -215,7 +215,7 @@ class Stage:
             started = time.monotonic()
             batch = []
             for place in places:
-                connections.append(Connection(nemesis.servers[0].port))
+                connections.append(Connection(nemesis.servers[0].door, proxied=nemesis.servers[0].proxied))
                 args = (number, place, connections[-1])
                 batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
                 batch[-1].start()
