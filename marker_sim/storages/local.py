@@ -1,0 +1,345 @@
+"""A directory of this host as Storage: rename replaces atomically, link and O_EXCL create exclusively.
+
+    call        how                                                          a writer killed in the middle leaves
+    put         temporary file beside the target, then rename, or link       the old or the new content, perhaps a
+                if it must be absent; empty content is one exclusive open    temporary file that nobody lists
+    overwrite   truncate, then two writes into the same file                 an empty or a torn file
+    delete      unlink, then the emptied directories of the marker directory as much as was done
+
+A version is a hash of the content, like an ETag. Inode, size and modification time cost less, but two contents have
+one such version where the file system's clock ticks every few milliseconds and inodes are used again; on a kernel with
+finer time stamps (6.18) no pair was seen in 20,000 replacements, and a version must not depend on that.
+
+Below the root no symbolic link is followed: each directory is opened from its parent with O_NOFOLLOW, so exchanging
+one for a link in the middle of a call changes nothing. A directory that is moved out of the root during a call is
+still written to, because a directory that is open keeps being itself. Nothing is synced: power loss is not survived.
+A path is text; its bytes on disk are those of the file system's encoding, UTF-8 unless the locale says otherwise.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from marker_sim.seams import (
+    Capabilities,
+    Condition,
+    Content,
+    DiskFull,
+    NotFound,
+    PreconditionFailed,
+    StorageFailed,
+)
+from marker_sim.storages.refused import PathRefused
+
+LOCK_FILE = ".markers.lock"
+PATH_SIZE_MAX_BYTES = 8192
+RACES_MAX = 1000
+CAPABILITIES = Capabilities(
+    scheme="local",
+    put_if_absent=True,
+    put_if_unchanged=False,
+    atomic_replace=True,
+    host_lock=True,
+    batched_markers=True,
+)
+_TEMPORARY = (".marker-sim-", ".tmp")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
+T = TypeVar("T")
+Parts = list[str]
+
+
+class LocalStorage:
+    """The files below `root`, by their paths relative to it; `root` is made by the first put."""
+
+    def __init__(self, root: Path) -> None:
+        self.capabilities = CAPABILITIES
+        self._root = os.path.realpath(root)
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace or create atomically. DiskFull replaced nothing; what else failed may have replaced."""
+        if expected is not None:
+            raise ValueError("local has no put-if-unchanged: ask storage.capabilities first")
+        parts = _split(path)
+        absent = condition is Condition.IF_ABSENT
+
+        def apply() -> None:
+            with self._directory(parts[:-1], make=True) as parent:
+                try:
+                    _put(parent, parts[-1], data, absent)
+                except FileExistsError:
+                    if _is_directory(parent, parts[-1]):
+                        raise PathRefused(f"{path}: a directory is where a file should be") from None
+                    raise PreconditionFailed(path) from None
+
+        with _errors(path):
+            _against_races(apply)
+        return version_of(data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Empty the file, then write it in two pieces; whoever reads or dies in between finds less."""
+        parts = _split(path)
+
+        def apply() -> None:
+            with self._directory(parts[:-1], make=True) as parent:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FILE
+                with _opened(os.open(parts[-1], flags, 0o644, dir_fd=parent)) as file:
+                    half = len(data) // 2
+                    _write(file, data[:half])
+                    _write(file, data[half:])
+
+        with _errors(path):
+            _against_races(apply)
+
+    def get(self, path: str) -> Content:
+        """The file as it is now; NotFound also where a directory of the path is missing."""
+        parts = _split(path)
+        with _errors(path):
+            try:
+                with (
+                    self._directory(parts[:-1]) as parent,
+                    _opened(os.open(parts[-1], os.O_RDONLY | _FILE, dir_fd=parent)) as file,
+                ):
+                    status = os.fstat(file)
+                    if stat.S_ISDIR(status.st_mode):
+                        raise NotFound(path)
+                    if not stat.S_ISREG(status.st_mode):
+                        raise PathRefused(f"{path} is no regular file")
+                    data = _read(file, status.st_size)
+            except OSError as error:
+                if error.errno in _GONE:
+                    raise NotFound(path) from None
+                raise
+        return Content(data, version_of(data))
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every file whose path starts with `prefix`, sorted; a symbolic link counts as a file and is not followed."""
+        top = [part for part in prefix.split("/")[:-1] if part]
+        found: Parts = []
+        queue = ["/".join(top)]
+        with _errors(prefix):
+            while queue:
+                self._scan(queue.pop(), prefix, found, queue)
+        return tuple(sorted(found))
+
+    def delete(self, path: str) -> None:
+        """Unlink the file, and the directories that it leaves empty up to its marker directory; missing is fine."""
+        parts = _split(path)
+        with _errors(path):
+            try:
+                with self._directory(parts[:-1]) as parent:
+                    os.unlink(parts[-1], dir_fd=parent)
+            except IsADirectoryError:
+                return
+            except OSError as error:
+                if error.errno not in _GONE:
+                    raise
+            self._remove_emptied(parts[:-1])
+
+    def _remove_emptied(self, parts: Parts) -> None:
+        """Remove a directory and those above it while they are empty, the marker directory being the last."""
+        while len(parts) > _marker_directory_depth(parts):
+            try:
+                with self._directory(parts[:-1]) as parent:
+                    _remove_directory(parent, parts[-1])
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return
+            parts = parts[:-1]
+
+    def _scan(self, directory: str, prefix: str, found: Parts, queue: Parts) -> None:
+        """Add the files of one directory to `found` and its directories to `queue`."""
+        try:
+            with self._directory(directory.split("/") if directory else []) as opened, os.scandir(opened) as entries:
+                for entry in entries:
+                    path = f"{directory}/{entry.name}" if directory else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if path.startswith(prefix) or prefix.startswith(f"{path}/"):
+                            queue.append(path)
+                    elif path.startswith(prefix) and not _is_ours(entry.name, path):
+                        found.append(path)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+
+    @contextmanager
+    def _directory(self, parts: Parts, make: bool = False) -> Iterator[int]:
+        """A directory, opened from the root part by part. PathRefused at a link; FileNotFoundError if missing."""
+        if make:
+            os.makedirs(self._root, exist_ok=True)
+        opened = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in parts:
+                inner = _enter(opened, part, make)
+                os.close(opened)
+                opened = inner
+            yield opened
+        finally:
+            os.close(opened)
+
+
+def version_of(data: bytes) -> str:
+    """The version of a content."""
+    return sha256(data).hexdigest()
+
+
+def _split(path: str) -> Parts:
+    """The parts of a storage path; PathRefused for one that no file can have."""
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in path:
+        raise PathRefused(f"{path!r} has empty, '.' or '..' segments or a zero byte")
+    try:
+        size = len(path.encode("utf-8", "surrogateescape"))
+        longest = max(len(part.encode("utf-8", "surrogateescape")) for part in parts)
+    except UnicodeEncodeError:
+        raise PathRefused(f"{path!r} has lone surrogates") from None
+    if longest > os.pathconf("/", "PC_NAME_MAX") or size > PATH_SIZE_MAX_BYTES:
+        raise PathRefused(f"{path[:80]!r}... has {size} bytes, its longest segment {longest}: too long for a file")
+    return parts
+
+
+def _enter(opened: int, part: str, make: bool) -> int:
+    """Open a directory below an open one; with `make` it is made first if it is missing."""
+    for _ in range(RACES_MAX if make else 1):
+        try:
+            return os.open(part, _DIRECTORY, dir_fd=opened)
+        except FileNotFoundError:
+            if not make:
+                raise
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=opened)
+        except NotADirectoryError:
+            status = os.stat(part, dir_fd=opened, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
+                raise PathRefused(f"{part!r} is a symbolic link, which is not followed") from None
+            if make:
+                raise PathRefused(f"{part!r} is a file where a directory should be") from None
+            raise
+    raise FileNotFoundError(errno.ENOENT, f"{part!r} is removed again and again")
+
+
+def _put(parent: int, name: str, data: bytes, absent: bool) -> None:
+    """Create or replace a file of an open directory; FileExistsError when it had to be absent."""
+    if absent and not data:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent))
+        return
+    temporary = f"{_TEMPORARY[0]}{os.urandom(8).hex()}{_TEMPORARY[1]}"
+    try:
+        with _opened(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)) as file:
+            _write(file, data)
+        if absent:
+            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+        else:
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=parent)
+
+
+def _sweep(parent: int, name: str) -> bool:
+    """Remove the temporary files of a directory that holds nothing else; whether it is empty now.
+
+    One that is still being written is removed with them: its put finds it missing and begins again.
+    """
+    with _opened(os.open(name, _DIRECTORY, dir_fd=parent)) as directory:
+        left: Parts = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not _is_temporary(entry.name):
+                    return False
+                left.append(entry.name)
+        for temporary in left:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=directory)
+    return True
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
+
+
+def _is_ours(name: str, path: str) -> bool:
+    """Whether a file is a temporary or a lock file of this package."""
+    return (
+        _is_temporary(name)
+        or (name == LOCK_FILE and path in (name, f".hoodie/{name}"))
+        or (path.endswith(f"/.hoodie/{LOCK_FILE}"))
+    )
+
+
+def _marker_directory_depth(parts: Parts) -> float:
+    """How many parts lie above the marker directory that a path leads through; infinite for other paths."""
+    for depth in range(len(parts) - 2):
+        if parts[depth : depth + 2] == [".hoodie", ".temp"]:
+            return depth + 2
+    return math.inf
+
+
+def _remove_directory(parent: int, name: str) -> None:
+    """Remove a directory that is empty but for temporary files; OSError when it is not."""
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY or not _sweep(parent, name):
+            raise
+        os.rmdir(name, dir_fd=parent)
+
+
+def _is_directory(parent: int, name: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    return False
+
+
+def _against_races(apply: Callable[[], T]) -> T:
+    """Run `apply` again while a directory is removed under it, or a temporary file with it; bounded."""
+    for _ in range(RACES_MAX):
+        with suppress(FileNotFoundError):
+            return apply()
+    raise StorageFailed(f"directories were removed under a call {RACES_MAX} times")
+
+
+@contextmanager
+def _opened(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    """The errors of the system as those of the seam."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFull(f"{path}: {error.strerror}") from error
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise PathRefused(f"{path}: {error.strerror}") from error
+        raise StorageFailed(f"{path}: {error.strerror}") from error
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _read(file: int, size: int) -> bytes:
+    """The whole file, also when it grows meanwhile."""
+    pieces = []
+    while piece := os.read(file, max(size, 1 << 16) + 1):
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,72 @@
+"""Locks of the host by name: a byte of one lock file a table, exclusive between processes and threads.
+
+A lock is an open-file-description lock (Linux) on one byte of `<table>/.hoodie/.markers.lock`, the byte chosen by a
+hash of the name. It belongs to the open file, so two threads exclude each other as two processes do, and the kernel
+gives it back when the process dies. The file stays: who removed it could lock one that another no longer sees. Two
+names whose hashes are equal share a lock, which is safe. `flock` was rejected: it needs one file a name.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from marker_sim.seams import DiskFull, StorageFailed
+from marker_sim.storages.local import LOCK_FILE
+
+_OFFSET_MASK = (1 << 62) - 1
+_HOODIE = ".hoodie"
+
+
+class HostLocks:
+    """The locks of everything below a directory, by storage path."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        """Hold the lock of a name for a block; waits without bound, blocking the thread that asks."""
+        try:
+            file = self._open(name)
+        except OSError as error:
+            kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageFailed
+            raise kind(f"the lock file for {name}: {error.strerror}") from error
+        try:
+            _lock(file, name)
+            yield
+        finally:
+            os.close(file)
+
+    def _open(self, name: str) -> int:
+        """Open the lock file of the table that a name lies in, else that of the root; made if it is missing."""
+        table, found, _ = name.partition(f"/{_HOODIE}/")
+        parts = [part for part in table.split("/") if part not in ("", ".", "..")] + [_HOODIE] if found else []
+        os.makedirs(self._root, exist_ok=True)
+        directory = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in parts:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=directory)
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+                os.close(directory)
+                directory = inner
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            return os.open(LOCK_FILE, flags, 0o644, dir_fd=directory)
+        finally:
+            os.close(directory)
+
+
+def _lock(file: int, name: str) -> None:
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    offset = int.from_bytes(digest) & _OFFSET_MASK
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
+    except OSError as error:
+        raise StorageFailed(f"the lock of {name}: {error.strerror}") from error

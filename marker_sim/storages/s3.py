@@ -1,0 +1,215 @@
+"""An S3 bucket as Storage, through boto3: one call is one request, nothing below it sends a request again.
+
+    answer                                     error of the seam
+    404 NoSuchKey                              NotFound; PreconditionFailed for a put that expects a version
+    412, 409                                   PreconditionFailed
+    503 SlowDown and its kin, 429              Throttled
+    other 5xx, 403, other 4xx, NoSuchBucket    StorageFailed, with what the store said
+    no connection at all                       StorageFailed: nothing was sent
+    time-out, broken connection                StorageTimeout: applied, never applied, or applied later
+
+An ETag is the version. Keys longer than S3 takes are PathRefused before anything is sent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.seams import (
+    Capabilities,
+    Condition,
+    Content,
+    NotFound,
+    PreconditionFailed,
+    StorageError,
+    StorageFailed,
+    StorageTimeout,
+    Throttled,
+)
+from marker_sim.storages.refused import PathRefused
+
+KEY_SIZE_MAX_BYTES = 1024
+CONCURRENCY = 64
+_THROTTLES = frozenset(
+    {
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "BandwidthLimitExceeded",
+    }
+)
+
+
+class S3Storage:
+    """The objects of a bucket below a prefix; safe to use from `concurrency` threads at the same time.
+
+    endpoint: a URL, None for AWS itself. access_key, secret_key: None for what boto3 finds by itself.
+    late_effect_ms: how long after its time-out a request may still be applied by this store.
+    HarnessError when boto3 is not installed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None,
+        bucket: str,
+        prefix: str = "",
+        access_key: str | None = None,
+        *,
+        secret_key: str | None = None,
+        region: str | None = None,
+        connect_timeout_s: float = 1.0,
+        read_timeout_s: float = 1.0,
+        late_effect_ms: int = 2_000,
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        self.capabilities = Capabilities(
+            scheme="s3",
+            put_if_absent=True,
+            put_if_unchanged=True,
+            atomic_replace=True,
+            host_lock=False,
+            batched_markers=True,
+            request_timeout_ms=int((connect_timeout_s + read_timeout_s) * 1000),
+            late_effect_ms=late_effect_ms,
+        )
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._botocore = _module("botocore.exceptions")
+        config = _module("botocore.config").Config(
+            # The first attempt is the only one: what may be sent twice is decided by the reference, not below it.
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=connect_timeout_s,
+            read_timeout=read_timeout_s,
+            max_pool_connections=concurrency,
+            s3={"addressing_style": "path"} if endpoint else None,
+            proxies={} if endpoint else None,
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            tcp_keepalive=True,
+        )
+        session = _module("boto3.session").Session()
+        self._client = session.client(
+            "s3",
+            endpoint_url=endpoint,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=(secret_key or access_key) if access_key else secret_key,
+            region_name=region or session.region_name or "us-east-1",
+            config=config,
+        )
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace atomically, if absent or if unchanged; the new ETag."""
+        conditions: dict[str, str] = {}
+        if condition is Condition.IF_ABSENT:
+            conditions["IfNoneMatch"] = "*"
+        if expected is not None:
+            conditions["IfMatch"] = expected
+        key = self._key(path)
+        try:
+            answer = self._ask(
+                path, lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data, **conditions)
+            )
+        except NotFound:
+            # Nothing is there to be replaced.
+            raise PreconditionFailed(path) from None
+        version: str = answer["ETag"]
+        return version
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """An object store has no writing in place."""
+        raise ValueError("s3 does not write in place: ask storage.capabilities first")
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        key = self._key(path)
+
+        def ask() -> Content:
+            answer = self._client.get_object(Bucket=self._bucket, Key=key)
+            with answer["Body"] as body:
+                return Content(body.read(), answer["ETag"])
+
+        content: Content = self._ask(path, ask)
+        return content
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every key below a prefix, sorted, page by page: what is put or deleted meanwhile may be in it or not."""
+        found: list[str] = []
+        token: dict[str, str] = {}
+        whole = self._prefix + prefix
+        while True:
+            ask = partial(self._client.list_objects_v2, Bucket=self._bucket, Prefix=whole, **token)
+            page = self._ask(prefix, ask)
+            found += [entry["Key"][len(self._prefix) :] for entry in page.get("Contents", ())]
+            if not page.get("IsTruncated"):
+                return tuple(sorted(found))
+            token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        key = self._key(path)
+        self._ask(path, lambda: self._client.delete_object(Bucket=self._bucket, Key=key))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _key(self, path: str) -> str:
+        key = self._prefix + path
+        if len(key.encode("utf-8", "surrogatepass")) > KEY_SIZE_MAX_BYTES:
+            raise PathRefused(f"{path[:80]!r}... is longer than the {KEY_SIZE_MAX_BYTES} bytes of an S3 key")
+        return key
+
+    def _ask(self, path: str, call: Callable[[], Any]) -> Any:
+        with self._errors(path):
+            return call()
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """What boto3 raises, as the errors of the seam."""
+        known = self._botocore
+        try:
+            yield
+        except known.ClientError as error:
+            raise _answered(path, error.response) from error
+        except (known.EndpointConnectionError, known.ConnectTimeoutError, known.ProxyConnectionError) as error:
+            raise StorageFailed(f"{path}: no connection to the store ({error})") from error
+        except (known.NoCredentialsError, known.PartialCredentialsError) as error:
+            raise StorageFailed(f"{path}: no credentials for the store ({error})") from error
+        except known.ParamValidationError as error:
+            raise PathRefused(f"{path}: {error}") from error
+        except (known.HTTPClientError, known.BotoCoreError, OSError) as error:
+            raise StorageTimeout(f"{path}: no whole answer ({error})") from error
+
+
+def _answered(path: str, response: dict[str, Any]) -> StorageError:
+    """The error that an answer means."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    said = f"{path}: the store answered {status} {code} {response.get('Error', {}).get('Message', '')}".rstrip()
+    if code == "NoSuchBucket":
+        return StorageFailed(said)
+    if status == 404:
+        return NotFound(path)
+    if status in (409, 412):
+        return PreconditionFailed(path)
+    if status == 429 or code in _THROTTLES:
+        return Throttled(said)
+    if status in (401, 403):
+        return StorageFailed(f"{said}; check the credentials and what they may do")
+    return StorageFailed(said)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise HarnessError(
+            "S3 storage needs boto3, which is not installed; install it with pip install 'marker-sim[s3]'"
+        ) from error
