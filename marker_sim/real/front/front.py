@@ -1,0 +1,244 @@
+"""An S3 on loopback whose every effect is in the history, in order, before anybody hears of it.
+
+    client ── HTTP ──► request ──► gate: aims, limits, draws ──► moto ──► effects recorded ──► reply
+                                   └────────────── under gate.lock ──────────────────┘
+
+What was changed is found by looking at moto's own objects before and after a request, not by understanding the request:
+copies, uploads in parts, conditional puts that failed and deletions of nothing are right by construction. Moto compares
+and puts in two steps; that they are atomic here is the lock's doing.
+
+    THROTTLED        503 SlowDown, nothing done; with value N for N calls in the same prefix
+    SERVER_ERROR     500 InternalError, nothing done; with value N > 1 on a deletion of many keys all but each N-th key
+                     are deleted, and those are answered with InternalError
+    SLOW_STORAGE     done duration_ms later; other calls pass meanwhile
+    TIMEOUT_APPLIED  done at once, and then silence: duration_ms, or silence_ms when that is 0
+    TIMEOUT_LOST     not done, the same silence; with value N for N calls in the same prefix
+    TIMEOUT_LATE     silence for silence_ms, and done duration_ms after it ended, unless the front was closed
+    KILL             the connection ends without a byte; killed before the call: it is not done
+    PAUSE            done and answered as ever
+
+Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
+A caller of `close` must not hold the gate's lock. Other kinds of faults cannot be done here and are trouble.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.real.front import replies
+from marker_sim.real.front.asks import Ask, read_ask, without
+from marker_sim.real.front.draws import FRONT_FAULTS, Draws
+from marker_sim.real.front.http import SOCKET, HttpServer, NoReply, Response
+from marker_sim.real.front.limits import READS_PER_S, WRITES_PER_S, Limits
+from marker_sim.real.front.store import MotoStore
+from marker_sim.real.gate import Aim, Call, Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+ROLE = "timeline-server"
+SILENCE_MS_MAX = 600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a front did so far: requests by operation, effects, and faults that struck by the word of their kind."""
+
+    requests: Mapping[str, int]
+    effects: int
+    faults: Mapping[str, int]
+
+
+class S3Front:
+    """Serves one bucket from its making until `close`. A process of the history is whoever signs with its name.
+
+    roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves.
+    rates: how probable each kind of fault is at a call, drawn from `seed`. silence_ms: how long nothing is heard of a
+    request that times out. late_ms: how long after its silence a drawn TIMEOUT_LATE is applied at most.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        bucket: str = "lake",
+        seed: int = 0,
+        writes_per_s: float = WRITES_PER_S,
+        reads_per_s: float = READS_PER_S,
+        rates: Mapping[FaultKind, float] | None = None,
+        silence_ms: int = 1_000,
+        late_ms: int = 1_000,
+    ) -> None:
+        self.gate = gate
+        self.bucket = bucket
+        self.roles: dict[str, str] = {}
+        self._draws = Draws(seed, rates or {}, silence_ms, late_ms)
+        self._limits: Limits | None = Limits(writes_per_s, reads_per_s)
+        self._silence_ms = silence_ms
+        self._closing = threading.Event()
+        self._requests: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+        self._effects = 0
+        self._store = MotoStore(bucket)
+        self._server = HttpServer(self, name=f"s3-front-{bucket}")
+        self.endpoint = self._server.endpoint
+
+    def __enter__(self) -> S3Front:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end()
+        if kind is None:
+            self.check()
+
+    def close(self) -> None:
+        """Nothing runs any more; HarnessError when requests met a defect of the kit or of moto. May be called again."""
+        self.end()
+        self.check()
+
+    def end(self) -> None:
+        """Nothing runs any more, whatever happened before."""
+        self._closing.set()
+        self._server.close()
+        self._store.close()
+
+    def check(self) -> None:
+        """HarnessError when a request met a defect of the kit or of moto, so that no server is blamed for it."""
+        if self._server.troubles:
+            first, count = self._server.troubles[0], len(self._server.troubles)
+            raise HarnessError(f"the S3 front of bucket {self.bucket} failed at {count} requests, first: {first}")
+
+    def objects(self, prefix: str = "") -> dict[str, bytes]:
+        """What is stored, by key, sorted; read past the gate."""
+        with self.gate.lock:
+            return self._store.objects(prefix)
+
+    def healed(self) -> None:
+        """From now on no fault is drawn, no run of faults goes on and nothing is throttled; aims stay as they are."""
+        with self.gate.lock:
+            self._draws.stop()
+            self._limits = None
+
+    @property
+    def counts(self) -> Counts:
+        """What happened so far."""
+        with self.gate.lock:
+            return Counts(requests=dict(self._requests), effects=self._effects, faults=dict(self._faults))
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """The front as a WSGI application; raises NoReply where the connection ends without a reply."""
+        reply = self._reply(environ)
+        start_response(reply.status, reply.headers)
+        return [reply.body]
+
+    def _reply(self, environ: WSGIEnvironment) -> Response:
+        ask = read_ask(environ, self.bucket)
+        if isinstance(ask, Response):
+            return ask
+        call = Call(ask.process, self.roles.get(ask.process, ROLE), ask.operation, ask.path)
+        with self.gate.lock:
+            self._requests[ask.operation] += 1
+            if ask.operation == "other":
+                return self._through(environ)
+            aim = self._struck(ask, call)
+            if aim is None or aim.kind is FaultKind.PAUSE:
+                return self._apply(aim, call, ask, environ)
+            if aim.kind is FaultKind.KILL:
+                if aim.when == "after":
+                    self._apply(aim, call, ask, environ)
+                raise NoReply
+            if aim.kind is FaultKind.TIMEOUT_APPLIED:
+                self._apply(None, call, ask, environ)
+            elif aim.kind is FaultKind.SERVER_ERROR and ask.many and aim.value > 1:
+                return self._apply_partly(aim.value, call, ask, environ)
+        return self._suffer(aim, call, ask, environ)
+
+    def _struck(self, ask: Ask, call: Call) -> Aim | None:
+        """The fault that this call meets: aimed, or else of an empty bucket, or else of a run or drawn."""
+        aim = self.gate.strike(call)
+        first = ask.keys[0] if ask.keys else ask.path
+        if aim is None:
+            if self._limits is not None and not self._limits.take(first, writes=ask.writes, cost=max(1, len(ask.keys))):
+                aim = Aim(kind=FaultKind.THROTTLED)
+            else:
+                aim = self._draws.next(first)
+            if aim is not None:
+                self.gate.recorder.fault(call.process, aim.kind.value, path=call.path)
+        elif aim.kind in FRONT_FAULTS:
+            self._draws.begin_run(aim, first)
+        if aim is not None:
+            self._faults[aim.kind.value] += 1
+        return aim
+
+    def _suffer(self, aim: Aim, call: Call, ask: Ask, environ: WSGIEnvironment) -> Response:
+        """What the caller sees of a storage fault; the lock is not held, and waiting ends when the front closes."""
+        match aim.kind:
+            case FaultKind.THROTTLED:
+                return replies.slow_down(environ["RAW_URI"])
+            case FaultKind.SERVER_ERROR:
+                return replies.internal_error(environ["RAW_URI"])
+            case FaultKind.SLOW_STORAGE:
+                self._closing.wait(aim.duration_ms / 1000)
+                with self.gate.lock:
+                    return self._apply(None, call, ask, environ)
+            case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST:
+                self._silence(environ, aim.duration_ms or self._silence_ms)
+                raise NoReply
+            case FaultKind.TIMEOUT_LATE:
+                self._silence(environ, self._silence_ms)
+                raise NoReply(lambda: self._apply_late(aim.duration_ms, call, ask, environ))
+            case _:
+                raise HarnessError(f"{aim.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
+
+    def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
+        """Waits until the time is over, the client gave up or the front closes; both of these end its reading."""
+        connection: socket.socket = environ[SOCKET]
+        deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
+        try:
+            readable, _, _ = select.select([connection], [], [], max(0.0, deadline - time.monotonic()))
+            if readable and connection.recv(1, socket.MSG_PEEK):
+                self._closing.wait(max(0.0, deadline - time.monotonic()))
+        except (OSError, ValueError):
+            return
+
+    def _apply_late(self, delay_ms: int, call: Call, ask: Ask, environ: WSGIEnvironment) -> None:
+        if not self._closing.wait(delay_ms / 1000):
+            with self.gate.lock:
+                self._apply(None, call, ask, environ)
+
+    def _apply(self, aim: Aim | None, call: Call, ask: Ask, environ: WSGIEnvironment) -> Response:
+        """Moto does it, and what changed is recorded; `aim` strikes after the last effect. The lock is held."""
+        before = [(key, self._store.version(key)) for key in ask.keys] if ask.writes else []
+        try:
+            return self._through(environ)
+        finally:
+            changed = [key for key, version in before if self._store.version(key) is not version]
+            self._effects += len(changed)
+            for key in changed:
+                content = self._store.content(key)
+                operation = "delete" if content is None else "put"
+                self.gate.applied(aim if key == changed[-1] else None, call, operation, key, content)
+            if not changed:
+                self.gate.passed_by(aim, call)
+
+    def _apply_partly(self, each: int, call: Call, ask: Ask, environ: WSGIEnvironment) -> Response:
+        """A deletion of many that spares each n-th key and says InternalError for it. The lock is held."""
+        spared = ask.keys[each - 1 :: each]
+        body = without(environ["wsgi.input"].read(), frozenset(spared))
+        environ["wsgi.input"] = io.BytesIO(body)
+        environ["CONTENT_LENGTH"] = str(len(body))
+        return replies.with_errors(self._apply(None, call, ask, environ), spared)
+
+    def _through(self, environ: WSGIEnvironment) -> Response:
+        return self._store.ask(environ)
