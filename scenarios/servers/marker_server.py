@@ -1,46 +1,52 @@
 """A small HTTP marker server for the tests of `--sut http`: correct, or broken in one named way.
 
     python marker_server.py --port N --storage DIR --threads N --interval-ms N [--broken NAME]
+    python marker_server.py --port N --storage s3a://BUCKET --endpoint URL ...
 
 Standard library only, and nothing of marker_sim, so that it is somebody else's program. Creates queue up for their
-directory; every interval one batch of each directory is taken, written to the next MARKERS<n> by temporary file and
-rename under a lock of the host, and then answered. Everything is read again from storage under that lock whenever a
-file is not the one this server wrote, so a second server and a restart need nothing special.
+directory; every interval one batch of each directory is taken, written to the next MARKERS<n> and then answered. On a
+local directory that is a temporary file and a rename under a lock of the host, on S3 a put under the condition that
+the object is still the one that was read; who is too late reads again. Everything is read again whenever a file is not
+the one this server wrote, so a second server and a restart need nothing special.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
-import hashlib
 import json
-import os
 import re
-import shutil
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
+
+from scenarios.servers.marker_files import Changed, Files, LocalFiles, S3Files
+from scenarios.servers.s3_objects import S3Objects
 
 BASE = "/v1/hoodie/marker"
 MARKER = re.compile(r".+\.marker\.(CREATE|MERGE|APPEND)\Z", re.DOTALL)
 ANSWER_S = 300.0
 SLOW_S = 0.06
 STALE_S = 0.5
+CONFLICTS_MAX = 40
 BROKEN = {
     "ack-before-flush": "answers a batch first and writes it a little later",
-    "torn-in-place": "writes marker files in place, slowly",
+    "torn-in-place": "writes marker files in place, slowly (local only)",
     "joins-after-restart": "puts the names it found on storage on one line, joined by commas",
     "forgets-after-restart": "does not read which names are there when it starts",
+    "memory-only": "never reads storage, and writes its files from memory",
+    "exists-while-flushing": 'answers "exists" for a name whose batch is not written yet',
+    "swallows-failure": "answers a batch as if it were written although that failed",
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
     "stale-list": "answers listings from what it listed half a second ago",
+    "forgets-requests": "tells the resend of a request that it asks for what exists",
 }
 
 
@@ -48,34 +54,36 @@ class Refused(Exception):
     """A request that is answered 400."""
 
 
-class Directory:
-    """One marker directory. contents: each marker file as this server knows it; all access under `lock`."""
+class Request:
+    """A create that waits: its name, its identity ("" for none) and its answer."""
 
-    def __init__(self, path: Path, locks: Path, threads: int, broken: str) -> None:
-        self.path = path
-        self.queue: list[tuple[str, Future[bool]]] = []
+    def __init__(self, name: str, identity: str) -> None:
+        self.name = name
+        self.identity = identity
+        self.answer: Future[bool] = Future()
+
+
+class Directory:
+    """One marker directory. `lock` guards everything but the queue, which has a lock of its own."""
+
+    def __init__(self, files: Files, threads: int, broken: str) -> None:
+        self.files = files
+        self.queue: list[Request] = []
         self.queue_lock = threading.Lock()
+        self.flushing: dict[str, int] = {}
         self.next = 0
         self.busy: set[int] = set()
+        self.lock = threading.RLock()
         self._threads = threads
         self._broken = broken
-        self._lock = threading.RLock()
-        self._lock_file = locks / hashlib.sha256(str(path).encode()).hexdigest()
-        self._contents: dict[int, bytes] = {}
-        self._written: dict[str, tuple[int, int, int]] = {}
         self._listed: tuple[float, list[str]] = (0.0, [])
+        self._makers: dict[str, str] = {}
+        self._forgotten: set[str] = set()
         self._loaded = False
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Exclusive between threads and between servers of this host; dies with its process."""
-        with self._lock, self._lock_file.open("w") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            yield
 
     def names(self) -> list[str]:
         """What is stored, and so also what is known."""
-        with self.lock():
+        with self.lock, self.files.exclusive():
             self._load()
             since, listed = self._listed
             if self._broken == "stale-list" and time.monotonic() - since < STALE_S:
@@ -83,50 +91,52 @@ class Directory:
             self._listed = (time.monotonic(), sorted(self._known()))
             return self._listed[1]
 
-    def create(self, batch: list[tuple[str, Future[bool]]], index: int) -> None:
+    def exists(self) -> bool:
+        """Whether anything of it is stored."""
+        with self.lock:
+            return self.files.exist()
+
+    def create(self, batch: list[Request], index: int) -> None:
         """Write the new names of a batch into one file, then answer all of it."""
         try:
             if self._broken == "ack-before-flush":
                 self._answer_early(batch)
                 time.sleep(SLOW_S)
-            with self.lock():
-                self._load()
-                known, fresh = self._known(), []
-                answers = []
-                for name, future in batch:
-                    answers.append((future, name not in known))
-                    if name not in known:
-                        known.add(name)
-                        fresh.append(name)
-                if fresh:
-                    self._write_type()
-                    grown = self._contents.get(index, b"") + "".join(f"{name}\n" for name in fresh).encode()
-                    self._write(f"MARKERS{index}", grown)
-                    self._contents[index] = grown
+            with self.lock, self.files.exclusive():
+                answers = self._written(batch, index)
         except OSError as error:
             if self._broken == "stays-busy":
                 return
-            self.busy.discard(index)
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
-            return
-        self.busy.discard(index)
-        for future, created in answers:
-            if not future.done():
-                future.set_result(created)
+            if self._broken == "swallows-failure":
+                answers = [(request, True) for request in batch]
+            else:
+                self._over(batch, index)
+                for request in batch:
+                    if not request.answer.done():
+                        request.answer.set_exception(error)
+                return
+        self._over(batch, index)
+        for request, created in answers:
+            if not request.answer.done():
+                request.answer.set_result(created)
 
     def delete(self) -> bool:
         """Remove the directory; whether it was there."""
-        with self.lock():
-            there = self.path.is_dir()
-            if there:
-                shutil.rmtree(self.path)
-            self._contents.clear()
-            self._written.clear()
-            return there
+        with self.lock, self.files.exclusive():
+            self._makers.clear()
+            self._forgotten.clear()
+            return self.files.remove()
 
-    def take(self) -> tuple[list[tuple[str, Future[bool]]], int] | None:
+    def wait(self, request: Request) -> bool:
+        """Queue a create and wait for its answer."""
+        with self.queue_lock:
+            if self._broken == "exists-while-flushing" and self.flushing.get(request.name):
+                return False
+            self.flushing[request.name] = self.flushing.get(request.name, 0) + 1
+            self.queue.append(request)
+        return request.answer.result(ANSWER_S)
+
+    def take(self) -> tuple[list[Request], int] | None:
         """The waiting batch and a free file for it."""
         with self.queue_lock:
             free = [i % self._threads for i in range(self.next, self.next + self._threads)]
@@ -138,77 +148,82 @@ class Directory:
             self.busy.add(index)
             return batch, index
 
-    def _answer_early(self, batch: list[tuple[str, Future[bool]]]) -> None:
-        with self.lock():
+    def _written(self, batch: list[Request], index: int) -> list[tuple[Request, bool]]:
+        """The answers of a batch whose new names are stored; reads again when another server was faster."""
+        for _ in range(CONFLICTS_MAX):
+            self._load()
+            known, fresh = self._known(), []
+            makers: dict[str, str] = {}
+            answers = []
+            for request in batch:
+                name, identity = request.name, request.identity
+                if name not in known:
+                    known.add(name)
+                    fresh.append(name)
+                    makers[name] = identity
+                    answers.append((request, True))
+                else:
+                    maker = makers.get(name, self._makers.get(name, ""))
+                    again = bool(identity) and maker == identity and self._broken != "forgets-requests"
+                    answers.append((request, again))
+            try:
+                if fresh:
+                    grown = self.files.contents.get(index, b"") + "".join(f"{name}\n" for name in fresh).encode()
+                    self.files.write_type()
+                    self._write(index, grown)
+            except Changed:
+                continue
+            self._makers |= makers
+            self._forgotten -= set(fresh)
+            return answers
+        raise OSError("other servers were faster each time")
+
+    def _write(self, index: int, data: bytes) -> None:
+        if self._broken == "torn-in-place":
+            self.files.write_in_place(index, data, SLOW_S)
+        else:
+            self.files.write(index, data, blindly=self._broken == "memory-only")
+
+    def _over(self, batch: list[Request], index: int) -> None:
+        with self.queue_lock:
+            self.busy.discard(index)
+            for request in batch:
+                self.flushing[request.name] -= 1
+
+    def _answer_early(self, batch: list[Request]) -> None:
+        with self.lock, self.files.exclusive():
             self._load()
             known = self._known()
-        for name, future in batch:
-            future.set_result(name not in known)
-            known.add(name)
+        for request in batch:
+            request.answer.set_result(request.name not in known)
+            known.add(request.name)
 
     def _known(self) -> set[str]:
-        whole = (data[: data.rfind(b"\n") + 1] for data in self._contents.values())
-        return {name for data in whole for name in data.decode("utf-8", "replace").split("\n") if name}
+        whole = (data[: data.rfind(b"\n") + 1] for data in self.files.contents.values())
+        return {
+            name for data in whole for name in data.decode("utf-8", "replace").split("\n") if name
+        } - self._forgotten
 
     def _load(self) -> None:
-        """Read every marker file that is not the one this server wrote."""
         first, self._loaded = not self._loaded, True
-        present = {}
-        for path in self.path.glob("MARKERS[0-9]*") if self.path.is_dir() else ():
-            stat = path.stat()
-            present[path.name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            if self._written.get(path.name) == present[path.name]:
-                continue
-            index, data = int(path.name.removeprefix("MARKERS")), path.read_bytes()
-            if self._broken == "joins-after-restart" and first:
-                data = b",".join(data.split(b"\n")[:-1])
-            if self._broken == "forgets-after-restart" and first:
-                self._written[path.name] = present[path.name]
-                continue
-            self._contents[index] = data
-        for name in self._written.keys() - present.keys():
-            self._contents.pop(int(name.removeprefix("MARKERS")), None)
-        self._written = present
-
-    def _write_type(self) -> None:
-        target = self.path / "MARKERS.type"
-        if not target.is_file() or target.read_bytes() != b"TIMELINE_SERVER_BASED":
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._replace(target, b"TIMELINE_SERVER_BASED")
-
-    def _write(self, name: str, data: bytes) -> None:
-        target = self.path / name
-        if self._broken == "torn-in-place":
-            with target.open("wb", buffering=0) as out:
-                out.write(data[: len(data) // 2])
-                time.sleep(SLOW_S)
-                out.write(data[len(data) // 2 :])
-        elif self._broken == "forgets-after-restart" and target.exists() and name not in self._mine():
-            self._replace(target, target.read_bytes() + data)
-        else:
-            self._replace(target, data)
-        stat = target.stat()
-        self._written[name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-
-    def _mine(self) -> set[str]:
-        return {f"MARKERS{index}" for index in self._contents}
-
-    def _replace(self, target: Path, data: bytes) -> None:
-        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            beside.write_bytes(data)
-            beside.replace(target)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        if self._broken == "memory-only":
+            return
+        self.files.refresh()
+        if first and self._broken == "joins-after-restart":
+            for index, data in self.files.contents.items():
+                self.files.contents[index] = b",".join(data.split(b"\n")[:-1])
+        if first and self._broken == "forgets-after-restart":
+            self._forgotten = self._known()
 
 
 class Service:
     """All directories, the dispatcher and the pool."""
 
-    def __init__(self, storage: Path, threads: int, interval_ms: int, broken: str) -> None:
-        self._locks = storage / ".marker-server-locks"
-        self._locks.mkdir(parents=True, exist_ok=True)
+    def __init__(self, storage: str, endpoint: str, threads: int, interval_ms: int, broken: str) -> None:
+        scheme, found, bucket = storage.partition("://")
+        self._root = f"{scheme}{found}{bucket}".rstrip("/") + "/"
+        self._objects = S3Objects(endpoint, bucket.partition("/")[0]) if found else None
+        self._locks = Path("/" if found else storage, ".marker-server-locks")
         self._threads = threads
         self._interval_s = interval_ms / 1000
         self._broken = broken
@@ -223,10 +238,7 @@ class Service:
         match method, route:
             case "POST", "/create":
                 name = check_name(parameters.get("markername", ""))
-                future: Future[bool] = Future()
-                with directory.queue_lock:
-                    directory.queue.append((name, future))
-                return future.result(ANSWER_S)
+                return directory.wait(Request(name, parameters.get("requestid", "")))
             case "GET", "/all":
                 return directory.names()
             case "GET", "/create-and-merge":
@@ -234,7 +246,7 @@ class Service:
             case "GET", "/append":
                 return [name for name in directory.names() if name.endswith(".APPEND")]
             case "GET", "/dir/exists":
-                return directory.path.is_dir()
+                return directory.exists()
             case "POST", "/dir/delete":
                 return directory.delete()
         raise Refused(f"there is no {method} {route}")
@@ -249,8 +261,15 @@ class Service:
             raise Refused(f"{path!r} is no marker directory")
         with self._lock:
             if path not in self._directories:
-                self._directories[path] = Directory(Path(path), self._locks, self._threads, self._broken)
+                self._directories[path] = Directory(self._files(path), self._threads, self._broken)
             return self._directories[path]
+
+    def _files(self, path: str) -> Files:
+        if self._objects is None:
+            return LocalFiles(Path(path), self._locks)
+        if not path.startswith(self._root):
+            raise Refused(f"{path!r} does not lie below {self._root}")
+        return S3Files(self._objects, path.partition("://")[2].partition("/")[2])
 
     def _dispatch(self) -> None:
         while True:
@@ -324,13 +343,14 @@ def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--storage", type=Path, required=True)
+    parser.add_argument("--storage", required=True)
+    parser.add_argument("--endpoint", default="")
     parser.add_argument("--threads", type=int, default=20)
     parser.add_argument("--interval-ms", type=int, default=50)
     parser.add_argument("--broken", choices=sorted(BROKEN), default="")
     given = parser.parse_args()
     sys.setswitchinterval(0.001)
-    Handler.service = Service(given.storage, given.threads, given.interval_ms, given.broken)
+    Handler.service = Service(given.storage, given.endpoint, given.threads, given.interval_ms, given.broken)
     Server(("127.0.0.1", given.port), Handler).serve_forever()
 
 
