@@ -8,5 +8,6 @@ honesty.py   probe_s3: what an endpoint promises, tried
 """
 
 from marker_sim.real.front.front import Counts, S3Front
+from marker_sim.real.front.honesty import Honesty, probe_s3
 
-__all__ = ["Counts", "S3Front"]
+__all__ = ["Counts", "Honesty", "S3Front", "probe_s3"]

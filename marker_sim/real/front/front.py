@@ -130,6 +130,11 @@ class S3Front:
             self._draws.stop()
             self._limits = None
 
+    def limit(self, writes_per_s: float, reads_per_s: float) -> None:
+        """From now on these request limits, with full buckets."""
+        with self.gate.lock:
+            self._limits = Limits(writes_per_s, reads_per_s)
+
     @property
     def counts(self) -> Counts:
         """What happened so far."""

@@ -12,7 +12,7 @@ import os
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.real.front.http import Response, call
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ _AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential=KIT/20200101/{REGION}/s3/aws4_req
 
 
 class MotoStore:
-    """A fresh bucket. UsageError when moto is not installed."""
+    """A fresh bucket. HarnessError when moto is not installed."""
 
     def __init__(self, bucket: str) -> None:
         try:
             from moto.moto_server.werkzeug_app import create_backend_app
             from moto.s3.models import s3_backends
         except ImportError as error:
-            raise UsageError(
-                f"storage s3 needs moto ({error}); install it with: pip install 'moto[s3,server]', or name a real"
+            raise HarnessError(
+                f"storage s3 needs moto ({error}); pip install 'marker-sim[s3]', or name a real"
                 " endpoint with --s3-endpoint and --s3-bucket"
             ) from error
         if _OVERRIDES in os.environ:
