@@ -50,7 +50,7 @@ def _verify(
     ] = "reference",
     mode: Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")] = "both",
     storage: Annotated[
-        str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local.")
+        str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
     ] = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")] = "40s",
     seed: Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")] = None,
@@ -66,7 +66,21 @@ def _verify(
         typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
     ] = None,
     dir_format: Annotated[
-        str | None, typer.Option(metavar="FORM", help="How requests write the directory: path or file.")
+        str | None,
+        typer.Option(metavar="FORM", help="How requests write the directory: path or file; on s3: s3a, s3 or s3n."),
+    ] = None,
+    identity: Annotated[
+        bool, typer.Option("--identity", help="The server honours `requestid`: a resend hears what the first heard.")
+    ] = False,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="An S3 of your own instead of the one that the kit starts.")
+    ] = None,
+    s3_bucket: Annotated[str | None, typer.Option(metavar="NAME", help="Its bucket, which the kit writes to.")] = None,
+    s3_access_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Who signs; AWS_ACCESS_KEY_ID when left out.")
+    ] = None,
+    s3_secret_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Its secret; better set AWS_SECRET_ACCESS_KEY.")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -84,6 +98,11 @@ def _verify(
         start=start,
         reader=reader,
         dir_format=dir_format,
+        identity=identity,
+        s3_endpoint=s3_endpoint,
+        s3_bucket=s3_bucket,
+        s3_access_key=s3_access_key,
+        s3_secret_key=s3_secret_key,
         argv=context.obj,
     )
     return verify(request, as_json)

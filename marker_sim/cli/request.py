@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.expect import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.sut.endpoint import FORMS, Endpoint, parse_endpoint
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 # What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
@@ -22,7 +24,7 @@ MODELS = {
     "local": ("local",),
     "hdfs": ("hdfs",),
 }
-DIR_FORMATS = ("path", "file")
+SECRET_OPTION = "--s3-secret-key"
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -34,7 +36,8 @@ class Request:
     """One `verify`, complete and consistent.
 
     kind: who runs it. detail: the Hudi version for "hudi". modes: of the simulated world. storages: models there, one
-    real storage for foreign systems. baseline: None without --expect. guarantees: None for all.
+    real storage for foreign systems. baseline: None without --expect. guarantees: None for all. endpoint: None for the
+    kit's own S3 front. identity: whether creates carry `requestid`. argv: without the secret of an endpoint.
     """
 
     kind: Literal["python", "http", "hudi"]
@@ -52,6 +55,8 @@ class Request:
     reader: str
     dir_format: str
     argv: tuple[str, ...]
+    endpoint: Endpoint | None = None
+    identity: bool = False
 
 
 def parse_request(
@@ -69,19 +74,36 @@ def parse_request(
     reader: str | None,
     dir_format: str | None,
     argv: Sequence[str],
+    s3_endpoint: str | None = None,
+    s3_bucket: str | None = None,
+    s3_access_key: str | None = None,
+    s3_secret_key: str | None = None,
+    identity: bool = False,
 ) -> Request:
     """The request these words make; UsageError for the first thing wrong with them."""
     kind, detail = parse_sut(sut)
     if mode not in MODES:
         raise UsageError(f"--mode was given {mode!r}; write {_either(MODES)}")
+    s3 = {"url": s3_endpoint, "bucket": s3_bucket, "access_key": s3_access_key, "secret_key": s3_secret_key}
     if kind == "python":
         storages = _simulated(storage)
-        _refuse_foreign_options(sut, start=start, reader=reader, dir_format=dir_format)
+        _refuse_foreign_options(
+            sut,
+            start=start,
+            reader=reader,
+            dir_format=dir_format,
+            identity="" if identity else None,
+            **{f"s3_{name.replace('url', 'endpoint')}": value for name, value in s3.items()},
+        )
+        dir_format = ""
     else:
         storages = _foreign(sut, mode, storage)
-        _check_start(kind, sut, start)
-    if dir_format is not None and dir_format not in DIR_FORMATS:
-        raise UsageError(f"--dir-format was given {dir_format!r}; write {_either(DIR_FORMATS)}")
+        _check_start(kind, sut, start, storages[0])
+        if kind == "hudi" and identity:
+            raise UsageError(f"--identity was given with --sut {sut}, whose requests carry none; leave --identity out")
+        if storages[0] != "s3":
+            _refuse_s3_options(storages[0], s3)
+        dir_format = _dir_format(storages[0], dir_format)
     return Request(
         kind=kind,
         sut=sut,
@@ -96,8 +118,10 @@ def parse_request(
         report=Path(report),
         start=start or "",
         reader=reader or "",
-        dir_format=dir_format or "path",
-        argv=tuple(argv),
+        dir_format=dir_format,
+        argv=without_secret(argv),
+        endpoint=parse_endpoint(**s3, environment=os.environ),
+        identity=identity,
     )
 
 
@@ -156,14 +180,37 @@ def _simulated(storage: str | None) -> tuple[str, ...]:
 def _foreign(sut: str, mode: str, storage: str | None) -> tuple[str, ...]:
     if mode == "direct":
         raise UsageError(f"--mode was given 'direct', but --sut {sut} is a timeline server; leave --mode out")
-    if storage in (None, "local"):
-        return ("local",)
-    if storage == "s3":
-        raise UsageError(f"--storage s3 is not there yet for --sut {sut}; write --storage local")
-    raise UsageError(f"--storage was given {storage!r}, which --sut {sut} cannot run on; write --storage local")
+    if storage in (None, *FORMS):
+        return (storage or "local",)
+    raise UsageError(f"--storage was given {storage!r}, which --sut {sut} cannot run on; write {_either(FORMS)}")
 
 
-def _check_start(kind: str, sut: str, start: str | None) -> None:
+def without_secret(argv: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line without the secret of an endpoint: they are stored and shown again."""
+    kept: list[str] = []
+    follows = False
+    for word in argv:
+        if not follows and word != SECRET_OPTION and not word.startswith(f"{SECRET_OPTION}="):
+            kept.append(word)
+        follows = word == SECRET_OPTION
+    return tuple(kept)
+
+
+def _dir_format(storage: str, given: str | None) -> str:
+    forms = FORMS[storage]
+    if given is not None and given not in forms:
+        raise UsageError(f"--dir-format was given {given!r} with --storage {storage}; write {_either(forms)}")
+    return given or forms[0]
+
+
+def _refuse_s3_options(storage: str, given: dict[str, str | None]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            option = f"--s3-{name.replace('url', 'endpoint').replace('_', '-')}"
+            raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
+
+
+def _check_start(kind: str, sut: str, start: str | None, storage: str) -> None:
     if kind == "hudi" and start is not None:
         raise UsageError(f"--start was given with --sut {sut}, whose command the kit composes; leave --start out")
     if kind == "http" and not (start or "").strip():
@@ -173,6 +220,11 @@ def _check_start(kind: str, sut: str, start: str | None) -> None:
         )
     if kind == "http" and "{port}" not in (start or ""):
         raise UsageError(f"--start was given {start!r}; write {{port}} where the port belongs, for the kit picks it")
+    for name in ("{endpoint}", "{bucket}"):
+        if storage != "s3" and name in (start or ""):
+            raise UsageError(
+                f"--start was given {name}, which is there with --storage s3 alone; add it, or leave {name} out"
+            )
 
 
 def _refuse_foreign_options(sut: str, **given: str | None) -> None:
@@ -182,6 +234,6 @@ def _refuse_foreign_options(sut: str, **given: str | None) -> None:
             raise UsageError(f"{option} was given with --sut {sut}; it belongs to --sut http, so leave it out")
 
 
-def _either(words: Sequence[str] | dict[str, tuple[str, ...]]) -> str:
+def _either(words: Iterable[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} or {last}"

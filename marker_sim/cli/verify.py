@@ -17,7 +17,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaig
 from marker_sim.report.write import prepare_directory, write_outcome
 from marker_sim.search.campaign import run_simulated
 
-_EXTRAS = {"psutil": "foreign", "urllib3": "foreign", "pyspark": "hudi"}
+_EXTRAS = {"psutil": "foreign", "urllib3": "foreign", "pyspark": "hudi", "boto3": "s3", "moto": "s3"}
 
 
 def verify(request: Request, as_json: bool) -> int:
@@ -96,6 +96,8 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             report_dir=request.report,
             dir_format=request.dir_format,
             reader=request.reader,
+            endpoint=request.endpoint,
+            identity=request.identity,
             progress=progress,
             profile=request.profile,
             sut_name=request.sut,
@@ -111,6 +113,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
         report_dir=request.report,
         dir_format=request.dir_format,
         reader=request.reader,
+        endpoint=request.endpoint,
         progress=progress,
         profile=request.profile,
     )

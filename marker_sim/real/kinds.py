@@ -37,13 +37,12 @@ def crash(stage: Stage, until: float) -> None:
             nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
         nemesis.restart()
         nemesis.wait(rng.uniform(0.3, 0.8))
-        if time.monotonic() > until and not aims:
+        if not aimed and time.monotonic() > until:
             return
 
 
 def churn(stage: Stage, until: float) -> None:
     """Deletions while others create."""
-    stage.recorder.calm = False
     stage.load.deletions = True
     while time.monotonic() < until:
         stage.nemesis.wait(stage.rng.uniform(0.2, 0.5))

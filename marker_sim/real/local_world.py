@@ -29,7 +29,6 @@ FULL_DISK_SPARE_BYTES = 64
 STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
-    "plain": str,
     "file": lambda path: f"file:{path}",
 }
 

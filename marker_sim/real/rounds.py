@@ -157,6 +157,7 @@ class Stage:
             self.load.targets = tuple(target for target in self.targets if target.place != self.failing)
         self.load.start()
         nemesis.wait(CALM_S)
+        self.recorder.calm = False
         until = min(time.monotonic() + spec.faults_s, spec.deadline)
         PLAYS[spec.kind](self, until)
         self.release()

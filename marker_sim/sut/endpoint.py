@@ -1,4 +1,4 @@
-"""An S3 endpoint of the user's own, in place of the kit's front, checked at the edge."""
+"""Real storages that a foreign server may be given, and an S3 endpoint of the user's own, checked at the edge."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from marker_sim.errors import UsageError
 
+# How requests write a marker directory, by storage; the first is what is taken when nothing is said.
+FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 

@@ -18,14 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.real.local_world import FORMS, LocalWorld
+from marker_sim.errors import HarnessError
+from marker_sim.real.local_world import LocalWorld
 from marker_sim.real.rounds import KINDS, Stage
 from marker_sim.real.world import World
-from marker_sim.sut.endpoint import Endpoint
-
-SCHEMES = ("s3a", "s3", "s3n")
-DEFAULT_FORMS = {"local": "path", "s3": "s3a"}
+from marker_sim.sut.endpoint import FORMS, Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +39,17 @@ class Ground:
     probed: dict[str, Any] | None = None
 
 
-def check_ground(storage: str, dir_format: str, endpoint: Endpoint | None) -> str:
-    """The form in which requests write directories; UsageError for what cannot be asked for."""
-    forms = {"local": ("path", "file"), "s3": SCHEMES}.get(storage)
-    if forms is None:
-        raise UsageError(f"--storage {storage} was given with a foreign server; write local or s3")
-    form = dir_format or DEFAULT_FORMS[storage]
-    if form not in forms:
-        *most, last = forms
-        raise UsageError(f"--dir-format was given {form!r} with --storage {storage}; write {', '.join(most)} or {last}")
-    if endpoint is not None and storage != "s3":
-        raise UsageError(f"--s3-endpoint was given with --storage {storage}; write --storage s3, or leave it out")
-    return form
-
-
 @contextmanager
 def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint | None) -> Iterator[Ground]:
-    """Scratch files and storage for a campaign, gone afterwards; HarnessError when they cannot be had."""
-    form = check_ground(storage, dir_format, endpoint)
+    """Scratch files and storage for a campaign, gone afterwards; HarnessError when they cannot be had.
+
+    dir_format: "" for the usual one.
+    """
+    form = dir_format or FORMS[storage][0]
+    assert form in FORMS[storage], f"{form} is not for {storage}"
     scratch = _scratch()
     try:
         if storage == "local":
-            assert form in FORMS
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
             yield Ground(scratch=scratch, world=world)
@@ -79,15 +65,19 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
 
     if endpoint is None:
         probed = s3_world.probe_front()
-        world: Callable[[Stage], World] = partial(
-            s3_world.FrontWorld, scheme=form, command=reader, capabilities=probed.capabilities
-        )  # fmt: skip
-        return Ground(scratch=scratch, world=world, probed=probed.to_dict())
-    site = s3_world.Site(endpoint.url, endpoint.bucket, endpoint.access_key, endpoint.secret_key)
+        front = partial(s3_world.FrontWorld, scheme=form, command=reader, probed=probed)
+        return Ground(scratch=scratch, world=front, probed=probed.to_dict())
+    site = s3_world.Site(
+        url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
+    )
     probed = s3_world.probe_site(site)
-    world = partial(s3_world.SiteWorld, site=site, scheme=form, command=reader, capabilities=probed.capabilities)
-    kinds = tuple(kind for kind in KINDS if kind not in s3_world.NEED_THE_FRONT)
-    return Ground(scratch=scratch, world=world, kinds=kinds, left_out=s3_world.NOT_ON_A_SITE, probed=probed.to_dict())
+    return Ground(
+        scratch=scratch,
+        world=partial(s3_world.SiteWorld, site=site, scheme=form, command=reader, probed=probed),
+        kinds=tuple(kind for kind in KINDS if kind not in s3_world.NEED_THE_FRONT),
+        left_out=s3_world.NOT_ON_A_SITE,
+        probed=probed.to_dict(),
+    )
 
 
 def _scratch() -> Path:

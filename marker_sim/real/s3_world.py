@@ -1,0 +1,291 @@
+"""S3 under a round of real servers: the kit's front, which sees and hurts every request, or somebody's endpoint.
+
+Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
+misfortunes are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.names import MarkerDirectory
+from marker_sim.real.front import Honesty, S3Front, probe_s3
+from marker_sim.real.gate import WRITES, Aim, Gate
+from marker_sim.real.nemesis import Nemesis
+from marker_sim.real.object_reader import ObjectReader
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.seen import run_reader
+from marker_sim.real.world import Looks, Surroundings
+from marker_sim.seams import NotFound, StorageError
+from marker_sim.storages.s3 import S3Storage
+
+if TYPE_CHECKING:
+    from marker_sim.real.rounds import Stage
+
+REGION = "us-east-1"
+BUCKET = "lake"
+SECRET = "marker-sim-secret"
+READER = "reader"
+STORAGE_TIMEOUT_MS = 2_000
+STRIKES_MAX = 1_000_000
+TROUBLE_WAIT_S = 5.0
+SITE_TIMEOUT_S = 5.0
+OWN_PROBE_ROUNDS = 8
+DOES_NOT_KNOW = "does not know the condition"
+NEED_THE_FRONT = ("storage",)
+NOT_ON_A_SITE = (
+    "storage faults: an endpoint of your own is not made to fail",
+    "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
+)
+READS = ("get", "list")
+SERVERS = "server-"
+SMALL_BUCKETS = (8.0, 8.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A way in which requests go wrong until it is healed. times: how many at most. duration_ms: of each.
+
+    sure: every server makes such requests, so that one which meets no trouble leaves the campaign inconclusive.
+    """
+
+    name: str
+    kind: FaultKind
+    operations: tuple[str, ...] = ("put",)
+    times: int = STRIKES_MAX
+    duration_ms: int = 0
+    sure: bool = True
+
+
+TROUBLES = (
+    Trouble(name="failing put", kind=FaultKind.SERVER_ERROR),
+    Trouble(name="failing read", kind=FaultKind.SERVER_ERROR, operations=READS, sure=False),
+    Trouble(name="slow put", kind=FaultKind.SLOW_STORAGE, duration_ms=700),
+    Trouble(name="throttled requests", kind=FaultKind.THROTTLED, operations=(*WRITES, *READS)),
+    Trouble(name="time-out of an applied put", kind=FaultKind.TIMEOUT_APPLIED, times=3, duration_ms=1_200),
+    Trouble(name="time-out of a lost put", kind=FaultKind.TIMEOUT_LOST, times=3, duration_ms=1_200),
+)
+
+
+def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dict[str, str]:
+    """What S3 clients of most languages read; AWS_DEFAULT_REGION is Python's name for AWS_REGION."""
+    return {
+        "AWS_ACCESS_KEY_ID": access_key,
+        "AWS_SECRET_ACCESS_KEY": secret_key,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+    }
+
+
+class FrontWorld:
+    """A front and a bucket for one round. scheme: s3a, s3 or s3n. command: the user's reader, or ""."""
+
+    def __init__(self, stage: Stage, scheme: str, command: str, probed: Honesty) -> None:
+        self.gate: Gate | None = Gate(stage.recorder, stage.nemesis.hurt)
+        self.front = S3Front(self.gate, bucket=BUCKET)
+        self._scheme = scheme
+        self._command = command
+        self._capabilities = capabilities(probed)
+        names = self._names if command else None
+        self.reader: Looks = ObjectReader(stage.recorder, self.front.objects, in_order=True, names=names)
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": "s3",
+            "witness": "effects",
+            "layout": "names" if self._command else "hudi",
+            "late_effect_ms": 0,
+            "storage_timeout_ms": STORAGE_TIMEOUT_MS,
+            "capabilities": self._capabilities,
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._scheme}://{self.front.bucket}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the bucket as a URI; the environment says who signs."""
+        values = {
+            "storage": f"{self._scheme}://{self.front.bucket}",
+            "bucket": self.front.bucket,
+            "endpoint": self.front.endpoint,
+        }
+        return Surroundings(values, environment(self.front.endpoint, process))
+
+    def fail(self, stage: Stage, until: float) -> None:
+        """Every trouble, in an order drawn, each healed; in one marker directory or in all of them."""
+        nemesis, rng = stage.nemesis, stage.rng
+        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
+            stage.ask_once("exists", stage.failing, "")
+        stage.release()
+        for trouble in rng.sample((*TROUBLES, None), len(TROUBLES) + 1):
+            if trouble is None:
+                self._throttle_by_rate(nemesis, rng.uniform(0.6, 1.0))
+            else:
+                self._trouble(nemesis, trouble, stage.failing.path if rng.random() < 0.6 else "", rng)
+            nemesis.wait(rng.uniform(0.3, 0.6))
+
+    def _trouble(self, nemesis: Nemesis, trouble: Trouble, below: str, rng: Random) -> None:
+        assert self.gate is not None
+        aim = Aim(
+            kind=trouble.kind,
+            pattern=f"^{re.escape(below)}(/|$)" if below else "",
+            operations=trouble.operations,
+            process=SERVERS,
+            times=trouble.times,
+            duration_ms=trouble.duration_ms,
+        )
+        self.gate.arm(aim)
+        nemesis.wait(TROUBLE_WAIT_S, lambda: aim.fired > 0)
+        nemesis.wait(rng.uniform(0.4, 0.8))
+        self.gate.disarm()
+        if trouble.sure:
+            nemesis.declare(trouble.name, aim.fired)
+        else:
+            nemesis.note(trouble.name, aim.fired)
+
+    def _throttle_by_rate(self, nemesis: Nemesis, duration_s: float) -> None:
+        def throttled() -> int:
+            return self.front.counts.faults.get(FaultKind.THROTTLED.value, 0)
+
+        before = throttled()
+        self.front.limit(*SMALL_BUCKETS)
+        nemesis.wait(TROUBLE_WAIT_S, lambda: throttled() > before)
+        nemesis.wait(duration_s)
+        self.front.healed()
+        nemesis.declare("request limits exceeded", throttled() - before)
+
+    def close(self) -> None:
+        """End the front and forget its bucket."""
+        self.front.close()
+
+    def _names(self, place: MarkerDirectory) -> list[str]:
+        return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Somebody's endpoint and bucket. prefix: what this campaign keeps its keys below."""
+
+    url: str
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
+
+    def storage(self) -> S3Storage:
+        """Its objects below the prefix."""
+        return S3Storage(
+            self.url,
+            self.bucket,
+            self.prefix,
+            self.access_key,
+            secret_key=self.secret_key,
+            connect_timeout_s=SITE_TIMEOUT_S,
+            read_timeout_s=SITE_TIMEOUT_S,
+        )
+
+
+class SiteWorld:
+    """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
+
+    def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
+        self.gate: Gate | None = None
+        self._site = site
+        self._storage = site.storage()
+        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
+        self._mine = f"{stage.table}/"
+        self._command = command
+        self._capabilities = capabilities(probed)
+        names = self._names if command else None
+        self.reader: Looks = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": "s3",
+            "witness": "reads",
+            "layout": "names" if self._command else "hudi",
+            "capabilities": self._capabilities,
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._root}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
+        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
+        return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
+
+    def fail(self, stage: Stage, until: float) -> None:
+        """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
+        raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
+
+    def close(self) -> None:
+        """Remove the round's objects."""
+        try:
+            for path in self._storage.list(self._mine):
+                self._storage.delete(path)
+        except StorageError as error:
+            raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
+        self._storage.close()
+
+    def _objects(self, prefix: str) -> dict[str, bytes]:
+        found = {}
+        for path in self._storage.list(prefix):
+            try:
+                found[path] = self._storage.get(path).data
+            except NotFound:
+                continue  # Deleted since it was listed.
+        return found
+
+    def _names(self, place: MarkerDirectory) -> list[str]:
+        around = environment(self._site.url, self._site.access_key, self._site.secret_key)
+        return run_reader(self._command, self.address(place), around)
+
+
+def probe_front() -> Honesty:
+    """What the kit's own front keeps."""
+    gate = Gate(Recorder(), lambda aim, call: None)
+    with S3Front(gate, bucket=BUCKET) as front:
+        found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
+    return honest(found, "the kit's own S3")
+
+
+def probe_site(site: Site) -> Honesty:
+    """What somebody's endpoint keeps."""
+    found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    return honest(found, site.url)
+
+
+def honest(found: Honesty, store: str) -> Honesty:
+    """The same, or HarnessError when a server on this store could be blamed for what the store does.
+
+    A store that answers that it does not know a condition does not lie: the history's capabilities say so.
+    """
+    for promise in ("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete"):
+        seen = found.seen[promise]
+        if not getattr(found, promise) and DOES_NOT_KNOW not in seen:
+            raise HarnessError(
+                f"{store} does not keep {promise.replace('_', '-')} ({seen}), so nothing can be judged on it; give"
+                " another endpoint, or leave --s3-endpoint out to use the kit's own"
+            )
+    return found
+
+
+def capabilities(found: Honesty) -> dict[str, bool]:
+    """What the store can do, for a header."""
+    return {
+        "put_if_absent": found.put_if_absent,
+        "put_if_unchanged": found.put_if_unchanged,
+        "atomic_replace": True,
+    }
