@@ -140,8 +140,8 @@ class View(Reading):
         """The fault class to count a breach under, that began at `low` and shows at `high`.
 
         Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
-        active in between, then whatever came before. A wire fault is active for the calls it touched, a storage
-        fault for its directory.
+        active in between, then whatever came before. A wire fault is active for the calls it touched, or as
+        long as it lasts, a storage fault for its directory.
         """
         if any(self._remembers(begin, end, low) for begin, end in self.crowded if begin <= high):
             return "second-server"
@@ -236,7 +236,7 @@ class View(Reading):
 
 def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
     if fault.cls == "wire":
-        return fault.touched is not None and fault.touched >= low
+        return fault.touched is None or fault.touched >= low
     if fault.cls == "storage" and directory is not None and fault.path:
         return directory_of(fault.path + "/") in (None, directory)
     return True

@@ -63,12 +63,18 @@ class Recorder:
             return index
 
     def fault(
-        self, process: str, operation: str, value: str | None = None, path: str | None = None, act: Act | None = None
+        self,
+        process: str,
+        operation: str,
+        value: str | None = None,
+        path: str | None = None,
+        act: Act | None = None,
+        error: str | None = None,
     ) -> int:
         """Record a fault and do it in one go, so that nothing that follows from it is recorded before it."""
         with self.lock:
             self.calm = False
-            index = self.record(process, "nemesis", "fault", operation, value=value, path=path)
+            index = self.record(process, "nemesis", "fault", operation, value=value, path=path, error=error)
             if act is not None:
                 act()
             return index
@@ -90,6 +96,11 @@ class Recorder:
         """How many invocations are open that were made before a time."""
         with self.lock:
             return sum(event.time_ns < time_ns for event in self._open.values())
+
+    def open_calls(self, role: str) -> tuple[int, ...]:
+        """The invocations of a role that did not end so far, in order."""
+        with self.lock:
+            return tuple(index for index, event in self._open.items() if event.role == role)
 
     def now_ns(self) -> int:
         """The time of an event recorded now."""

@@ -1,0 +1,345 @@
+"""Wires: each toxic of a real toxiproxy server has its effect on real bytes, is told, and is gone when it is healed."""
+
+from __future__ import annotations
+
+import random
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import psutil
+import pytest
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import FAULT_CLASS
+from marker_sim.history import Header, History
+from marker_sim.judges.view import View
+from marker_sim.real.cache import CACHE_VARIABLE
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.wires import install
+from marker_sim.real.wires.evidence import exchange
+from marker_sim.real.wires.faults import (
+    BROKEN,
+    LOSSY,
+    WireFault,
+    WireFaultKind,
+    WireFaults,
+    afflicted,
+    described,
+    draw,
+)
+
+pytest.importorskip("toxiproxy", reason="needs toxiproxy-python: pip install '.[foreign]'")
+
+from marker_sim.real.wires.toxiproxy import Toxiproxy, Wire
+
+BODY = b"x" * 150
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+REQUEST = b"GET /echo HTTP/1.1\r\nHost: kit\r\nX-Padding: " + b"p" * 900 + b"\r\n\r\n"
+ENDS_S = 5.0
+
+needs_server = pytest.mark.skipif(install.missing() != "", reason=install.missing())
+
+
+class Upstream:
+    """Answers each whole request with `REPLY`; counts what it read. A context manager."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.read_bytes = 0
+        self.whole = 0
+        self.ended = threading.Event()
+
+    def __enter__(self) -> Upstream:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self.ended.is_set():
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        data = b""
+        with sock:
+            try:
+                while piece := sock.recv(65_536):
+                    self.read_bytes += len(piece)
+                    data += piece
+                    while b"\r\n\r\n" in data:
+                        _, _, data = data.partition(b"\r\n\r\n")
+                        self.whole += 1
+                        sock.sendall(REPLY)
+            except OSError:
+                return
+
+
+@pytest.fixture(scope="module")
+def toxiproxy() -> Iterator[Toxiproxy]:
+    with Toxiproxy() as server:
+        yield server
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as server:
+        yield server
+
+
+@pytest.fixture
+def wire(toxiproxy: Toxiproxy, upstream: Upstream) -> Wire:
+    return toxiproxy.proxy(f"w{upstream.port}-{time.monotonic_ns()}", upstream.port)
+
+
+def fine(port: int) -> bool:
+    met = exchange(port, REQUEST, 5.0)
+    return met.end == "reply" and met.received == len(REPLY)
+
+
+FAULTS = (
+    *(
+        WireFault(kind=WireFaultKind.LATENCY, stream=s, attributes=(("latency", 200),))
+        for s in ("upstream", "downstream")
+    ),
+    WireFault(kind=WireFaultKind.JITTER, attributes=(("latency", 100), ("jitter", 80))),
+    WireFault(kind=WireFaultKind.BANDWIDTH, stream="upstream", attributes=(("rate", 3),)),
+    WireFault(kind=WireFaultKind.BANDWIDTH, attributes=(("rate", 1),)),
+    *(
+        WireFault(kind=WireFaultKind.SLOW_CLOSE, stream=s, attributes=(("delay", 200),))
+        for s in ("upstream", "downstream")
+    ),
+    *(
+        WireFault(kind=WireFaultKind.TIMEOUT, stream=s, attributes=(("timeout", 150),))
+        for s in ("upstream", "downstream")
+    ),
+    WireFault(kind=WireFaultKind.TIMEOUT, stream="upstream", attributes=(("timeout", 0),), toxicity=0.5),
+    *(
+        WireFault(kind=WireFaultKind.RESET_PEER, stream=s, attributes=(("timeout", 0),))
+        for s in ("upstream", "downstream")
+    ),
+    WireFault(
+        kind=WireFaultKind.SLICER,
+        stream="upstream",
+        attributes=(("average_size", 20), ("size_variation", 4), ("delay", 4000)),
+    ),
+    WireFault(kind=WireFaultKind.SLICER, attributes=(("average_size", 20), ("size_variation", 4), ("delay", 4000))),
+    *(
+        WireFault(kind=WireFaultKind.LIMIT_DATA, stream=s, attributes=(("bytes", 40),))
+        for s in ("upstream", "downstream")
+    ),
+    WireFault(kind=WireFaultKind.DOWN),
+)
+
+
+@needs_server
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
+def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: Wire, fault: WireFault) -> None:
+    recorder = Recorder()
+    faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
+    assert fine(wire.port)
+    evidence = faults.strike(wire, fault)
+    assert evidence.happened, evidence.seen
+    assert fine(wire.port)
+    begin, end = (event for event in recorder.events if event.operation == fault.kind.value)
+    assert (begin.value, end.value, begin.process) == ("begin", "end", "wire test")
+
+
+@needs_server
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
+def test_a_fault_that_is_not_on_the_wire_is_not_seen(
+    wire: Wire, fault: WireFault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marker_sim.real.wires.faults.TRIES_OF_SOME", 2)
+    monkeypatch.setattr("marker_sim.real.wires.faults.afflicted", lambda wire, fault: nullcontext())
+    evidence = WireFaults(Recorder(), "test", REQUEST, lambda seconds: None).strike(wire, fault)
+    assert not evidence.happened, evidence.seen
+
+
+@needs_server
+def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: Wire, upstream: Upstream) -> None:
+    fault = WireFault(kind=WireFaultKind.LIMIT_DATA, stream="upstream", attributes=(("bytes", 40),))
+    with afflicted(wire, fault):
+        assert exchange(wire.port, REQUEST, 2.0).end in ("closed", "reset")
+    assert (upstream.read_bytes, upstream.whole) == (40, 0)
+
+
+@needs_server
+def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: Wire, upstream: Upstream) -> None:
+    fault = WireFault(kind=WireFaultKind.RESET_PEER, attributes=(("timeout", 0),))
+    with afflicted(wire, fault):
+        assert exchange(wire.port, REQUEST, 2.0).end == "reset"
+    assert upstream.whole == 1, "nothing sends a request again"
+
+
+@needs_server
+def test_a_silent_wire_lets_go_of_its_requests_when_it_heals(wire: Wire) -> None:
+    fault = WireFault(kind=WireFaultKind.TIMEOUT, stream="upstream", attributes=(("timeout", 0),))
+    ends: list[str] = []
+    with afflicted(wire, fault):
+        thread = threading.Thread(target=lambda: ends.append(exchange(wire.port, REQUEST, 60.0).end))
+        thread.start()
+        assert exchange(wire.port, REQUEST, 0.2).end == "silent"
+    thread.join(ENDS_S)
+    assert ends and ends[0] in ("closed", "reset")
+
+
+@needs_server
+def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: Wire) -> None:
+    recorder = Recorder()
+    server = recorder.record("server-1", "server", "observe", "started")
+    open_before = recorder.record("client-0", "client", "invoke", "create", path="a", caused_by=server)
+    faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
+    with faults.span(wire, WireFault(kind=WireFaultKind.LATENCY, attributes=(("latency", 10),))):
+        answered = recorder.record("client-1", "client", "invoke", "create", path="b", caused_by=server)
+        recorder.record("client-1", "client", "ok", "create", path="b", value="created", caused_by=answered)
+    assert not [event for event in recorder.events if event.operation == BROKEN]
+    with faults.span(wire, WireFault(kind=WireFaultKind.DOWN)) as came:
+        failed = recorder.record("client-2", "client", "invoke", "create", path="c", caused_by=server)
+        recorder.record("client-2", "client", "info", "create", path="c", error="refused", caused_by=failed)
+    broken = {event.caused_by for event in recorder.events if event.operation == BROKEN}
+    assert broken == {open_before, failed} and came == [2]
+    view = View(History(Header(), recorder.close()))
+    assert view.touched.keys() == broken
+    assert {fault.cls for fault in view.faults} == {"wire"}
+
+
+@needs_server
+def test_one_call_heals_every_wire(toxiproxy: Toxiproxy, upstream: Upstream) -> None:
+    wires = [toxiproxy.proxy(f"h{number}-{time.monotonic_ns()}", upstream.port) for number in range(3)]
+    toxics = [wire.toxic("timeout", timeout=0) for wire in wires[:2]]
+    wires[2].cut()
+    assert not any(exchange(wire.port, REQUEST, 0.1).end == "reply" for wire in wires)
+    toxiproxy.heal()
+    assert all(fine(wire.port) for wire in wires)
+    assert [wire.toxics() for wire in wires] == [(), (), ()]
+    toxics[0].remove()  # It is gone already, which is fine.
+
+
+@needs_server
+def test_a_wire_follows_an_upstream_to_another_port(wire: Wire) -> None:
+    with Upstream() as other:
+        assert fine(wire.port) and other.whole == 0
+        wire.retarget(other.port)
+        assert fine(wire.port) and other.whole == 1
+    assert exchange(wire.port, REQUEST, 2.0).end in ("closed", "reset")
+
+
+@needs_server
+def test_several_servers_in_one_process_are_kept_apart(upstream: Upstream) -> None:
+    """toxiproxy-python keeps the address of its server on a class, which would send all calls to the last one."""
+    with Toxiproxy() as one, Toxiproxy() as other:
+        first, second = one.proxy("same", upstream.port), other.proxy("same", upstream.port)
+        first.cut()
+        assert exchange(first.port, REQUEST, 2.0).end == "refused" and fine(second.port)
+        pids = (one.pid, other.pid)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+@needs_server
+def test_the_server_is_gone_when_the_block_is_left_by_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), Toxiproxy() as server:
+        pid = server.pid
+        raise ZeroDivisionError
+    assert not psutil.pid_exists(pid)
+
+
+@needs_server
+def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marker_sim.real.wires.toxiproxy.CALL_S", 0.2)
+    with Toxiproxy() as server:
+        psutil.Process(server.pid).suspend()
+        with pytest.raises(HarnessError, match="did not answer post /reset"):
+            server.heal()
+
+
+@needs_server
+def test_what_toxiproxy_does_not_know_is_refused_with_what_it_knows(wire: Wire) -> None:
+    with pytest.raises(UsageError, match="'packet_loss' is no toxic; there are latency, bandwidth"):
+        wire.toxic("packet_loss", share=1)
+    with pytest.raises(UsageError, match="a toxic latency takes jitter, latency"):
+        wire.toxic("latency", delay=100)
+    with pytest.raises(UsageError, match="upstream or downstream"):
+        wire.toxic("latency", toxicity=0.0, latency=1)
+
+
+def test_every_seed_draws_every_kind_once_and_the_same_seed_the_same() -> None:
+    drawn = [draw(random.Random(seed)) for seed in range(200)]
+    assert drawn == [draw(random.Random(seed)) for seed in range(200)]
+    assert all({fault.kind for fault in faults} == set(WireFaultKind) and len(faults) == 9 for faults in drawn)
+    assert {fault.stream for faults in drawn for fault in faults} == {"upstream", "downstream"}
+    partly = {fault.kind for faults in drawn for fault in faults if fault.toxicity < 1.0}
+    assert partly == LOSSY - {WireFaultKind.DOWN}
+
+
+def test_every_wire_fault_counts_as_one_of_the_wire() -> None:
+    assert {FAULT_CLASS[word] for word in (BROKEN, *(kind.value for kind in WireFaultKind))} == {"wire"}
+
+
+def fake_go(folder: Path, script: str) -> None:
+    folder.mkdir()
+    go = folder / "go"
+    go.write_text(f"#!/bin/sh\n{script}\n")
+    go.chmod(go.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    return tmp_path / "cache" / "toxiproxy"
+
+
+def test_a_build_appears_in_the_cache_as_a_whole_and_only_once(tmp_path: Path, cache: Path) -> None:
+    fake_go(
+        tmp_path / "bin",
+        f'echo "$@" >> {tmp_path}/asked\nprintf "#!/bin/sh\\n" > $GOBIN/server\nchmod +x $GOBIN/server',
+    )
+    assert install.find_server() is None and "doctor --install" in install.missing()
+    said: list[str] = []
+    program = install.install_server(said.append)
+    assert program == install.find_server() == install.install_server(said.append)
+    assert sorted(path.name for path in cache.iterdir()) == ["lock", f"toxiproxy-server-{install.VERSION}"]
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == len(said) == 1 and f"{install.MODULE}/cmd/server@v{install.VERSION}" in asked[0]
+
+
+def test_a_build_that_fails_is_a_sentence_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    fake_go(tmp_path / "bin", 'echo half > $GOBIN/server\necho "go: no such host" >&2\nexit 1')
+    with pytest.raises(HarnessError, match=r"cannot be built \(go ended with 1\): go: no such host; check the network"):
+        install.install_server(lambda line: None)
+    assert [path.name for path in cache.iterdir()] == ["lock"]
+    assert install.find_server() is None
+
+
+def test_without_go_the_sentence_says_how_to_get_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(cache))
+    with pytest.raises(HarnessError, match=r"needs Go, and there is no go on PATH; install Go 1\.23"):
+        install.install_server(lambda line: None)
+
+
+def test_a_server_on_the_path_is_found(tmp_path: Path, cache: Path) -> None:
+    fake_go(tmp_path / "bin", "exit 0")
+    (tmp_path / "bin" / "go").rename(tmp_path / "bin" / install.PROGRAM)
+    assert install.find_server() == tmp_path / "bin" / install.PROGRAM
+
+
+def test_a_program_that_ends_at_once_is_a_sentence(tmp_path: Path) -> None:
+    fake_go(tmp_path / "bin", "echo no such flag; exit 3")
+    with (
+        pytest.raises(HarnessError, match="toxiproxy ended with 3 at once; it said: no such flag"),
+        Toxiproxy(tmp_path / "bin" / "go"),
+    ):
+        raise AssertionError("it did not start")
