@@ -138,10 +138,37 @@ def _doctor(
     return doctor(install=install, as_json=as_json, console=output_console())
 
 
+def _serve(
+    base: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH_OR_URI", help="A table or a directory of tables: /dir, file:/dir, s3://bucket/k."),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", help="0 for any free port.")] = 0,
+    batch_threads: Annotated[str, typer.Option(metavar="N", help="Marker files of a directory.")] = "20",
+    batch_interval_ms: Annotated[str, typer.Option(metavar="MS", help="Time between batches.")] = "50",
+    s3_endpoint: Annotated[str | None, typer.Option(metavar="URL", help="An object store other than AWS.")] = None,
+    waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; more get 503.")] = 10_000,
+) -> int:
+    """Serve markers over HTTP as Hudi's timeline server does."""
+    from marker_sim.cli.serve import serve
+
+    return serve(
+        bases=base or [],
+        host=host,
+        port=port,
+        batch_threads=batch_threads,
+        batch_interval_ms=batch_interval_ms,
+        s3_endpoint=s3_endpoint,
+        waiting_max=waiting_max,
+    )
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "verify": _verify,
     "replay": _replay,
     "judge": _judge,
+    "serve": _serve,
     "doctor": _doctor,
 }
 

@@ -33,16 +33,38 @@ class HostLocks:
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
         """Hold the lock of a name for a block; waits without bound, blocking the thread that asks."""
+        file = self._take(name, fcntl.F_OFD_SETLKW)
+        assert file is not None
+        try:
+            yield
+        finally:
+            self.release(file)
+
+    def try_hold(self, name: str) -> int | None:
+        """Take the lock of a name at once, or None because somebody has it; what to hand to `release`."""
+        return self._take(name, fcntl.F_OFD_SETLK)
+
+    def release(self, taken: int) -> None:
+        """Give back what `try_hold` took."""
+        os.close(taken)
+
+    def _take(self, name: str, how: int) -> int | None:
         try:
             file = self._open(name)
         except OSError as error:
             kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageFailed
             raise kind(f"the lock file for {name}: {error.strerror}") from error
         try:
-            _lock(file, name)
-            yield
-        finally:
+            fcntl.fcntl(file, how, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _offset(name), 1, 0))
+        except OSError as error:
             os.close(file)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return None
+            raise StorageFailed(f"the lock of {name}: {error.strerror}") from error
+        except BaseException:
+            os.close(file)
+            raise
+        return file
 
     def _open(self, name: str) -> int:
         """Open the lock file of the table that a name lies in, else that of the root; made if it is missing."""
@@ -63,10 +85,6 @@ class HostLocks:
             os.close(directory)
 
 
-def _lock(file: int, name: str) -> None:
+def _offset(name: str) -> int:
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    offset = int.from_bytes(digest) & _OFFSET_MASK
-    try:
-        fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
-    except OSError as error:
-        raise StorageFailed(f"the lock of {name}: {error.strerror}") from error
+    return int.from_bytes(digest) & _OFFSET_MASK

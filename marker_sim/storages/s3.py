@@ -103,6 +103,8 @@ class S3Storage:
             region_name=region or session.region_name or "us-east-1",
             config=config,
         )
+        # Waiting for "100 Continue" would double the time that a silent store can take.
+        self._client.meta.events.register("before-sign.s3", _without_expectation)
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, if absent or if unchanged; the new ETag."""
@@ -204,6 +206,11 @@ def _answered(path: str, response: dict[str, Any]) -> StorageError:
     if status in (401, 403):
         return StorageFailed(f"{said}; check the credentials and what they may do")
     return StorageFailed(said)
+
+
+def _without_expectation(request: Any, **_: Any) -> None:
+    if "Expect" in request.headers:
+        del request.headers["Expect"]
 
 
 def _module(name: str) -> Any:

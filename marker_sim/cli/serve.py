@@ -1,0 +1,58 @@
+"""`marker-sim serve`: options checked, then the reference's timeline server until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+
+from marker_sim.errors import UsageError
+from marker_sim.options import parse_options
+
+PORT_MAX = 65_535
+
+
+def serve(
+    *,
+    bases: list[str],
+    host: str,
+    port: int,
+    batch_threads: str,
+    batch_interval_ms: str,
+    s3_endpoint: str | None,
+    waiting_max: int,
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code."""
+    from marker_sim.serve.server import Settings, run
+
+    if not 0 <= port <= PORT_MAX:
+        raise UsageError(f"--port was given {port}; write 0 for any free port, or a number up to {PORT_MAX}")
+    if waiting_max < 1:
+        raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
+    if s3_endpoint is not None and not s3_endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
+    prefix = "hoodie.markers.timeline_server_based.batch"
+    options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
+    if not _is_loopback(host):
+        print(
+            f"marker-sim: warning: {host} is reached from other hosts, and whoever reaches the server may create and"
+            " delete markers below its base paths",
+            file=sys.stderr,
+        )
+    run(
+        Settings(
+            bases=tuple(bases),
+            host=host,
+            port=port,
+            options=options,
+            s3_endpoint=s3_endpoint,
+            waiting_max=waiting_max,
+        )
+    )
+    return 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

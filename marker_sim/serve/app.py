@@ -1,0 +1,213 @@
+"""Hudi's HTTP interface as an ASGI application over `markers.protocol.handle`.
+
+    400  a parameter is missing, given twice or malformed; the directory is none
+    403  the directory lies outside the base paths
+    404  no such path              405  another method            413  a body over BODY_SIZE_MAX_BYTES
+    503  the queue is full, or the storage throttles (with Retry-After)
+    500  the storage failed: the effect is unknown
+
+Replies are JSON text, also the sentences of refusals; those of GZIP_SIZE_MIN_BYTES and more are compressed for clients
+that take gzip (Hudi compresses from 1,500 bytes on as well). A body of a POST is read and ignored, as Hudi does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from marker_sim.markers.protocol import Creates, handle
+from marker_sim.markers.store import MarkerStore
+from marker_sim.seams import Reply, Request
+from marker_sim.serve.bases import Base, Located, Refusal, locate
+from marker_sim.serve.query import decode, parse_query
+from marker_sim.serve.runtime import LoopRuntime
+
+BASE_PATH = "/v1/hoodie/marker"
+BODY_SIZE_MAX_BYTES = 65_536
+GZIP_SIZE_MIN_BYTES = 1_500
+REQUEST_ID_SIZE_MAX = 256
+RETRY_AFTER_S = 1
+LOCATED_MAX = 1_024
+LOCATED_FOR_S = 1.0
+METHODS = {
+    "/create": "POST",
+    "/all": "GET",
+    "/create-and-merge": "GET",
+    "/append": "GET",
+    "/dir/exists": "GET",
+    "/dir/delete": "POST",
+}
+_PARAMETERS = frozenset({b"markerdirpath", b"markername", b"requestid"})
+_GZIP = re.compile(rb"(?:^|[\s,])(?:gzip|\*)\s*(?:;\s*q\s*=\s*(?P<q>[0-9.]+))?\s*(?:,|$)")
+_JSON = (b"content-type", b"application/json")
+
+Headers = list[tuple[bytes, bytes]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Stores = Callable[[Located], tuple[MarkerStore, Creates]]
+
+
+class Asked(NamedTuple):
+    """A request whose form is right."""
+
+    request: Request
+    located: Located
+
+
+class MarkerApp:
+    """The application. stores: the store of a directory and its create. waiting_max: requests without answer."""
+
+    def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
+        self._runtime = runtime
+        self._bases = bases
+        self._stores = stores
+        self._waiting_max = waiting_max
+        self._waiting = 0
+        self._located: dict[bytes, tuple[float, Located]] = {}
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        assert scope["type"] == "http", scope["type"]
+        asked = self.parse(scope)
+        if isinstance(asked, Asked) and _has_body(scope["headers"]) and not await _read_body(receive):
+            asked = Reply(413, f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query")
+        if isinstance(asked, Asked):
+            future: asyncio.Future[Reply] = self._runtime.loop.create_future()
+            self.start(asked, partial(_resolve, future))
+            reply = await future
+        else:
+            reply = asked
+        body = encode(reply.body)
+        headers = reply_headers(reply, scope["path"])
+        if len(body) >= GZIP_SIZE_MIN_BYTES and takes_gzip(scope["headers"]):
+            body = await self._runtime.loop.run_in_executor(None, _gzip, body)
+            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def parse(self, scope: MutableMapping[str, Any]) -> Asked | Reply:
+        """A request whose form is right, or the refusal."""
+        path: str = scope["path"]
+        operation = path.removeprefix(BASE_PATH)
+        method = METHODS.get(operation)
+        if method is None or operation is path:
+            return Reply(404, f"{path[:200]!r} is none of {', '.join(BASE_PATH + known for known in METHODS)}")
+        if scope["method"] != method:
+            return Reply(405, f"{operation} is asked for with {method}, not with {scope['method']}")
+        try:
+            found = parse_query(scope["query_string"], _PARAMETERS)
+            located = self._locate(found.get(b"markerdirpath", b""))
+            parameters = {"markerdirpath": located.directory}
+            if operation == "/create":
+                if not found.get(b"markername"):
+                    return Reply(400, "markername is missing; /create needs the name of a marker")
+                parameters["markername"] = decode(found[b"markername"])
+                if b"requestid" in found:
+                    parameters["requestid"] = decode(found[b"requestid"])
+                    if len(parameters["requestid"]) > REQUEST_ID_SIZE_MAX:
+                        return Reply(400, f"requestid is longer than {REQUEST_ID_SIZE_MAX} characters")
+        except Refusal as error:
+            return Reply(error.status, str(error))
+        except ValueError as error:
+            return Reply(400, str(error))
+        return Asked(Request(operation, parameters), located)
+
+    def start(self, asked: Asked, done: Callable[[Reply], None]) -> None:
+        """Let an actor answer and hand the reply to `done`; at once with 503 when too many wait already."""
+        if self._waiting >= self._waiting_max:
+            done(Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s"))
+            return
+        self._waiting += 1
+        self._runtime.run_now("request", partial(self._answer, asked, done))
+
+    def _answer(self, asked: Asked, done: Callable[[Reply], None]) -> None:
+        try:
+            store, create = self._stores(asked.located)
+            reply = handle(asked.request, lambda _: store, lambda _: create)
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            reply = Reply(500, f"the server raised {error!r}")
+        finally:
+            self._waiting -= 1
+        done(reply)
+
+    def _locate(self, raw: bytes) -> Located:
+        """The marker directory of a request. What links resolve to is remembered for LOCATED_FOR_S."""
+        now_s = time.monotonic()
+        known = self._located.get(raw)
+        if known is not None and now_s < known[0]:
+            return known[1]
+        located = locate(decode(raw), self._bases)
+        if len(self._located) >= LOCATED_MAX:
+            self._located.clear()
+        self._located[raw] = (now_s + LOCATED_FOR_S, located)
+        return located
+
+
+def encode(body: Any) -> bytes:
+    """A reply's body as JSON text; names that are not UTF-8 on disk are escaped."""
+    if body is True:
+        return b"true"
+    try:
+        return json.dumps(body, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(body).encode("ascii")
+
+
+def reply_headers(reply: Reply, path: str) -> Headers:
+    """The headers that a status asks for."""
+    headers: Headers = [_JSON]
+    if reply.status == 503:
+        headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))
+    elif reply.status == 405:
+        headers.append((b"allow", METHODS[path.removeprefix(BASE_PATH)].encode()))
+    elif reply.status == 413:
+        headers.append((b"connection", b"close"))
+    return headers
+
+
+def takes_gzip(headers: Headers) -> bool:
+    """Whether the client accepts gzip."""
+    for name, value in headers:
+        if name == b"accept-encoding":
+            found = _GZIP.search(value.lower())
+            return found is not None and (found["q"] is None or found["q"].strip(b"0.") != b"")
+    return False
+
+
+def _has_body(headers: Headers) -> bool:
+    return any(
+        (name == b"content-length" and value.strip() != b"0") or name == b"transfer-encoding" for name, value in headers
+    )
+
+
+async def _read_body(receive: Receive) -> bool:
+    """Read a body to its end; False when it is too long."""
+    size = 0
+    while size <= BODY_SIZE_MAX_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return True
+        size += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            return size <= BODY_SIZE_MAX_BYTES
+    return False
+
+
+def _resolve(future: asyncio.Future[Reply], reply: Reply) -> None:
+    if not future.done():
+        future.set_result(reply)
+
+
+def _gzip(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()

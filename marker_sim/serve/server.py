@@ -1,0 +1,213 @@
+"""The timeline server's process: settings, start, graceful stop.
+
+Ready means listening: then one line is printed. SIGTERM and SIGINT stop accepting, answer what is queued for at most
+STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for
+nobody would be answered any more. Nothing is made at import, so a forked child may call `run` as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from sys import stderr
+from typing import Any, NoReturn
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.markers.protocol import Creates
+from marker_sim.markers.server import served_markers
+from marker_sim.markers.store import Context, MarkerStore
+from marker_sim.options import MarkerOptions
+from marker_sim.seams import Refused, Reply, Request, Storage
+from marker_sim.serve.app import MarkerApp
+from marker_sim.serve.bases import Base, Located, parse_base
+from marker_sim.serve.lanes import THREADS_MAX, Lanes
+from marker_sim.serve.runtime import LoopRuntime
+from marker_sim.serve.storing import LoopLocks, LoopStorage
+from marker_sim.storages.locks import HostLocks
+
+KEEP_ALIVE_S = 75
+WAITING_MAX = 10_000
+STOP_TIMEOUT_S = 10
+BACKLOG = 4_096
+EXIT_DIED = 4
+STORES_MAX = 4_096
+ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to serve. bases: as on the command line. port: 0 for any. waiting_max: requests without an answer.
+
+    s3_endpoint: None for what the environment says. s3_timeout_s: to connect, and for each read.
+    """
+
+    bases: tuple[str, ...]
+    host: str = "127.0.0.1"
+    port: int = 0
+    options: MarkerOptions = field(default_factory=MarkerOptions)
+    s3_endpoint: str | None = None
+    s3_timeout_s: float = 10.0
+    waiting_max: int = WAITING_MAX
+
+
+def run(
+    settings: Settings,
+    ready: Callable[[str], object] | None = None,
+    open_storage: Callable[[bool, str], Storage] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` gets the URL. Call it in the main thread of a process.
+
+    open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
+    UsageError for bases that cannot be; HarnessError when uvicorn is missing or the address is taken.
+    """
+    bases = tuple(parse_base(text) for text in settings.bases)
+    if not bases:
+        raise UsageError("no --base is given; name at least one table or directory of tables to serve")
+    _check_uvicorn()
+    opened = open_storage or partial(_open_storage, settings)
+    storages = {(base.local, base.root): opened(base.local, base.root) for base in bases}
+    with _listen(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, bases, storages, listener, ready or _print_ready))
+
+
+async def _serve(
+    settings: Settings,
+    bases: tuple[Base, ...],
+    storages: Mapping[tuple[bool, str], Storage],
+    listener: socket.socket,
+    ready: Callable[[str], object],
+) -> None:
+    from uvicorn import Config
+
+    from marker_sim.serve.connections import Connection, QuietServer, sweep_connections
+
+    loop = asyncio.get_running_loop()
+    lanes = Lanes(loop)
+    stores = _Stores(loop, lanes, storages, settings.options)
+    runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
+    config = Config(
+        MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max),
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+    )
+    server = QuietServer(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
+    sweeping = loop.create_task(sweep_connections(server.server_state.connections))
+    host, port = listener.getsockname()[:2]
+    server.once_started = partial(ready, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        sweeping.cancel()
+
+
+class _Stores:
+    """The stores of marker directories, and what those of one root share: runtime, locks and the owner's process."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lanes: Lanes,
+        storages: Mapping[tuple[bool, str], Storage],
+        options: MarkerOptions,
+    ) -> None:
+        self._options = options
+        self._seams: dict[tuple[bool, str], tuple[LoopStorage, LoopRuntime, dict[str, Any]]] = {}
+        for (local, root), storage in storages.items():
+            locks = LoopLocks(HostLocks(Path(root)) if local else None)
+            runtime = LoopRuntime(loop, lanes, locks.hold, _died)
+            self._seams[local, root] = (LoopStorage(storage, runtime), runtime, {})
+
+    def of(self, located: Located) -> tuple[MarkerStore, Creates]:
+        """The store of a directory, and its create with a request identity."""
+        storage, runtime, process = self._seams[located.local, located.root]
+        context = Context(
+            storage=storage,
+            runtime=runtime,
+            wire=_NoWire(),
+            directory=located.directory,
+            options=self._options,
+            process=process,
+        )
+        store = served_markers(context)
+        return store, store.create
+
+
+class _NoWire:
+    """A timeline server calls nobody."""
+
+    def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
+        """Refused."""
+        raise Refused(f"a timeline server calls nobody, not even {server}")
+
+
+def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
+    if local:
+        from marker_sim.storages.local import LocalStorage
+
+        return LocalStorage(Path(root))
+    from marker_sim.storages.s3 import S3Storage
+
+    found = [os.environ[name] for name in ENDPOINT_VARIABLES if os.environ.get(name)]
+    endpoint = settings.s3_endpoint or (found[0] if found else None)
+    seconds = settings.s3_timeout_s
+    return S3Storage(endpoint, root, connect_timeout_s=seconds, read_timeout_s=seconds, concurrency=THREADS_MAX)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port") from None
+    return listener
+
+
+def _check_uvicorn() -> None:
+    missing = [name for name in ("uvicorn", "httptools") if find_spec(name) is None]
+    if missing:
+        raise HarnessError(
+            f"serving needs {' and '.join(missing)}, which is not installed; install it with"
+            " pip install 'marker-sim[serve]'"
+        )
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's where it is installed, which halves the time of a request; else asyncio's."""
+    if find_spec("uvloop") is None:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+    return factory
+
+
+def _died(name: str, error: BaseException) -> NoReturn:
+    print(f"marker-sim serve: the actor {name!r} died; the server ends, for it could not answer any more", file=stderr)
+    traceback.print_exception(error, file=stderr)
+    stderr.flush()
+    os._exit(EXIT_DIED)
+
+
+def _print_ready(url: str) -> None:
+    print(f"listening on {url}", flush=True)
