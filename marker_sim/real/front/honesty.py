@@ -142,7 +142,7 @@ def judge_race(condition: str, told: tuple[Told, ...], stored: bytes | None, bef
     if len(winners) > 1:
         raise Lie(f"{len(winners)} of {len(told)} puts with {condition} at once were told 200; one may be")
     if any(status in _UNKNOWN_TO_STORE for status in strange):
-        raise Lie(f"a put with {condition} was answered {strange[0]}: the store does not know the condition")
+        raise Lie(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
     if strange or stored is None:
         return False
     if not winners:
