@@ -5,6 +5,7 @@ A row is what the fuzzer prints when a property breaks; `{base}` and `{out}` are
 
 from __future__ import annotations
 
+from scenarios.fuzz.file_inputs import Damage
 from scenarios.fuzz.http_inputs import API, Ending, Input, Part, request
 
 _HERE = b"{base}/t0/.hoodie/.temp/20260101000000000"
@@ -25,3 +26,12 @@ KNOWN: dict[str, tuple[Input, ...]] = {
     "bytes that are no text": (_plain(_create(b"%FF.marker.CREATE")),),
     "one name twice": (_plain(_create(b"a.marker.CREATE"), _create(b"a.marker.CREATE")),),
 }
+
+KNOWN_FILES: dict[str, tuple[Damage, ...]] = {
+    "a pipe that nobody writes to": (Damage("fifo", "MARKERS0"),),
+    "a link to a directory outside": (
+        Damage("link", "p", b"{out}/.hoodie"),
+        Damage("file", "MARKERS0", b"a.marker.CREATE\n"),
+    ),
+}
+KNOWN_TIMELINES: dict[str, tuple[Damage, ...]] = {}

@@ -63,14 +63,14 @@ def asked(method: bytes, target: bytes, base: Base, plain: bool) -> Asked:
     given = _parameters(query)
     raw_directories, raw_names = given.get(b"markerdirpath", []), given.get(b"markername", [])
     spelled = frozenset(text for raw in raw_directories if (text := text_of(raw)) is not None)
-    directories = frozenset(map(without_scheme, spelled))
+    directories = frozenset(resolved(without_scheme(text)) for text in spelled)
     names = frozenset(text for raw in raw_names if (text := text_of(raw)) is not None)
     if route not in METHODS:
         return Asked(method, lenient_route(path), _unknown_path(path, method), directories, names)
     if method != METHODS[route]:
         writes = METHODS[route] == b"POST" or route == "/dir/delete"
         return Asked(method, route, Due.REFUSE if writes else Due.EITHER, directories, names)
-    verdicts = [_due_to_all({directory_due(d, base.path, route) for d in directories})]
+    verdicts = [_due_to_all({directory_due(d, base.path, route) for d in map(without_scheme, spelled)})]
     if route == "/create":
         verdicts.append(_due_to_all({name_due(n) for n in names}))
     if plain and Due.REFUSE not in verdicts:
@@ -114,30 +114,28 @@ def name_due(name: str) -> Due:
 
 
 def directory_due(path: str, base: str, route: str) -> Due:
-    """Whether a marker directory must be accepted: below the base, also when links are followed, and of an instant."""
-    table, found, instant = path.rpartition(_TEMP)
-    parts = path.removeprefix("/").split("/")
+    """Whether a marker directory must be accepted; what leads below the base in a roundabout way may be."""
     if any(unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") for sign in path):
         return Due.REFUSE
-    if not found or not instant or "/" in instant or any(part in ("", ".", "..") for part in parts):
+    direct = resolved(path)
+    table, found, instant = direct.rpartition(_TEMP)
+    if not found or not instant or "/" in instant or not (table + "/").startswith(base + "/") or _TEMP in table + "/":
         return Due.REFUSE
-    below = (table + "/").startswith(base + "/")
-    if not below or not leads_inside(path, base):
-        return Due.REFUSE
-    if _TEMP in table + "/":
-        return Due.REFUSE
+    parts = path.split("/")
     if any(len(part.encode()) > SEGMENT_MAX_BYTES for part in parts) or len(path.encode()) > NAME_MAX_BYTES - 300:
         return Due.REFUSE if route == "/create" else Due.EITHER
-    usual = re.fullmatch(r"[0-9]{14,17}", instant) and re.fullmatch(r"[\w=%-]+", table[len(base) + 1 :] or "x")
-    return Due.ACCEPT if usual and not _has_link(path, base) else Due.EITHER
+    usual = re.fullmatch(r"[0-9]{14,17}", instant) and re.fullmatch(
+        r"[\w=%-]+(/[\w=%-]+)*", table[len(base) + 1 :] or "x"
+    )
+    return Due.ACCEPT if usual and direct == path and not _has_link(path, base) else Due.EITHER
 
 
-def leads_inside(path: str, base: str) -> bool:
-    """Whether a path stays below the base when every symbolic link of it is followed."""
+def resolved(path: str) -> str:
+    """Where a path leads when links are followed and dots and double slashes resolved; what is no path as it is."""
     try:
-        return os.path.realpath(path).startswith(os.path.realpath(base) + "/")
+        return "/" + os.path.realpath(path).lstrip("/") if path.startswith("/") else path
     except (OSError, ValueError):
-        return True
+        return path
 
 
 def _parameters(query: bytes) -> dict[bytes, list[bytes]]:
