@@ -1,5 +1,7 @@
 """Commands and options of `marker-sim`, and every way to end turned into one sentence and an exit code.
 
+A command imports what it needs when it runs: a server that is killed and started again all the time must start quickly.
+
 0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its surroundings failed   130 interrupted
 """
 
@@ -18,12 +20,7 @@ import typer
 from typer.main import get_command
 
 from marker_sim import __version__
-from marker_sim.cli.judging import rejudge
-from marker_sim.cli.replay import replay
-from marker_sim.cli.request import parse_request
-from marker_sim.cli.verify import store_traceback, verify
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 
 REPORT = "marker-sim-report"
@@ -85,6 +82,9 @@ def _verify(
     as_json: Json = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
+    from marker_sim.cli.request import parse_request
+    from marker_sim.cli.verify import verify
+
     request = parse_request(
         sut=sut,
         mode=mode,
@@ -113,6 +113,9 @@ def _replay(
     sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
 ) -> int:
     """Run a stored failure again: FIXED, STILL VIOLATED or CANNOT RUN."""
+    from marker_sim.cli.replay import replay
+    from marker_sim.report.table import output_console
+
     return replay(path, sut, output_console())
 
 
@@ -125,6 +128,8 @@ def _judge(
     as_json: Json = False,
 ) -> int:
     """Judge a stored history with today's judges."""
+    from marker_sim.cli.judging import rejudge
+
     return rejudge(history, guarantees=guarantees, profile=profile, expect=expect, as_json=as_json, argv=context.obj)
 
 
@@ -134,6 +139,7 @@ def _doctor(
 ) -> int:
     """Say what is here, what is missing and how to get it."""
     from marker_sim.doctor import doctor
+    from marker_sim.report.table import output_console
 
     return doctor(install=install, as_json=as_json, console=output_console())
 
@@ -206,6 +212,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         spoken = getattr(error, "format_message", None)  # Typer's own errors; their class moves between its versions.
         if spoken is not None:
             return _say_usage(str(spoken()), words)
+        from marker_sim.cli.verify import store_traceback
+
         with tempfile.NamedTemporaryFile(prefix="marker-sim-error-", suffix=".txt", delete=False) as log:
             return _say(store_traceback(error, Path(log.name)), EXIT_HARNESS)
 
