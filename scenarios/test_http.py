@@ -22,6 +22,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.rounds import KINDS
+from marker_sim.real.wires.faults import WireFaultKind
 from marker_sim.sut.http import run_http
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
@@ -35,6 +36,7 @@ FAULTS_OF = {
     "storage": {"server-error", "disk-full"},
     "pause": {"pause", "kill", "restart"},
     "second-server": {"second-server", "kill", "restart"},
+    "wire": {"kill", "restart", *(kind.value for kind in WireFaultKind)},
 }
 GONE_S = 10.0
 ENDS_S = 60.0
@@ -158,16 +160,11 @@ def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
     assert done.runs > 0
 
 
-def test_an_empty_command_and_an_unknown_storage_are_wrong_usage(tmp_path: Path) -> None:
+def test_an_empty_command_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="empty command"):
         campaign(tmp_path, start="  ")
     with pytest.raises(UsageError, match="cannot be split"):
         campaign(tmp_path, start="sh -c 'unbalanced")
-    with pytest.raises(UsageError, match="only local"):
-        run_http(
-            START, storage="s3", budget_s=1, seed=1, report_dir=tmp_path, profile=load_profile("http"),
-            progress=lambda line: None,
-        )  # fmt: skip
 
 
 def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ churn          a marker directory is deleted again and again while others create
 pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
 storage        storage fails in every way it can, each healed; sometimes a restart after it
 second-server  another server on the same storage, first alone under load and then both
+wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.real.gate import Aim, When
+from marker_sim.real.wire_rounds import WIRE, wire
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
@@ -123,4 +125,5 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     "storage": storage,
     "pause": pause,
     "second-server": second_server,
+    WIRE: wire,
 }

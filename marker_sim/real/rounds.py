@@ -23,6 +23,7 @@ from marker_sim.real.load import PARTITIONS, READ_ONLY, Load, Target
 from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.processes import Fleet
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.wire_rounds import Doors, doors
 from marker_sim.real.world import World
 
 KINDS = tuple(PLAYS)
@@ -84,7 +85,8 @@ def run_round(spec: Round, system: System, fleet: Fleet) -> Played:
     """Run a round; HarnessError when the kit's surroundings failed."""
     stage = Stage(spec, system, fleet)
     try:
-        stage.play()
+        with doors(stage):
+            stage.play()
     finally:
         stage.recorder.close()
         stage.leave()
@@ -112,6 +114,7 @@ class Stage:
     """The parts of one round: recorder, servers, storage, clients, and the threads that look and listen.
 
     failing: a directory that kinds of round which need a fresh one keep from the load until they `release` it.
+    doors: what stands before servers, None for nothing.
     """
 
     def __init__(self, spec: Round, system: System, fleet: Fleet) -> None:
@@ -138,6 +141,7 @@ class Stage:
             self.recorder, self.world.address, self.targets, spec.seed, self.nemesis.on_ack, system.identity
         )
         self.nemesis.load = self.load
+        self.doors: Doors | None = None
         self._over = threading.Event()
         self._watchers = [
             threading.Thread(target=self._watch, args=(self._keep_looking,), daemon=True),

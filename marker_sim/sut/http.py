@@ -22,6 +22,7 @@ from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
+from marker_sim.real.wire_rounds import kinds_here
 from marker_sim.sut.endpoint import Endpoint
 from marker_sim.sut.ground import open_ground
 
@@ -111,7 +112,7 @@ def run_http(
     command = Command(text=start, startup_s=startup_s)
     began = time.monotonic()
     with open_ground(storage, dir_format, reader, endpoint) as ground:
-        kinds = tuple(kind for kind in kinds if kind in ground.kinds)
+        kinds, lacking = kinds_here(tuple(kind for kind in kinds if kind in ground.kinds))
         search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds)
         system = System(
             name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity
@@ -128,7 +129,7 @@ def run_http(
         failures=tuple(search.failures.values()),
         last=search.last,
         not_reached=_not_reached(search, kinds),
-        left_out=ground.left_out,
+        left_out=(*ground.left_out, *lacking),
         s3=ground.probed,
         interrupted=interrupted,
         trouble=trouble,

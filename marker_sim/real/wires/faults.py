@@ -20,6 +20,7 @@ The lossy faults end with every connection of the wire closed, so that no reques
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ TRIES_OF_SOME = 16
 SAMPLES = 5
 SHARE = 0.9  # What a timer of another process may come early by, seen from here.
 PADDING_BYTES = 900
+NOTICED_S = 0.3
+POLL_S = 0.005
 
 
 class WireFaultKind(Enum):
@@ -242,13 +245,23 @@ class WireFaults:
             with afflicted(wire, fault):
                 yield came
         finally:
+            lost = self._never_ended() if fault.kind in LOSSY else frozenset()
             with self._recorder.lock:
-                came.append(self._tell_broken(began, fault.kind in LOSSY))
+                came.append(self._tell_broken(began, fault.kind in LOSSY, lost))
                 self._recorder.fault(self.process, fault.kind.value, "end")
 
-    def _tell_broken(self, began: int, lossy: bool) -> int:
+    def _never_ended(self) -> frozenset[int]:
+        """The invocations that are open although every connection was cut a moment ago."""
+        lost = frozenset(self._recorder.open_calls("client"))
+        deadline = time.monotonic() + NOTICED_S
+        while lost and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+            lost &= frozenset(self._recorder.open_calls("client"))
+        return lost
+
+    def _tell_broken(self, began: int, lossy: bool, lost: frozenset[int]) -> int:
         """Record each request that the fault touched; the recorder's lock is held."""
-        broken = set(self._recorder.open_calls("client")) if lossy else set()
+        broken = set(lost)
         for event in self._recorder.events[max(began, 0) :]:
             if event.role == "client" and event.kind in ("info", "fail") and event.caused_by is not None:
                 answered = (event.error or "")[:3].isdigit()

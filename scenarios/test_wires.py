@@ -1,0 +1,67 @@
+"""Rounds in which the wire between clients and a foreign server fails in all nine ways, end to end.
+
+Every fault must have been seen on the wire, and the lossy ones must have broken requests, or the scenario fails.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign import Campaign
+from marker_sim.history import History
+from marker_sim.judges.profiles import load_profile
+from marker_sim.real.wire_rounds import WIRE, kinds_here
+from marker_sim.real.wires import install
+from marker_sim.real.wires.faults import BROKEN, WireFaultKind
+from marker_sim.sut.http import run_http
+from scenarios.test_http import START
+
+needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
+
+
+def campaign(tmp_path: Path, histories: list[History]) -> Campaign:
+    return run_http(
+        START,
+        storage="local",
+        budget_s=1.0,
+        seed=1,
+        report_dir=tmp_path,
+        profile=load_profile("http"),
+        progress=lambda line: None,
+        kinds=(WIRE,),
+        on_round=histories.append,
+    )
+
+
+@needs_wires
+def test_the_correct_server_is_not_accused_of_what_the_wire_does(tmp_path: Path) -> None:
+    histories: list[History] = []
+    done = campaign(tmp_path, histories)
+    assert {failure.guarantee: failure.message for failure in done.failures} == {}
+    assert done.not_reached == (), "a fault was not seen on the wire"
+    for kind in WireFaultKind:
+        assert done.tally.reached[f"{kind.value} seen on the wire"] >= 1
+    assert done.tally.faults[BROKEN] >= len(histories) and done.tally.faults["kill"] >= len(histories)
+    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    assert {rows[guarantee].verdict for guarantee in ("G1", "G3", "G4", "G6")} == {"holds"}
+    _nobody_knows_what_was_broken(histories)
+    assert done.tally.operations["create"]["info"] > 0 and done.tally.operations["create"]["ok"] > 300
+
+
+def _nobody_knows_what_was_broken(histories: list[History]) -> None:
+    for history in histories:
+        broken = {event.caused_by for event in history.events if event.operation == BROKEN}
+        ends = {event.caused_by: event.kind for event in history.events if event.kind in ("ok", "fail", "info")}
+        assert broken and {ends.get(invoke, "open") for invoke in broken} <= {"info", "fail", "open"}
+        for process in {event.process for event in history.events if event.kind == "info" and event.role == "client"}:
+            own = [event.kind for event in history.events if event.process == process]
+            assert own[-1] == "info", "a client never acts again after an unknown end"
+
+
+def test_without_toxiproxy_the_kind_is_left_out_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "find_server", lambda: None)
+    kinds, left_out = kinds_here(("crash", WIRE))
+    assert kinds == ("crash",)
+    assert left_out[0].startswith("a round of kind wire: ") and "marker-sim doctor --install" in left_out[0]
