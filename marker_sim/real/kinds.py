@@ -39,7 +39,7 @@ def crash(stage: Stage, until: float) -> None:
             nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
         nemesis.restart()
         nemesis.wait(rng.uniform(0.3, 0.8))
-        if not aimed and time.monotonic() > until:
+        if not aimed and not aims and time.monotonic() > until:
             return
 
 

@@ -44,6 +44,7 @@ BROKEN = {
     "memory-only": "never reads storage, and writes its files from memory",
     "exists-while-flushing": 'answers "exists" for a name whose batch is not written yet',
     "swallows-failure": "answers a batch as if it were written although that failed",
+    "stores-nothing": "answers every batch and writes nothing",
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
     "stale-list": "answers listings from what it listed half a second ago",
     "forgets-requests": "tells the resend of a request that it asks for what exists",
@@ -167,7 +168,7 @@ class Directory:
                     again = bool(identity) and maker == identity and self._broken != "forgets-requests"
                     answers.append((request, again))
             try:
-                if fresh:
+                if fresh and self._broken != "stores-nothing":
                     grown = self.files.contents.get(index, b"") + "".join(f"{name}\n" for name in fresh).encode()
                     self.files.write_type()
                     self._write(index, grown)
