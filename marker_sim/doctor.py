@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,12 +21,15 @@ from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
+from marker_sim.real.wires import install as toxiproxy
 
 JAVA_MIN = 17
+INSTALL_FOREIGN = "pip install '.[foreign]' in a clone of marker-sim"
 INSTALL_HUDI = "pip install '.[hudi]' in a clone of marker-sim"
 VERSION_TIMEOUT_S = 20.0
 CORE = ("greenlet", "hypothesis", "jinja2", "pyarrow", "rich", "typer")
 FOREIGN = ("psutil", "urllib3")
+WIRES = "rounds of kind wire of --sut http and hudi:VERSION"
 EXIT_HERE = 0
 EXIT_MISSING = 4
 
@@ -59,20 +62,22 @@ def doctor(*, install: bool, as_json: bool, console: Console) -> int:
 def examine() -> tuple[Check, ...]:
     """Every check, what `verify` needs first."""
     core = (_package(name, "verify", "pip install . in a clone of marker-sim") for name in CORE)
-    foreign = (_package(name, "--sut http", "pip install '.[foreign]' in a clone of marker-sim") for name in FOREIGN)
+    foreign = (_package(name, "--sut http", INSTALL_FOREIGN) for name in FOREIGN)
     return (
         *core,
         *foreign,
         _java(),
         _package("pyspark", "--sut hudi:VERSION", INSTALL_HUDI),
         *_bundles(),
-        _program("go", ("go", "version"), "building toxiproxy", "install Go 1.22 or later"),
-        _program(
-            "toxiproxy-server",
-            ("toxiproxy-server", "--version"),
-            "netsplits (not used by any command yet)",
-            "go install github.com/Shopify/toxiproxy/v2/cmd/server@latest, renamed to toxiproxy-server",
+        _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
+        Check(
+            name=toxiproxy.PROGRAM,
+            found=str(toxiproxy.find_server() or ""),
+            needed_for=WIRES,
+            how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
         ),
+        _package("toxiproxy-python", WIRES, INSTALL_FOREIGN),
+        _package("inotify-simple", "crash points aimed at files of local directories", INSTALL_FOREIGN),
         _package("moto", "--storage s3 for foreign systems (not there yet)", "pip install 'moto[server,s3]'"),
     )
 
@@ -121,7 +126,32 @@ def _bundles() -> tuple[Check, ...]:
 
 
 def _install() -> None:
-    """Fetch every jar that the cache lacks, saying so on standard error; HarnessError when one cannot be had."""
+    """Build and fetch what the cache lacks, each part whatever becomes of the others, saying so on standard error.
+
+    HarnessError for parts that failed. A machine without Go is told so, and goes without wires: that is no failure.
+    """
+    failed: list[str] = []
+    if toxiproxy.find_server() is None and shutil.which("go") is None:
+        _say(f"toxiproxy is left out, because there is no go on PATH to build it with; {toxiproxy.GET_GO}")
+    else:
+        _try(lambda: toxiproxy.find_server() or toxiproxy.install_server(_say), failed)
+    _try(_fetch_jars, failed)
+    if failed:
+        raise HarnessError("; ".join(failed))
+
+
+def _try(part: Callable[[], object], failed: list[str]) -> None:
+    try:
+        part()
+    except HarnessError as error:
+        failed.append(str(error))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _fetch_jars() -> None:
     try:
         from marker_sim.sut import hudi
     except ModuleNotFoundError as error:
@@ -129,7 +159,7 @@ def _install() -> None:
             f"--install needs the Python package {error.name}, which is missing; {INSTALL_HUDI}"
         ) from error
     for jars in (*map(hudi.bundle, hudi.VERSIONS), hudi.S3A):
-        jars.find(lambda line: print(line, file=sys.stderr))
+        jars.find(_say)
 
 
 def _first_line(command: tuple[str, ...]) -> str:

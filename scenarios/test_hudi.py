@@ -16,6 +16,7 @@ import pytest
 from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.profiles import load_profile
+from marker_sim.real.cache import CACHE_VARIABLE
 from marker_sim.sut import bundles, hudi
 
 
@@ -92,7 +93,7 @@ def test_a_bundle_that_cannot_be_resolved_is_said_with_the_resolvers_words(
 ) -> None:
     program(tmp_path / "bin" / "spark-submit", "echo 'unresolved dependency: org.apache.hudi: not found'; exit 1")
     monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(bundles.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     with pytest.raises(HarnessError, match=r"bundle of Hudi 1\.1\.1 .* cannot be resolved: unresolved dependency"):
         hudi.bundle("1.1.1").find(lambda line: None)
 
@@ -106,7 +107,7 @@ def test_jars_are_fetched_once_and_together(tmp_path: Path, monkeypatch: pytest.
         f'if [ -e {late} ]; then echo two > "$jars/{second}"; fi',
     )
     monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(bundles.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     lines: list[str] = []
     with pytest.raises(HarnessError, match=rf"S3A of Hadoop .* put {first} and {second} into"):
         hudi.S3A.find(lines.append)

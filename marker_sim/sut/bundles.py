@@ -6,20 +6,18 @@ Nothing of Spark is started but its resolver.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
+from marker_sim.real.cache import CACHE_VARIABLE, cache_directory, only_one
 
-CACHE_VARIABLE = "MARKER_SIM_CACHE"
 RESOLVE_TIMEOUT_S = 900.0
 
 
@@ -52,7 +50,7 @@ class Jars:
         home = spark_home()
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with _only_one(cache / "lock"):
+            with only_one(cache / "lock"):
                 found = self.cached()
                 return found or self._fetch(home, cache, progress)
         except OSError as error:
@@ -71,12 +69,6 @@ class Jars:
         for path, target in zip(fetched, self.paths(), strict=True):
             path.replace(target)
         return self.paths()
-
-
-def cache_directory() -> Path:
-    """Where jars are kept: MARKER_SIM_CACHE, else ~/.cache/marker-sim."""
-    given = os.environ.get(CACHE_VARIABLE)
-    return Path(given) if given else Path.home() / ".cache" / "marker-sim"
 
 
 def spark_home() -> Path:
@@ -134,11 +126,3 @@ def _unresolved(jars: Jars, said: str) -> str:
         f" that Spark's resolver asks, or put {' and '.join(path.name for path in jars.paths())} into"
         f" {cache_directory() / 'jars'} yourself"
     )
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    """One resolver at a time on this machine; the lock dies with its process."""
-    with path.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield

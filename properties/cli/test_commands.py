@@ -20,8 +20,10 @@ from marker_sim.cli.progress import Progress
 from marker_sim.doctor import CORE
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
+from marker_sim.real.cache import CACHE_VARIABLE
+from marker_sim.real.wires import install as toxiproxy
 from marker_sim.sut import hudi
-from marker_sim.sut.bundles import CACHE_VARIABLE, Jars
+from marker_sim.sut.bundles import Jars
 from properties.cli.campaigns import history
 
 ROOT = Path(__file__).parent.parent.parent
@@ -213,10 +215,55 @@ def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
     def unreachable(jars: Jars, _progress: Callable[[str], None]) -> tuple[Path, ...]:
         raise HarnessError(f"{jars.what} cannot be resolved")
 
+    monkeypatch.setattr(toxiproxy, "find_server", lambda: Path("/here"))
     monkeypatch.setattr(Jars, "find", unreachable)
     assert main(("doctor", "--install")) == 4
     out, err = capsys.readouterr()
     assert (out, err) == ("", "marker-sim: the bundle of Hudi 0.15.0 cannot be resolved\n")
+
+
+def test_without_go_doctor_says_so_and_installs_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    found: list[Jars] = []
+    monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
+    assert main(("doctor", "--install", "--json")) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("toxiproxy is left out, because there is no go on PATH") and err.count("\n") == 1
+    assert len(found) == len(hudi.VERSIONS) + 1
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert checks[toxiproxy.PROGRAM]["found"] == "" and "doctor --install" in checks[toxiproxy.PROGRAM]["how"]
+
+
+def test_a_failed_build_of_toxiproxy_does_not_keep_the_rest_from_being_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_progress: Callable[[str], None]) -> Path:
+        raise HarnessError("toxiproxy cannot be built")
+
+    found: list[Jars] = []
+    monkeypatch.setattr(toxiproxy, "find_server", lambda: None)
+    monkeypatch.setattr(toxiproxy, "install_server", broken)
+    monkeypatch.setattr("marker_sim.doctor.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
+    assert main(("doctor", "--install")) == 4
+    assert capsys.readouterr() == ("", "marker-sim: toxiproxy cannot be built\n")
+    assert found
+
+
+def test_doctor_finds_the_toxiproxy_server_that_the_cache_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    program = tmp_path / "toxiproxy" / f"{toxiproxy.PROGRAM}-{toxiproxy.VERSION}"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert main(("doctor", "--json")) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks[toxiproxy.PROGRAM]["found"] == str(program)
 
 
 def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
