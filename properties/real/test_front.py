@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -115,6 +116,16 @@ def test_a_conditional_put_that_failed_has_no_effect(stage: Stage, s3: Any) -> N
     assert stage.effects() == [("put", "a", b"1"), ("put", "a", b"3")]
 
 
+@pytest.fixture
+def threads_that_switch_everywhere() -> Iterator[None]:
+    """Between almost any two instructions; moto alone loses updates then."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("threads_that_switch_everywhere")
 def test_conditional_puts_are_atomic(stage: Stage, s3: Any) -> None:
     """Four writers count one object up by compare-and-swap: no number is lost and none comes twice."""
     s3.put_object(Bucket="lake", Key="n", Body=b"0")
@@ -224,7 +235,7 @@ def test_nothing_runs_after_close() -> None:
         assert not any(one.done() for one in waiting)
         stage.front.close()
         assert all(one.exception(timeout=10) is not None for one in waiting[:2])
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     stage.front.close()
 
 
