@@ -99,6 +99,10 @@ FAULT_CLASS = {
     "timeout-lost": "storage",
     "timeout-late": "storage",
     "slow-storage": "storage",
+    # The wire between a server and its object store; the words are those of real/storage_wire.py.
+    "storage-wire-latency": "storage",
+    "storage-wire-reset-peer": "storage",
+    "storage-wire-down": "storage",
     "disk-full": "storage",
     "damage": "storage",
     "kill-client": "client",

@@ -6,6 +6,7 @@ churn          a marker directory is deleted again and again while others create
 pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
 storage        storage fails in every way it can, each healed; sometimes a restart after it
 second-server  another server on the same storage, first alone under load and then both
+storage-wire   the connections between server and object store fail (storage_wire.py)
 wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.real.gate import Aim, When
+from marker_sim.real.storage_wire import STORAGE_WIRE, storage_wire
 from marker_sim.real.wire_rounds import WIRE, wire
 
 if TYPE_CHECKING:
@@ -126,4 +128,5 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     "pause": pause,
     "second-server": second_server,
     WIRE: wire,
+    STORAGE_WIRE: storage_wire,
 }

@@ -24,6 +24,7 @@ from marker_sim.real.world import Looks, Surroundings
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
+    from marker_sim.real.wires.toxiproxy import Wire
 
 FULL_DISK_SPARE_BYTES = 64
 STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
@@ -38,6 +39,7 @@ class LocalWorld:
 
     def __init__(self, stage: Stage, root: Path, form: str, command: str) -> None:
         self.gate: Gate | None = None
+        self.wire: Wire | None = None
         self.reader: Looks = LocalReader(stage.recorder, root, stage.nemesis.pids, command, stage.rng)
         self._root = root
         self._form = FORMS[form]

@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
@@ -21,12 +22,14 @@ from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.object_reader import ObjectReader
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.seen import run_reader
+from marker_sim.real.storage_wire import STORAGE_WIRE
 from marker_sim.real.world import Looks, Surroundings
 from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
+    from marker_sim.real.wires.toxiproxy import Toxiproxy, Wire
 
 REGION = "us-east-1"
 BUCKET = "lake"
@@ -38,9 +41,9 @@ TROUBLE_WAIT_S = 5.0
 SITE_TIMEOUT_S = 5.0
 OWN_PROBE_ROUNDS = 8
 DOES_NOT_KNOW = "does not know the condition"
-NEED_THE_FRONT = ("storage",)
+NEED_THE_FRONT = ("storage", STORAGE_WIRE)
 NOT_ON_A_SITE = (
-    "storage faults: an endpoint of your own is not made to fail",
+    "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
     "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
 )
 READS = ("get", "list")
@@ -90,6 +93,13 @@ class FrontWorld:
     def __init__(self, stage: Stage, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = Gate(stage.recorder, stage.nemesis.hurt)
         self.front = S3Front(self.gate, bucket=BUCKET)
+        self.wire: Wire | None = None
+        self._toxiproxy: Toxiproxy | None = None
+        if stage.spec.kind == STORAGE_WIRE:
+            from marker_sim.real.wires.toxiproxy import Toxiproxy
+
+            self._toxiproxy = Toxiproxy().__enter__()
+            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
         self._scheme = scheme
         self._command = command
         self._capabilities = capabilities(probed)
@@ -113,12 +123,13 @@ class FrontWorld:
 
     def surroundings(self, process: str) -> Surroundings:
         """{storage} is the bucket as a URI; the environment says who signs."""
+        endpoint = self.front.endpoint if self.wire is None else f"http://127.0.0.1:{self.wire.port}"
         values = {
             "storage": f"{self._scheme}://{self.front.bucket}",
             "bucket": self.front.bucket,
-            "endpoint": self.front.endpoint,
+            "endpoint": endpoint,
         }
-        return Surroundings(values, environment(self.front.endpoint, process))
+        return Surroundings(values, environment(endpoint, process))
 
     def fail(self, stage: Stage, until: float) -> None:
         """Every trouble, in an order drawn, each healed; in one marker directory or in all of them."""
@@ -164,7 +175,9 @@ class FrontWorld:
         nemesis.declare("request limits exceeded", throttled() - before)
 
     def close(self) -> None:
-        """End the front and forget its bucket."""
+        """End the front and what stands before it, and forget the bucket."""
+        if self._toxiproxy is not None:
+            self._toxiproxy.close()
         self.front.close()
 
     def _names(self, place: MarkerDirectory) -> list[str]:
@@ -199,6 +212,7 @@ class SiteWorld:
 
     def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = None
+        self.wire: Wire | None = None
         self._site = site
         self._storage = site.storage()
         self._root = f"{scheme}://{site.bucket}/{site.prefix}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from marker_sim.real.rounds import Stage
+    from marker_sim.real.wires.toxiproxy import Wire
 
 
 class Surroundings(NamedTuple):
@@ -46,6 +47,7 @@ class World(Protocol):
     """The storage of one round.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
+    wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
@@ -54,6 +56,7 @@ class World(Protocol):
     """
 
     gate: Gate | None
+    wire: Wire | None
     reader: Looks
 
     def describe(self) -> dict[str, Any]: ...

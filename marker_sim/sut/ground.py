@@ -21,6 +21,8 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.real.local_world import LocalWorld
 from marker_sim.real.rounds import KINDS, Stage
+from marker_sim.real.storage_wire import STORAGE_WIRE
+from marker_sim.real.wires.install import missing
 from marker_sim.real.world import World
 from marker_sim.sut.endpoint import FORMS, Endpoint
 
@@ -52,7 +54,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
-            yield Ground(scratch=scratch, world=world)
+            yield Ground(scratch=scratch, world=world, kinds=tuple(kind for kind in KINDS if kind != STORAGE_WIRE))
         else:
             yield _object_store(scratch, form, reader, endpoint)
     finally:
@@ -66,7 +68,14 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
     if endpoint is None:
         probed = s3_world.probe_front()
         front = partial(s3_world.FrontWorld, scheme=form, command=reader, probed=probed)
-        return Ground(scratch=scratch, world=front, probed=probed.to_dict())
+        why = missing()
+        return Ground(
+            scratch=scratch,
+            world=front,
+            kinds=tuple(kind for kind in KINDS if not why or kind != STORAGE_WIRE),
+            left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
+            probed=probed.to_dict(),
+        )
     site = s3_world.Site(
         url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
     )
