@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.real.front import Honesty, S3Front, probe_s3
@@ -276,8 +276,11 @@ def probe_front() -> Honesty:
 
 
 def probe_site(site: Site) -> Honesty:
-    """What somebody's endpoint keeps."""
-    found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
+    try:
+        found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    except (UsageError, HarnessError) as error:
+        raise type(error)(f"--s3-endpoint {site.url}: {error}") from error
     return honest(found, site.url)
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.request import SEED_MAX, parse_duration, parse_request
+from marker_sim.cli.request import SEED_MAX, parse_duration, parse_request, without_secret
 from marker_sim.errors import UsageError
 
 HTTP = ("verify", "--sut", "http", "--start", "s {port}")
+S3 = (*HTTP, "--storage", "s3")
+NOBODY = "http://127.0.0.1:9"
 WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("an unknown command", ("veryfy",), "No such command 'veryfy'"),
     ("an unknown option", ("verify", "--bugdet", "4s"), "--bugdet"),
@@ -43,7 +48,26 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("a mutant that is none", ("verify", "--sut", "mutant:nope"), "there is no mutant 'nope'"),
     ("an HTTP server without its command", ("verify", "--sut", "http"), "write --start 'COMMAND {port} ...'"),
     ("a command without a port", ("verify", "--sut", "http", "--start", "./s"), "write {port} where the port belongs"),
-    ("an HTTP server on S3", (*HTTP, "--storage", "s3"), "not there yet"),
+    ("an HTTP server on HDFS", (*HTTP, "--storage", "hdfs"), "cannot run on; write local or s3"),
+    ("an endpoint without S3", (*HTTP, "--s3-endpoint", NOBODY), "with --storage local; write --storage s3, or leave"),
+    ("a bucket without S3", (*HTTP, "--storage", "local", "--s3-bucket", "b"), "--s3-bucket was given with --storage"),
+    ("an endpoint for the reference", ("verify", "--s3-endpoint", NOBODY), "--s3-endpoint was given with --sut"),
+    ("a bucket without its endpoint", (*S3, "--s3-bucket", "lake"), "--s3-bucket was given without --s3-endpoint"),
+    ("a secret without an endpoint", (*S3, "--s3-secret-key", "s"), "--s3-secret-key was given without --s3-endpoint"),
+    ("an endpoint without its bucket", (*S3, "--s3-endpoint", NOBODY), "needs a bucket that the kit may write to"),
+    ("an endpoint that is no URL", (*S3, "--s3-endpoint", "127.0.0.1:9", "--s3-bucket", "lake"), "write http://"),
+    ("an endpoint with a path", (*S3, "--s3-endpoint", f"{NOBODY}/lake", "--s3-bucket", "lake"), "nothing more"),
+    ("a port that is none", (*S3, "--s3-endpoint", "http://h:99999", "--s3-bucket", "lake"), "write http://"),
+    ("a bucket that is none", (*S3, "--s3-endpoint", NOBODY, "--s3-bucket", "My_Lake"), "the name of a bucket"),
+    ("a path on S3", (*S3, "--dir-format", "path"), "with --storage s3; write s3a, s3 or s3n"),
+    ("S3's form on a local directory", (*HTTP, "--dir-format", "s3a"), "with --storage local; write path or file"),
+    (
+        "S3's words in the command of a local server",
+        ("verify", "--sut", "http", "--start", "s {port} {endpoint}"),
+        "{endpoint}, which is there with --storage s3 alone",
+    ),
+    ("identity for the reference", ("verify", "--identity"), "--identity was given with --sut reference"),
+    ("identity for Hudi", ("verify", "--sut", "hudi:1.0.2", "--identity"), "leave --identity out"),
     (
         "an HTTP server in direct mode",
         (*HTTP, "--mode", "direct"),
@@ -79,6 +103,64 @@ def test_wrong_arguments_get_one_sentence_and_code_2(
     assert says in err
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "command.txt"]
     assert left == []
+
+
+def test_an_endpoint_needs_credentials_from_somewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (*S3, "--s3-endpoint", NOBODY, "--s3-bucket", "lake", "--report", os.fspath(tmp_path / "report"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    assert main(words) == 2
+    assert "needs credentials; write --s3-access-key or set AWS_ACCESS_KEY_ID" in capsys.readouterr().err
+    assert main((*words, "--s3-access-key", "me")) == 2
+    assert "write --s3-secret-key or set AWS_SECRET_ACCESS_KEY" in capsys.readouterr().err
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    assert main(words) == 4, "nobody answers there"
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and NOBODY in err, err
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "InvalidAccessKeyId"), (403, "SignatureDoesNotMatch"), (404, "NoSuchBucket")]
+)
+def test_wrong_credentials_and_a_bucket_that_is_not_there_get_one_sentence(
+    status: int, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Refuses(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(b"" if self.command == "HEAD" else body)
+
+        do_PUT = do_HEAD = do_POST = do_DELETE = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    store = HTTPServer(("127.0.0.1", 0), Refuses)
+    thread = threading.Thread(target=store.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{store.server_port}"
+        words = ("--s3-endpoint", url, "--s3-bucket", "lake", "--s3-access-key", "me", "--s3-secret-key", "hush-hush")
+        ended = main((*S3, *words, "--report", os.fspath(tmp_path / "report")))
+    finally:
+        store.shutdown()
+        store.server_close()
+        thread.join()
+    out, err = capsys.readouterr()
+    assert ended in (2, 4) and out == "" and err.count("\n") == 1, err
+    assert "lake" in err and "hush-hush" not in err, err
+    assert not any("hush-hush" in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_a_secret_is_not_kept_with_the_words_of_a_command() -> None:
+    words = ("verify", "--s3-secret-key", "hush", "--seed", "1", "--s3-secret-key=hush", "--json")
+    assert without_secret(words) == ("verify", "--seed", "1", "--json")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +209,9 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 
 def test_a_request_is_complete_and_draws_its_seed() -> None:
-    empty = dict.fromkeys(("storage", "seed", "guarantees", "profile", "expect", "start", "reader", "dir_format"))
+    empty: dict[str, Any] = dict.fromkeys(
+        ("storage", "seed", "guarantees", "profile", "expect", "start", "reader", "dir_format")
+    )
     seeds = set()
     for _ in range(3):
         request = parse_request(sut="reference", mode="both", budget="1s", report="r", argv=("verify",), **empty)
