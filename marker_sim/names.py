@@ -60,6 +60,8 @@ def parse_directory(path: str) -> MarkerDirectory:
         raise ValueError("the path has control characters")
     if any(part in ("", ".", "..") for part in path.lstrip("/").split("/")):
         raise ValueError(f"{path!r} has empty, '.' or '..' segments")
+    if _TEMP in f"{table}/":
+        raise ValueError(f"{path!r} lies inside another marker directory, which would list and delete it")
     return MarkerDirectory(table, instant)
 
 

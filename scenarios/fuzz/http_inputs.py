@@ -100,6 +100,7 @@ class Scene:
             st.builds(self._framing, plain, st.sampled_from(odd.FRAMINGS)),
             st.builds(self._body, plain, st.sampled_from(sorted(BODIES))),
             st.lists(self.targets(plain=False), min_size=2, max_size=5).map(self._pipelined),
+            st.builds(self._pipelined, st.lists(plain, min_size=2, max_size=4), st.sampled_from(tuple(Ending))),
             self._mutated(plain),
             self._garbage(),
             self._cut(plain),
@@ -171,8 +172,8 @@ class Scene:
         ending = Ending.WAIT if whole else Ending.HALF_CLOSE
         return Input("body", (data,), ending, (part,), plain=which == "none")
 
-    def _pipelined(self, parts: list[Part]) -> Input:
-        return Input("pipelined", (b"".join(map(request, parts)),), Ending.WAIT, tuple(parts), plain=True)
+    def _pipelined(self, parts: list[Part], ending: Ending = Ending.WAIT) -> Input:
+        return Input("pipelined", (b"".join(map(request, parts)),), ending, tuple(parts), plain=True)
 
     def _mutated(self, plain: st.SearchStrategy[Part]) -> st.SearchStrategy[Input]:
         def mutate(part: Part, edits: list[tuple[int, int, bytes]]) -> Input:

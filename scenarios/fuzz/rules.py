@@ -25,6 +25,7 @@ METHODS = {
 }
 SEGMENT_MAX_BYTES = 255
 NAME_MAX_BYTES = 4096
+TARGET_MAX_BYTES = 8000
 _MARKER = re.compile(r"[^/]+\.marker\.(?:CREATE|MERGE|APPEND)\Z", re.DOTALL)
 _PLAIN_TARGET = re.compile(rb"/[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*\Z")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -74,14 +75,19 @@ def asked(method: bytes, target: bytes, base: Base, plain: bool) -> Asked:
     if route == "/create":
         verdicts.append(_due_to_all({name_due(n) for n in names}))
     if plain and Due.REFUSE not in verdicts:
-        tidy = _PLAIN_TARGET.match(target) and len(raw_directories) == 1 and not _bad_escape(query)
-        plain = bool(tidy) and (route != "/create" or len(raw_names) == 1) and len(target) < 8000
+        tidy = is_tidy(target) and len(raw_directories) == 1 and not _bad_escape(query)
+        plain = bool(tidy) and (route != "/create" or len(raw_names) == 1)
         plain = plain and all(text.startswith(base.uri + "/") for text in spelled)
         plain = plain and given.keys() <= {b"markerdirpath", b"markername", b"basepath"}
     due = (
         Due.REFUSE if Due.REFUSE in verdicts else Due.ACCEPT if plain and set(verdicts) == {Due.ACCEPT} else Due.EITHER
     )
     return Asked(method, route, due, directories, names)
+
+
+def is_tidy(target: bytes) -> bool:
+    """Whether a target is a path and a query of letters that HTTP allows there, and no longer than servers take."""
+    return _PLAIN_TARGET.match(target) is not None and len(target) <= TARGET_MAX_BYTES
 
 
 def text_of(raw: bytes) -> str | None:
