@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ _PARAMETERS = frozenset({b"markerdirpath", b"markername", b"requestid"})
 _GZIP = re.compile(rb"(?:^|[\s,])(?:gzip|\*)\s*(?:;\s*q\s*=\s*(?P<q>[0-9.]+))?\s*(?:,|$)")
 _JSON = (b"content-type", b"application/json")
 
+Scope = MutableMapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -73,19 +74,26 @@ class MarkerApp:
         self._waiting = 0
         self._located: dict[bytes, tuple[float, Located]] = {}
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever it is."""
         assert scope["type"] == "http", scope["type"]
         asked = self.parse(scope)
-        if isinstance(asked, Asked) and _has_body(scope["headers"]) and not await _read_body(receive):
+        if isinstance(asked, Asked) and has_body(scope["headers"]) and not await _read_body(receive):
             asked = Reply(413, f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query")
         if isinstance(asked, Asked):
             future: asyncio.Future[Reply] = self._runtime.loop.create_future()
-            self.start(asked, partial(_resolve, future))
-            reply = await future
-        else:
-            reply = asked
-        body = encode(reply.body)
+            asked = self.start(asked, partial(_resolve, future)) or await future
+        await self.respond(scope, send, asked, encode(asked.body))
+
+    def begin(self, scope: Scope, done: Callable[[Reply], object]) -> None:
+        """Answer a request without a body; `done` gets the reply in a later turn of the loop."""
+        asked = self.parse(scope)
+        refused = self.start(asked, done) if isinstance(asked, Asked) else asked
+        if refused is not None:
+            self._runtime.loop.call_soon(done, refused)
+
+    async def respond(self, scope: Scope, send: Send, reply: Reply, body: bytes) -> None:
+        """Send a reply, compressed in a thread when it is large."""
         headers = reply_headers(reply, scope["path"])
         if len(body) >= GZIP_SIZE_MIN_BYTES and takes_gzip(scope["headers"]):
             body = await self._runtime.loop.run_in_executor(None, _gzip, body)
@@ -94,7 +102,7 @@ class MarkerApp:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def parse(self, scope: MutableMapping[str, Any]) -> Asked | Reply:
+    def parse(self, scope: Scope) -> Asked | Reply:
         """A request whose form is right, or the refusal."""
         path: str = scope["path"]
         operation = path.removeprefix(BASE_PATH)
@@ -121,15 +129,15 @@ class MarkerApp:
             return Reply(400, str(error))
         return Asked(Request(operation, parameters), located)
 
-    def start(self, asked: Asked, done: Callable[[Reply], None]) -> None:
-        """Let an actor answer and hand the reply to `done`; at once with 503 when too many wait already."""
+    def start(self, asked: Asked, done: Callable[[Reply], object]) -> Reply | None:
+        """Let an actor answer and hand its reply to `done`; a 503 at once when too many wait already."""
         if self._waiting >= self._waiting_max:
-            done(Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s"))
-            return
+            return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
         self._waiting += 1
-        self._runtime.run_now("request", partial(self._answer, asked, done))
+        self._runtime.spawn_now("request", partial(self._answer, asked, done))
+        return None
 
-    def _answer(self, asked: Asked, done: Callable[[Reply], None]) -> None:
+    def _answer(self, asked: Asked, done: Callable[[Reply], object]) -> None:
         try:
             store, create = self._stores(asked.located)
             reply = handle(asked.request, lambda _: store, lambda _: create)
@@ -184,7 +192,8 @@ def takes_gzip(headers: Headers) -> bool:
     return False
 
 
-def _has_body(headers: Headers) -> bool:
+def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body follows these headers."""
     return any(
         (name == b"content-length" and value.strip() != b"0") or name == b"transfer-encoding" for name, value in headers
     )

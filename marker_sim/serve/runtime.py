@@ -95,7 +95,7 @@ class LoopRuntime:
         """Start an actor in the loop's next turn."""
         self.loop.call_soon(greenlet(partial(self._guarded, name, body), self._hub).switch)
 
-    def run_now(self, name: str, body: Callable[[], None]) -> None:
+    def spawn_now(self, name: str, body: Callable[[], None]) -> None:
         """Start an actor at once; returns when it first waits or has ended. Called outside actors."""
         greenlet(partial(self._guarded, name, body), self._hub).switch()
 

@@ -8,9 +8,11 @@ nobody would be answered any more. Nothing is made at import, so a forked child 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +20,6 @@ from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from sys import stderr
 from typing import Any, NoReturn
 
 from marker_sim.errors import HarnessError, UsageError
@@ -34,11 +35,12 @@ from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
 
-KEEP_ALIVE_S = 75
 WAITING_MAX = 10_000
 STOP_TIMEOUT_S = 10
 BACKLOG = 4_096
 EXIT_DIED = 4
+GC_EVERY = 50_000
+SWITCH_S = 0.0002
 STORES_MAX = 4_096
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
@@ -105,10 +107,14 @@ async def _serve(
         server_header=False,
         date_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )
     server = QuietServer(config)
+    # What is there now stays: the collector need not look at it again, nor after every 700 new objects.
+    gc.freeze()
+    gc.set_threshold(GC_EVERY)
+    # A storage call is some twenty system calls, and after each its thread asks the loop's for the interpreter again.
+    sys.setswitchinterval(SWITCH_S)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
     sweeping = loop.create_task(sweep_connections(server.server_state.connections))
@@ -203,9 +209,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def _died(name: str, error: BaseException) -> NoReturn:
-    print(f"marker-sim serve: the actor {name!r} died; the server ends, for it could not answer any more", file=stderr)
-    traceback.print_exception(error, file=stderr)
-    stderr.flush()
+    print(
+        f"marker-sim serve: the actor {name!r} died; the server ends, for it could not answer any more", file=sys.stderr
+    )
+    traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.flush()
     os._exit(EXIT_DIED)
 
 
