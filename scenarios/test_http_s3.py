@@ -21,7 +21,8 @@ from marker_sim.real.front import Honesty, S3Front
 from marker_sim.real.gate import Gate
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.rounds import KINDS
-from marker_sim.real.s3_world import NEED_THE_FRONT, TROUBLES, honest
+from marker_sim.real.s3_world import NEED_THE_FRONT, TROUBLES, honest, name_of
+from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.sut.endpoint import Endpoint
 from marker_sim.sut.http import run_http
@@ -102,6 +103,8 @@ def test_the_correct_server_is_not_accused_under_any_fault_and_every_fault_fired
     verdict = judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)).to_dict()
     assert verdict["verdict"] == "holds"
     assert verdict["s3"]["put_if_unchanged"] is True
+    page = render_page(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)))
+    assert "put_if_unchanged: yes" in page and done.s3 is not None and done.s3["seen"]["put_if_unchanged"] in page
 
 
 @pytest.mark.parametrize(
@@ -189,6 +192,22 @@ def test_a_store_that_lies_is_the_kits_surroundings_and_one_without_conditions_i
         honest(lying, "here")
     plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
     assert honest(plain, "here") is plain
+
+
+def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None:
+    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
+    assert (name_of(HONEST), name_of(plain)) == ("s3", "s3-unconditional")
+    profile = load_profile("http")
+    assert profile.promise("G3", "timeline", "s3", "second-server").promised
+    unkept = profile.promise("G3", "timeline", "s3-unconditional", "second-server")
+    assert not unkept.promised and "honesty probe" in unkept.source
+    assert profile.promise("G3", "timeline", "s3-unconditional", "restart").promised
+
+
+def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
+    start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"
+    done = campaign(tmp_path, start=start, kinds=("storage",), budget_s=6.0, faults_of={"storage": set()})
+    assert "exited by itself" in accused(done)["G6"]
 
 
 def replaced(seen: str, **promise: bool) -> Honesty:

@@ -60,7 +60,7 @@ def _verify(
     ] = None,
     reader: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}."),
+        typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}: a path; on s3 a URI, keys in AWS_*."),
     ] = None,
     dir_format: Annotated[
         str | None,

@@ -37,8 +37,8 @@ def crash(stage: Stage, until: float) -> None:
     while True:
         nemesis.wait(rng.uniform(0.1, 0.9))
         aimed = bool(aims) and _killed_at(stage, *aims.pop())
-        if not aimed and nemesis.servers:
-            nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
+        if not aimed:
+            nemesis.kill(nemesis.first, stage.places, at_ack=rng.random() < 0.5)
         nemesis.restart()
         nemesis.wait(rng.uniform(0.3, 0.8))
         if not aimed and not aims and time.monotonic() > until:
@@ -63,10 +63,10 @@ def pause(stage: Stage, until: float) -> None:
         nemesis.pause_at(aim, f"pause {when} a put of a marker file", rng.uniform(0.1, 1.0))
         nemesis.wait(rng.uniform(0.2, 0.5))
     while time.monotonic() < until:
-        nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 1.5))
+        nemesis.pause(nemesis.first, rng.uniform(0.1, 1.5))
         nemesis.wait(rng.uniform(0.2, 0.8))
-    nemesis.pause(nemesis.servers[0], rng.uniform(0.1, 0.4))
-    nemesis.kill(nemesis.servers[0], stage.places, at_ack=rng.random() < 0.5)
+    nemesis.pause(nemesis.first, rng.uniform(0.1, 0.4))
+    nemesis.kill(nemesis.first, stage.places, at_ack=rng.random() < 0.5)
     nemesis.restart()
     nemesis.wait(0.3)
 
@@ -76,7 +76,7 @@ def storage(stage: Stage, until: float) -> None:
     nemesis = stage.nemesis
     nemesis.world.fail(stage, until)
     if stage.spec.number % 3 == 2:  # Not always: what hangs since storage failed is judged only while it hangs.
-        nemesis.kill(nemesis.servers[0], stage.places)
+        nemesis.kill(nemesis.first, stage.places)
         nemesis.restart()
     nemesis.wait(0.3)
 
@@ -85,9 +85,9 @@ def second_server(stage: Stage, until: float) -> None:
     """Another server comes and goes, and then the first one dies."""
     nemesis, rng, load = stage.nemesis, stage.rng, stage.load
     while True:
+        first = nemesis.first
         load.servers = ()  # The second server comes up in silence and is then the only one asked.
         second = nemesis.second_begins()
-        first = nemesis.servers[0]
         if second is not None:
             load.servers = (second,)
             nemesis.wait(rng.uniform(0.4, 0.9))

@@ -34,6 +34,10 @@ PROBE_INSTANT = "000"
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
 
 
+class NobodyLives(Exception):
+    """Every server of the round ended by itself, which is recorded, so that there is nobody left to hurt."""
+
+
 class Nemesis:
     """The servers of one round and what happens to them. `servers` are those alive, the first one first.
 
@@ -68,6 +72,13 @@ class Nemesis:
         self._armed = 0
         self._shot = threading.Event()
         self._hit: Server | None = None
+
+    @property
+    def first(self) -> Server:
+        """The server that lives longest; NobodyLives when there is none."""
+        if not self.servers:
+            raise NobodyLives
+        return self.servers[0]
 
     def pids(self) -> list[int]:
         """Every process of every server that lives."""

@@ -7,6 +7,7 @@ What each kind of round says is in kinds.py, what is stored and how storage fail
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -20,7 +21,7 @@ from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.real.client import Connection
 from marker_sim.real.kinds import PLAYS
 from marker_sim.real.load import PARTITIONS, READ_ONLY, Load, Target
-from marker_sim.real.nemesis import Nemesis
+from marker_sim.real.nemesis import Nemesis, NobodyLives
 from marker_sim.real.processes import Fleet
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.wire_rounds import Doors, doors
@@ -163,7 +164,10 @@ class Stage:
         nemesis.wait(CALM_S)
         self.recorder.calm = False
         until = min(time.monotonic() + spec.faults_s, spec.deadline)
-        PLAYS[spec.kind](self, until)
+        with contextlib.suppress(NobodyLives):
+            PLAYS[spec.kind](self, until)
+        if self.world.gate is not None:
+            self.world.gate.disarm()
         self.release()
         self._phase("healed")
         self.load.pause()

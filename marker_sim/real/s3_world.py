@@ -102,19 +102,19 @@ class FrontWorld:
             self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
         self._scheme = scheme
         self._command = command
-        self._capabilities = capabilities(probed)
+        self._probed = probed
         names = self._names if command else None
         self.reader: Looks = ObjectReader(stage.recorder, self.front.objects, in_order=True, names=names)
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
         return {
-            "storage": "s3",
+            "storage": name_of(self._probed),
             "witness": "effects",
             "layout": "names" if self._command else "hudi",
             "late_effect_ms": 0,
             "storage_timeout_ms": STORAGE_TIMEOUT_MS,
-            "capabilities": self._capabilities,
+            "capabilities": capabilities(self._probed),
         }
 
     def address(self, place: MarkerDirectory) -> str:
@@ -138,6 +138,7 @@ class FrontWorld:
             stage.ask_once("exists", stage.failing, "")
         stage.release()
         for trouble in rng.sample((*TROUBLES, None), len(TROUBLES) + 1):
+            _ = nemesis.first  # When nobody lives there is nobody to meet the trouble.
             if trouble is None:
                 self._throttle_by_rate(nemesis, rng.uniform(0.6, 1.0))
             else:
@@ -218,17 +219,17 @@ class SiteWorld:
         self._root = f"{scheme}://{site.bucket}/{site.prefix}"
         self._mine = f"{stage.table}/"
         self._command = command
-        self._capabilities = capabilities(probed)
+        self._probed = probed
         names = self._names if command else None
         self.reader: Looks = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
         return {
-            "storage": "s3",
+            "storage": name_of(self._probed),
             "witness": "reads",
             "layout": "names" if self._command else "hudi",
-            "capabilities": self._capabilities,
+            "capabilities": capabilities(self._probed),
         }
 
     def address(self, place: MarkerDirectory) -> str:
@@ -297,6 +298,11 @@ def honest(found: Honesty, store: str) -> Honesty:
                 " another endpoint, or leave --s3-endpoint out to use the kit's own"
             )
     return found
+
+
+def name_of(found: Honesty) -> str:
+    """The storage in a header, as the simulated world calls its models."""
+    return "s3" if found.put_if_absent and found.put_if_unchanged else "s3-unconditional"
 
 
 def capabilities(found: Honesty) -> dict[str, bool]:
