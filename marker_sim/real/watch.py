@@ -149,9 +149,12 @@ class Watch:
     def _add(self, path: str, tell: bool) -> None:
         """Watch a directory and all below it, then look for what came before the watch. One that is gone is fine."""
         try:
-            self._folders[self._inotify.add_watch(self._full(path), self._mask)] = path
+            number = self._inotify.add_watch(self._full(path), self._mask)
         except (FileNotFoundError, NotADirectoryError):
             return
+        if self._folders.get(number) == path:
+            return  # The scan of its parent found it before the event of its making was read.
+        self._folders[number] = path
         for name, is_folder, state in _entries(self._full(path)):
             below = f"{path}/{name}" if path else name
             if is_folder:
