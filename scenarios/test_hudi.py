@@ -123,7 +123,7 @@ def test_jars_are_fetched_once_and_together(tmp_path: Path, monkeypatch: pytest.
 def test_only_the_command_for_s3_has_s3a_and_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hudi, "spark_home", lambda: tmp_path)
     jars = (tmp_path / "bundle.jar",)
-    words = shlex.split(hudi.start_command("java", jars, (tmp_path / "s3a.jar",)))
+    words = shlex.split(hudi.start_command("1.0.2", "java", jars, (tmp_path / "s3a.jar",)))
     bundle, settings, s3a, spark = words[words.index("-cp") + 1].split(os.pathsep)
     assert (bundle, s3a, spark) == (str(jars[0]), str(tmp_path / "s3a.jar"), str(tmp_path / "jars" / "*"))
     values = {
@@ -133,7 +133,10 @@ def test_only_the_command_for_s3_has_s3a_and_its_settings(tmp_path: Path, monkey
     assert values["fs.s3a.endpoint"] == "${env.AWS_ENDPOINT_URL}"
     assert values["fs.s3a.path.style.access"] == "true"
     assert values["fs.s3a.retry.limit"] == "0", "a failing PUT is seen within the kit's bounds"
-    assert "core-site" not in hudi.start_command("java", jars) and "s3a" not in hudi.start_command("java", jars)
+    local = hudi.start_command("0.15.0", "java", jars)
+    assert "s3a" not in local and hudi.LAUNCHER in local
+    told = shlex.split(hudi.start_command("0.15.0", "java", jars, (tmp_path / "s3a.jar",)))
+    assert told[told.index(next(word for word in told if word.endswith(hudi.STORAGE_LAUNCHER))) + 1] == "{storage}"
 
 
 def program(path: Path, body: str) -> None:

@@ -37,6 +37,8 @@ S3A = Jars(
 JAVA_MIN = 17
 JAVA_TIMEOUT_S = 30.0
 LAUNCHER = "TimelineServiceLauncher.java"
+STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
+TOLD_ITS_STORAGE = ("0.15.0",)  # Its server has one storage for all paths, and by itself the local one.
 SETTINGS = "s3a"
 _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
@@ -62,7 +64,7 @@ def run_hudi(
     jars = bundle(version).find(progress)
     s3a = S3A.find(progress) if storage == "s3" else ()
     return run_http(
-        start_command(java, jars, s3a),
+        start_command(version, java, jars, s3a),
         storage=storage,
         budget_s=budget_s,
         seed=seed,
@@ -92,12 +94,13 @@ def bundle(version: str) -> Jars:
     return Jars(what=f"the bundle of Hudi {version}", coordinates=(jar,), asked=(jar,))
 
 
-def start_command(java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
+def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
     """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
     settings = (str(files("marker_sim.sut") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
-    launcher = str(files("marker_sim.sut") / LAUNCHER)
-    words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
+    told = bool(s3a) and version in TOLD_ITS_STORAGE
+    launcher = str(files("marker_sim.sut") / (STORAGE_LAUNCHER if told else LAUNCHER))
+    words = shlex.join([java, *_QUIET, "-cp", class_path, launcher]) + (" {storage}" if told else "")
     return f"{words} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
 
 
