@@ -20,18 +20,11 @@ import typer
 from typer.main import get_command
 
 from marker_sim import __version__
+from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 
 REPORT = "marker-sim-report"
-Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
-Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
-Promises = Annotated[
-    str | None, typer.Option(metavar="FILE", help="What is promised: reference, http, hudi or a TOML or JSON file.")
-]
-Expect = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
-]
 
 
 def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
@@ -42,47 +35,27 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def _verify(
     context: typer.Context,
-    sut: Annotated[
-        str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")
-    ] = "reference",
-    mode: Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")] = "both",
-    storage: Annotated[
-        str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
-    ] = None,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")] = "40s",
-    seed: Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")] = None,
-    guarantees: Guarantees = None,
-    profile: Promises = None,
-    expect: Expect = None,
-    report: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = REPORT,
-    start: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Starts an HTTP server, with {port} in it.")
-    ] = None,
-    reader: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}: a path; on s3 a URI, keys in AWS_*."),
-    ] = None,
-    dir_format: Annotated[
-        str | None,
-        typer.Option(metavar="FORM", help="How requests write the directory: path or file; on s3: s3a, s3 or s3n."),
-    ] = None,
-    identity: Annotated[
-        bool, typer.Option("--identity", help="The server honours `requestid`: a resend hears what the first heard.")
-    ] = False,
-    s3_endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="An S3 of your own instead of the one that the kit starts.")
-    ] = None,
-    s3_bucket: Annotated[str | None, typer.Option(metavar="NAME", help="Its bucket, which the kit writes to.")] = None,
-    s3_access_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Who signs; AWS_ACCESS_KEY_ID when left out.")
-    ] = None,
-    s3_secret_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Its secret; better set AWS_SECRET_ACCESS_KEY.")
-    ] = None,
-    as_json: Json = False,
+    sut: given.Sut = "reference",
+    mode: given.Mode = "both",
+    storage: given.Storage = None,
+    budget: given.Budget = "40s",
+    seed: given.Seed = None,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    report: given.Report = REPORT,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
+    s3_access_key: given.S3AccessKey = None,
+    s3_secret_key: given.S3SecretKey = None,
+    as_json: given.Json = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
-    from marker_sim.cli.request import parse_request
+    from marker_sim.cli.request import ForeignWords, parse_request
     from marker_sim.cli.verify import verify
 
     request = parse_request(
@@ -95,14 +68,16 @@ def _verify(
         profile=profile,
         expect=expect,
         report=report,
-        start=start,
-        reader=reader,
-        dir_format=dir_format,
-        identity=identity,
-        s3_endpoint=s3_endpoint,
-        s3_bucket=s3_bucket,
-        s3_access_key=s3_access_key,
-        s3_secret_key=s3_secret_key,
+        foreign=ForeignWords(
+            start=start,
+            reader=reader,
+            dir_format=dir_format,
+            identity=identity,
+            s3_endpoint=s3_endpoint,
+            s3_bucket=s3_bucket,
+            s3_access_key=s3_access_key,
+            s3_secret_key=s3_secret_key,
+        ),
         argv=context.obj,
     )
     return verify(request, as_json)
@@ -122,10 +97,10 @@ def _replay(
 def _judge(
     context: typer.Context,
     history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")],
-    guarantees: Guarantees = None,
-    profile: Promises = None,
-    expect: Expect = None,
-    as_json: Json = False,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    as_json: given.Json = False,
 ) -> int:
     """Judge a stored history with today's judges."""
     from marker_sim.cli.judging import rejudge

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +59,50 @@ class Request:
     identity: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignWords:
+    """The options that only foreign systems have, as they were given; None and False for those that were not."""
+
+    start: str | None = None
+    reader: str | None = None
+    dir_format: str | None = None
+    identity: bool = False
+    s3_endpoint: str | None = None
+    s3_bucket: str | None = None
+    s3_access_key: str | None = None
+    s3_secret_key: str | None = None
+
+    def refuse_all(self, sut: str) -> None:
+        """UsageError when one was given for a system that is none."""
+        for option in self._given(""):
+            raise UsageError(f"{option} was given with --sut {sut}; it belongs to --sut http, so leave it out")
+
+    def check(self, kind: str, sut: str, storage: str) -> None:
+        """UsageError for the first that does not fit the system and its storage."""
+        _check_start(kind, sut, self.start, storage)
+        if kind == "hudi" and self.identity:
+            raise UsageError(f"--identity was given with --sut {sut}, whose requests carry none; leave --identity out")
+        for option in self._given("s3_") if storage != "s3" else ():
+            raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
+        if self.dir_format is not None and self.dir_format not in FORMS[storage]:
+            forms = _either(FORMS[storage])
+            raise UsageError(f"--dir-format was given {self.dir_format!r} with --storage {storage}; write {forms}")
+
+    def endpoint(self, environment: Mapping[str, str]) -> Endpoint | None:
+        """The S3 endpoint they name, None for the kit's own."""
+        return parse_endpoint(
+            url=self.s3_endpoint,
+            bucket=self.s3_bucket,
+            access_key=self.s3_access_key,
+            secret_key=self.s3_secret_key,
+            environment=environment,
+        )
+
+    def _given(self, prefix: str) -> list[str]:
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name.startswith(prefix)}
+        return [f"--{name.replace('_', '-')}" for name, value in values.items() if value not in (None, False)]
+
+
 def parse_request(
     *,
     sut: str,
@@ -70,40 +114,20 @@ def parse_request(
     profile: str | None,
     expect: str | None,
     report: str,
-    start: str | None,
-    reader: str | None,
-    dir_format: str | None,
     argv: Sequence[str],
-    s3_endpoint: str | None = None,
-    s3_bucket: str | None = None,
-    s3_access_key: str | None = None,
-    s3_secret_key: str | None = None,
-    identity: bool = False,
+    foreign: ForeignWords | None = None,
 ) -> Request:
     """The request these words make; UsageError for the first thing wrong with them."""
+    words = foreign or ForeignWords()
     kind, detail = parse_sut(sut)
     if mode not in MODES:
         raise UsageError(f"--mode was given {mode!r}; write {_either(MODES)}")
-    s3 = {"url": s3_endpoint, "bucket": s3_bucket, "access_key": s3_access_key, "secret_key": s3_secret_key}
     if kind == "python":
         storages = _simulated(storage)
-        _refuse_foreign_options(
-            sut,
-            start=start,
-            reader=reader,
-            dir_format=dir_format,
-            identity="" if identity else None,
-            **{f"s3_{name.replace('url', 'endpoint')}": value for name, value in s3.items()},
-        )
-        dir_format = ""
+        words.refuse_all(sut)
     else:
         storages = _foreign(sut, mode, storage)
-        _check_start(kind, sut, start, storages[0])
-        if kind == "hudi" and identity:
-            raise UsageError(f"--identity was given with --sut {sut}, whose requests carry none; leave --identity out")
-        if storages[0] != "s3":
-            _refuse_s3_options(storages[0], s3)
-        dir_format = _dir_format(storages[0], dir_format)
+        words.check(kind, sut, storages[0])
     return Request(
         kind=kind,
         sut=sut,
@@ -116,12 +140,12 @@ def parse_request(
         profile=load_profile(default_profile(sut) if profile is None else profile),
         baseline=None if expect is None else load_baseline(expect),
         report=Path(report),
-        start=start or "",
-        reader=reader or "",
-        dir_format=dir_format,
+        start=words.start or "",
+        reader=words.reader or "",
+        dir_format=words.dir_format or "",
         argv=without_secret(argv),
-        endpoint=parse_endpoint(**s3, environment=os.environ),
-        identity=identity,
+        endpoint=words.endpoint(os.environ),
+        identity=words.identity,
     )
 
 
@@ -196,20 +220,6 @@ def without_secret(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _dir_format(storage: str, given: str | None) -> str:
-    forms = FORMS[storage]
-    if given is not None and given not in forms:
-        raise UsageError(f"--dir-format was given {given!r} with --storage {storage}; write {_either(forms)}")
-    return given or forms[0]
-
-
-def _refuse_s3_options(storage: str, given: dict[str, str | None]) -> None:
-    for name, value in given.items():
-        if value is not None:
-            option = f"--s3-{name.replace('url', 'endpoint').replace('_', '-')}"
-            raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
-
-
 def _check_start(kind: str, sut: str, start: str | None, storage: str) -> None:
     if kind == "hudi" and start is not None:
         raise UsageError(f"--start was given with --sut {sut}, whose command the kit composes; leave --start out")
@@ -225,13 +235,6 @@ def _check_start(kind: str, sut: str, start: str | None, storage: str) -> None:
             raise UsageError(
                 f"--start was given {name}, which is there with --storage s3 alone; add it, or leave {name} out"
             )
-
-
-def _refuse_foreign_options(sut: str, **given: str | None) -> None:
-    for name, value in given.items():
-        if value is not None:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} was given with --sut {sut}; it belongs to --sut http, so leave it out")
 
 
 def _either(words: Iterable[str]) -> str:

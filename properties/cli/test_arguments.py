@@ -209,9 +209,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 
 def test_a_request_is_complete_and_draws_its_seed() -> None:
-    empty: dict[str, Any] = dict.fromkeys(
-        ("storage", "seed", "guarantees", "profile", "expect", "start", "reader", "dir_format")
-    )
+    empty: dict[str, Any] = dict.fromkeys(("storage", "seed", "guarantees", "profile", "expect"))
     seeds = set()
     for _ in range(3):
         request = parse_request(sut="reference", mode="both", budget="1s", report="r", argv=("verify",), **empty)

@@ -1,0 +1,45 @@
+"""The options of commands: each with its form and one line of help. What they accept is checked in request.py."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
+Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
+Promises = Annotated[
+    str | None, typer.Option(metavar="FILE", help="What is promised: reference, http, hudi or a TOML or JSON file.")
+]
+Expect = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
+]
+Sut = Annotated[str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")]
+Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")]
+Storage = Annotated[
+    str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
+]
+Budget = Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")]
+Report = Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")]
+Start = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Starts an HTTP server; {port}, {storage}, {threads}, ... are replaced."),
+]
+Reader = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Prints the names stored in {dir}: a path; on s3 a URI, keys in AWS_*."),
+]
+Form = Annotated[
+    str | None,
+    typer.Option(metavar="FORM", help="How requests write the directory: path or file; on s3: s3a, s3 or s3n."),
+]
+Identity = Annotated[
+    bool, typer.Option("--identity", help="The server honours `requestid`: a resend hears what the first heard.")
+]
+S3Endpoint = Annotated[
+    str | None, typer.Option(metavar="URL", help="An S3 of your own instead of the one that the kit starts.")
+]
+S3Bucket = Annotated[str | None, typer.Option(metavar="NAME", help="Its bucket, which the kit writes to.")]
+S3AccessKey = Annotated[str | None, typer.Option(metavar="KEY", help="Who signs; AWS_ACCESS_KEY_ID when left out.")]
+S3SecretKey = Annotated[str | None, typer.Option(metavar="KEY", help="Its secret; better set AWS_SECRET_ACCESS_KEY.")]
