@@ -16,7 +16,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.real.client import BASE, ROUTES
 from marker_sim.real.nemesis import PROBE_INSTANT
 from marker_sim.real.processes import Server
-from marker_sim.real.wires.faults import PADDING_BYTES, WireFault, WireFaultKind, WireFaults, draw
+from marker_sim.real.wires.faults import PADDING_BYTES, WireFault, WireFaultKind, WireFaults, described, draw
 from marker_sim.real.wires.install import missing
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def wire(stage: Stage, until: float) -> None:
             if not nemesis.servers:
                 return  # It ended by itself, which is recorded.
             evidence = faults.strike(stage.doors.of(nemesis.servers[0]), fault)
-            nemesis.declare(f"{fault.kind.value} seen on the wire", int(evidence.happened))
+            nemesis.note(f"{fault.kind.value} seen on the wire", int(evidence.happened))
+            if not evidence.happened:
+                nemesis.missed.append(f"{fault.kind.value} {described(fault)}: {evidence.seen}")
             nemesis.note("requests that a wire fault broke", evidence.broken)
             nemesis.wait(rng.uniform(0.05, 0.2))
         if time.monotonic() > until:

@@ -260,7 +260,12 @@ def test_the_server_is_gone_when_the_block_is_left_by_an_error() -> None:
 def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marker_sim.real.wires.toxiproxy.CALL_S", 0.2)
     with Toxiproxy() as server:
-        psutil.Process(server.pid).suspend()
+        process = psutil.Process(server.pid)
+        process.suspend()
+        deadline = time.monotonic() + ENDS_S
+        while process.status() != psutil.STATUS_STOPPED:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         with pytest.raises(HarnessError, match="did not answer post /reset"):
             server.heal()
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 BROKEN = "wire-broken"
 PATIENCE_S = 1.2
 SILENCE_S = 0.4
+CALM_S = 5.0
 TRIES = 3
 TRIES_OF_SOME = 16
 SAMPLES = 5
@@ -154,6 +155,16 @@ def afflicted(wire: Wire, fault: WireFault) -> Iterator[None]:
             wire.sever()
 
 
+def undisturbed(wire: Wire, fault: WireFault, request: bytes) -> Exchange:
+    """The quickest of some exchanges before a fault is put on; HarnessError when one of them fails."""
+    linger = fault.kind is WireFaultKind.SLOW_CLOSE
+    seen = [exchange(wire.port, request, CALM_S, linger) for _ in range(TRIES)]
+    for calm in seen:
+        if calm.end != "reply":
+            raise HarnessError(f"wire {wire.name} answers nothing without a fault ({calm.end}), so none can be shown")
+    return min(seen, key=lambda calm: max(calm.took_s, calm.lingered_s))
+
+
 def observe(port: int, fault: WireFault, request: bytes, calm: Exchange) -> tuple[bool, str]:
     """Whether the fault that is on the wire shows there, in words. calm: the same exchange before it was put on."""
     seen = "nothing was tried"
@@ -168,27 +179,26 @@ def _shown(port: int, fault: WireFault, request: bytes, calm: Exchange) -> tuple
     given = dict(fault.attributes)
     if fault.kind is WireFaultKind.JITTER:
         return _jitters(port, given, request)
-    patience_s = SILENCE_S if given.get("timeout") == 0 else PATIENCE_S
+    least_s = _least_s(fault, len(request), calm.received)
+    patience_s = SILENCE_S if given.get("timeout") == 0 else PATIENCE_S + 2 * least_s
     met = exchange(port, request, patience_s, linger=fault.kind is WireFaultKind.SLOW_CLOSE)
     took = f"{met.took_s * 1000:.0f} ms, before it {calm.took_s * 1000:.0f} ms"
     match fault.kind:
         case WireFaultKind.LATENCY:
-            return _late(met, calm, given["latency"] / 1e3), f"a reply took {took}"
+            return _late(met, calm, least_s), f"a reply took {took}"
         case WireFaultKind.BANDWIDTH:
             size = met.received if fault.stream == "downstream" else len(request)
-            return _late(met, calm, size / given["rate"] / 1e3), f"{size} bytes took {took}"
+            return _late(met, calm, least_s), f"{size} bytes took {took}"
         case WireFaultKind.SLICER:
             largest = given["average_size"] + given["size_variation"]
             if fault.stream == "downstream":
                 many = met.pieces >= max(calm.pieces + 1, met.received // largest // 2)
                 return many, f"{met.received} bytes in {met.pieces} pieces, before it {calm.pieces}"
-            least_s = (len(request) // largest - 1) * given["delay"] / 1e6
             return _late(met, calm, least_s), f"{len(request)} bytes took {took}"
         case WireFaultKind.SLOW_CLOSE:
             late = met.end == "reply" and met.lingered_s >= given["delay"] / 1e3 * SHARE > calm.lingered_s >= 0
             return late, f"closed after {met.lingered_s * 1e3:.0f} ms, before it {calm.lingered_s * 1e3:.0f} ms"
         case WireFaultKind.TIMEOUT:
-            least_s = given["timeout"] / 1e3 if given["timeout"] else SILENCE_S
             gone = met.end in ("silent", "closed", "reset") and met.received == 0
             return gone and met.took_s >= least_s * SHARE, f"{met.end} without a byte after {met.took_s * 1e3:.0f} ms"
         case WireFaultKind.RESET_PEER:
@@ -199,6 +209,23 @@ def _shown(port: int, fault: WireFault, request: bytes, calm: Exchange) -> tuple
             return cut and fits, f"{met.end} with {met.received} bytes of a reply (status {met.status})"
         case WireFaultKind.DOWN:
             return met.end == "refused", met.end
+
+
+def _least_s(fault: WireFault, asked: int, answered: int) -> float:
+    """How long an exchange of so many bytes takes at least under a fault, 0 where nothing follows from it."""
+    given = dict(fault.attributes)
+    size = answered if fault.stream == "downstream" else asked
+    match fault.kind:
+        case WireFaultKind.LATENCY:
+            return given["latency"] / 1e3
+        case WireFaultKind.BANDWIDTH:
+            return size / given["rate"] / 1e3
+        case WireFaultKind.SLICER:
+            return max(size // (given["average_size"] + given["size_variation"]) - 1, 0) * given["delay"] / 1e6
+        case WireFaultKind.TIMEOUT:
+            return given["timeout"] / 1e3 or SILENCE_S
+        case _:
+            return 0.0
 
 
 def _late(met: Exchange, calm: Exchange, least_s: float) -> bool:
@@ -228,9 +255,7 @@ class WireFaults:
 
     def strike(self, wire: Wire, fault: WireFault) -> Evidence:
         """Put a fault on, see whether it works, let it last, take it off. HarnessError when the wire is not calm."""
-        calm = exchange(wire.port, self._request, PATIENCE_S * TRIES, linger=fault.kind is WireFaultKind.SLOW_CLOSE)
-        if calm.end != "reply":
-            raise HarnessError(f"wire {wire.name} answers nothing without a fault ({calm.end}), so none can be shown")
+        calm = undisturbed(wire, fault, self._request)
         with self.span(wire, fault) as came:
             happened, seen = observe(wire.port, fault, self._request, calm)
             self._wait(fault.duration_ms / 1000)
