@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.markers.protocol import Creates
 from marker_sim.markers.server import served_markers
-from marker_sim.markers.store import Context, MarkerStore
+from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
@@ -34,6 +34,7 @@ from marker_sim.serve.lanes import THREADS_MAX, Lanes
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
+from marker_sim.writer.recording import create_with_identity
 
 WAITING_MAX = 10_000
 STOP_TIMEOUT_S = 10
@@ -65,10 +66,12 @@ def run(
     settings: Settings,
     ready: Callable[[str], object] | None = None,
     open_storage: Callable[[bool, str], Storage] | None = None,
+    factory: Factory = served_markers,
 ) -> None:
     """Serve until SIGTERM or SIGINT; `ready` gets the URL. Call it in the main thread of a process.
 
     open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
+    factory: makes the store of a marker directory; the reference's, unless somebody else's is to be judged.
     UsageError for bases that cannot be; HarnessError when uvicorn is missing or the address is taken.
     """
     bases = tuple(parse_base(text) for text in settings.bases)
@@ -78,7 +81,7 @@ def run(
     opened = open_storage or partial(_open_storage, settings)
     storages = {(base.local, base.root): opened(base.local, base.root) for base in bases}
     with _listen(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, bases, storages, listener, ready or _print_ready))
+        runner.run(_serve(settings, bases, storages, listener, ready or _print_ready, factory))
 
 
 async def _serve(
@@ -87,6 +90,7 @@ async def _serve(
     storages: Mapping[tuple[bool, str], Storage],
     listener: socket.socket,
     ready: Callable[[str], object],
+    factory: Factory,
 ) -> None:
     from uvicorn import Config
 
@@ -94,7 +98,7 @@ async def _serve(
 
     loop = asyncio.get_running_loop()
     lanes = Lanes(loop)
-    stores = _Stores(loop, lanes, storages, settings.options)
+    stores = _Stores(loop, lanes, storages, settings.options, factory)
     runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
     config = Config(
         MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max),
@@ -135,8 +139,10 @@ class _Stores:
         lanes: Lanes,
         storages: Mapping[tuple[bool, str], Storage],
         options: MarkerOptions,
+        factory: Factory,
     ) -> None:
         self._options = options
+        self._factory = factory
         self._seams: dict[tuple[bool, str], tuple[LoopStorage, LoopRuntime, dict[str, Any]]] = {}
         for (local, root), storage in storages.items():
             locks = LoopLocks(HostLocks(Path(root)) if local else None)
@@ -154,8 +160,8 @@ class _Stores:
             options=self._options,
             process=process,
         )
-        store = served_markers(context)
-        return store, store.create
+        store = self._factory(context)
+        return store, create_with_identity(store)
 
 
 class _NoWire:

@@ -41,7 +41,9 @@ class Actor(Protocol):
 
     name: str
     role: str
-    state: dict[str, Any]
+
+    @property
+    def state(self) -> dict[str, Any]: ...
 
 
 class Ended(NamedTuple):

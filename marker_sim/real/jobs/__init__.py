@@ -1,0 +1,12 @@
+"""The write path as real processes: a plan run with executors, a driver and a server that can really be killed.
+
+    kit process                              a child, forked from the template
+    cluster.py  plays the plan               children.py  driver, executor, client, server: the reference on real seams
+    nemesis.py  hurts who is due             seams.py     Storage and Runtime, every call a step
+    hub.py      answers the children  ◄────► link.py      events, effects and steps on their way to the kit
+                                             wire.py      HTTP to the timeline server
+    template.py is the process that children are forked from; steps.py counts; parquet.py is the format of the rows
+
+The same plans as in the simulated world, the same stage, write client, markers and judges. A fault arms at its actor's
+n-th seam call here too, so "driver, step 17" is the same place in both worlds as long as nothing races.
+"""

@@ -1,0 +1,264 @@
+"""One run of a plan with real processes: writes and clients, misfortunes, healing, probes, a look at what is stored.
+
+The phases and what follows from a death are those of the simulated cluster (sim/cluster.py, sim/jobs.py); the clock is
+real, so whatever races may come out in another order each time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from marker_sim import __version__
+from marker_sim.errors import HarnessError
+from marker_sim.history import Header, History
+from marker_sim.markers.choice import Choice
+from marker_sim.names import MarkerDirectory, parse_directory
+from marker_sim.options import MarkerOptions, format_options
+from marker_sim.plan import Op, Plan
+from marker_sim.real.gate import Aim, Gate
+from marker_sim.real.jobs.clients import Clients
+from marker_sim.real.jobs.lives import Life, Nursery
+from marker_sim.real.jobs.nemesis import Nemesis
+from marker_sim.real.jobs.servers import Servers
+from marker_sim.real.jobs.steps import Counters
+from marker_sim.real.jobs.worlds import LocalWorld, S3World, World
+from marker_sim.real.jobs.writes import Writes
+from marker_sim.real.recorder import Recorder
+from marker_sim.sut.python import load_system
+from marker_sim.system import MARKERS_TYPES
+
+DEADLINE_SECS = 30
+ANSWER_BOUND_MS = 10_000
+STORAGE_TIMEOUT_MS = 1_000
+READY_S = 20.0
+PROBE = "probe"
+
+
+def run_real(
+    plan: Plan, system: str = "reference", aims: tuple[Aim, ...] = (), nursery: Nursery | None = None
+) -> History:
+    """Execute a plan with real processes on a fresh local directory or behind a fresh S3 front.
+
+    system: as in --sut. aims: faults at the gate besides those of the plan. nursery: where children are forked, for
+    many runs one after another; a fresh one if None. HarnessError when the kit fails.
+    """
+    if nursery is None:
+        with Nursery() as fresh:
+            return Cluster(plan, system, fresh, aims).run()
+    return Cluster(plan, system, nursery, aims).run()
+
+
+class Cluster:
+    """All processes of one run, from the kit's side. trouble: what went wrong in the kit's own threads."""
+
+    def __init__(self, plan: Plan, system: str, nursery: Nursery, aims: tuple[Aim, ...] = ()) -> None:
+        if plan.storage not in ("local", "s3"):
+            raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        self.plan = plan
+        self.system = load_system(system)
+        self.trouble: list[BaseException] = []
+        self.recorder = Recorder()
+        self.nemesis = Nemesis(self)
+        self.gate = Gate(self.recorder, self.nemesis.hurt)
+        self.gate.arm(*aims)
+        self.nursery, self.hub = nursery, nursery.hub
+        self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=nursery.scratch))
+        self.world: World = (
+            LocalWorld(self._scratch / "storage") if plan.storage == "local" else S3World(self.gate, plan.seed)
+        )
+        self.options = MarkerOptions(
+            markers_type=MARKERS_TYPES[plan.mode],
+            batch_num_threads=plan.num_threads,
+            batch_interval_ms=plan.interval_ms,
+            remote_timeout_secs=DEADLINE_SECS,
+        )
+        self.choice = self.system.choose(self.options, self.world.capabilities)
+        self.writes, self.servers, self.clients = Writes(self), Servers(self), Clients(self)
+        self._directories = tuple(parse_directory(path) for path in plan.directories)
+        self._system_name = system
+        self._counters = self._scratch / "steps"
+        self._aims = aims
+        self._slots: dict[str, int] = {}
+        Counters(self._counters)
+        answers: dict[str, Callable[..., Any]] = {
+            "ready": lambda name: self.nursery.lives[name].ready.set(),
+            "strike": self.nemesis.strike,
+            "mode": lambda _, markers: (self.mode_of(markers).mode, self.mode_of(markers).reason),
+            **self.writes.answers(),
+            **self.servers.answers(),
+            **self.clients.answers(),
+        }
+        self.nursery.begin(self._gone)
+        self.hub.attach(self.gate, answers, self.world.stored)
+
+    def run(self) -> History:
+        """Play the phases and close the history; no process is left."""
+        try:
+            self._phase("faults")
+            why = self.choice.reason or None
+            self.recorder.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=why)
+            if self.choice.mode == "timeline":
+                self.servers.start("server")
+            self.clients.play(self.plan.ops)
+            for write in self.plan.writes:
+                self.writes.play(write)
+            self._end()
+        finally:
+            self.nemesis.healed = True
+            self.nursery.end_lives()
+            self.world.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if self.trouble:
+            raise self.trouble[0]
+        return History(self._header(), self.recorder.close())
+
+    def later(self, after_ms: int, body: Callable[[], Any]) -> None:
+        """Do something in a while, unless the run is over by then."""
+
+        def guarded() -> None:
+            try:
+                if not self.recorder.closed:
+                    body()
+            except BaseException as error:
+                self.trouble.append(error)
+
+        timer = threading.Timer(max(0, after_ms) / 1000, guarded)
+        timer.daemon = True
+        timer.start()
+
+    def marker_directories(self) -> tuple[MarkerDirectory, ...]:
+        """Those of the plan and those of the writes so far."""
+        return self._directories + tuple(self.writes.instants)
+
+    def mode_of(self, markers: str) -> Choice:
+        """The marker mode of a write that asks for `markers`, "" for the mode of the plan."""
+        if markers in ("", self.plan.mode) or self.system.layout != "hudi":
+            return self.choice
+        return self.system.chosen(markers, self.world.capabilities, self.options)
+
+    def tell(self, driver: Life, *message: Any) -> None:
+        """Let a driver hear something."""
+        if driver.alive:
+            self.hub.post(driver.name, *message)
+
+    def spawn(self, actor: str, role: str, slot: int = 0, ops: tuple[Op, ...] = ()) -> Life:
+        """Fork a child."""
+        life = self.nursery.new(actor, role, slot)
+        life.ops = ops
+        self.world.expect(life.name, role)
+        faults = () if actor == PROBE else tuple((n, f) for n, f in enumerate(self.plan.faults) if f.actor == actor)
+        self.nursery.fork(
+            life,
+            {
+                "process": life.name,
+                "role": role,
+                "ops": ops,
+                "plan": self.plan,
+                "options": self.options,
+                "system": self._system_name,
+                "hub": self.hub.address,
+                "counters": str(self._counters),
+                "slot": self._slots.setdefault(actor, len(self._slots)),
+                "faults": faults,
+                "storage": self.world.spec(),
+            },
+        )
+        return life
+
+    def ready(self, *lives: Life) -> None:
+        """Wait until children are at work, or dead; HarnessError when they are neither in time."""
+        for life in lives:
+            deadline = time.monotonic() + READY_S
+            while not life.ready.wait(0.02) and life.alive:
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"{life.name} did not get ready: {self.nursery.last_words()}")
+
+    def _gone(self, life: Life, code: int) -> None:
+        threading.Thread(target=self._mourn, args=(life, code), daemon=True).start()
+
+    def _mourn(self, life: Life, code: int) -> None:
+        """What follows from a death."""
+        try:
+            with self.recorder.lock:
+                if not life.doomed:
+                    life.doomed = True
+                    said = f"exit code {code}: {self.nursery.last_words()[-200:]}"
+                    self.recorder.record(life.name, life.role, "observe", "exited", error=said)
+            if life.ops:
+                self.clients.gone(life)
+            elif life.role == "timeline-server":
+                self.servers.gone(life)
+            else:
+                self.writes.gone(life)
+        except BaseException as error:
+            self.trouble.append(error)
+
+    def _phase(self, name: str) -> None:
+        self.recorder.record("kit", "kit", "observe", "phase", value=name)
+
+    def _end(self) -> None:
+        """Heal, probe, kill every process and read what is stored."""
+        self.nemesis.healed = True
+        self.gate.disarm()
+        for life in tuple(self.nursery.lives.values()):
+            self.nemesis.proceed(life)
+        self.servers.heal()
+        self._phase("healed")
+        if self.plan.faults or self._aims:
+            time.sleep(self.world.settle_ms / 1000)
+        self._phase("probe")
+        self.clients.play(self._probes())
+        self.writes.probe()
+        self._phase("end")
+        for life in tuple(self.nursery.lives.values()):
+            with self.recorder.lock:
+                if life.alive and not life.doomed and life.role == "timeline-server":
+                    self.recorder.record(life.name, life.role, "fault", "kill", value="end-of-run")
+                life.doomed = True
+        self.nursery.end_lives()
+        self._observe()
+
+    def _probes(self) -> tuple[Op, ...]:
+        timeline = self.choice.mode == "timeline"
+        ops = []
+        for directory in range(len(self._directories)):
+            for number in range(self.plan.num_threads + 1 if timeline else 1):
+                name = f"probe/{directory}-{number}.parquet.marker.CREATE"
+                ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
+            ops.append(Op(actor=PROBE, kind="list", directory=directory))
+        return tuple(ops)
+
+    def _observe(self) -> None:
+        record, began, files = self.recorder.record, self.recorder.mark(), self.world.files()
+        for path in sorted(files):
+            record("kit", "kit", "observe", "file", path=path, value=files[path])
+        for directory in self.marker_directories():
+            record("kit", "kit", "observe", "snapshot", directory, directory.path, caused_by=began)
+        self.writes.observe(files)
+
+    def _header(self) -> Header:
+        capabilities = self.world.capabilities
+        names = ("put_if_absent", "put_if_unchanged", "atomic_replace", "host_lock", "batched_markers")
+        return Header(
+            world="real",
+            mode="direct" if self.plan.mode == "direct" else "timeline",
+            storage=self.plan.storage,
+            sut=self.system.name,
+            sut_version=self.system.version or __version__,
+            kit_version=__version__,
+            profile=self.system.profile,
+            num_threads=self.plan.num_threads,
+            late_effect_ms=capabilities.late_effect_ms,
+            answer_bound_ms=ANSWER_BOUND_MS,
+            storage_timeout_ms=STORAGE_TIMEOUT_MS,
+            seed=self.plan.seed,
+            options=format_options(self.options),
+            capabilities={name: getattr(capabilities, name) for name in names},
+            plan=self.plan.to_dict(),
+        )

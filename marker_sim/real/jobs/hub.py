@@ -1,0 +1,155 @@
+"""The kit's side of what children ask: a thread a connection, so that a child that waits holds up nobody else.
+
+A local effect is applied by the child between "enter" and "leave", with the gate's lock held by the thread that
+answers it: no other event of any process comes in between. When the child dies in that time, storage says whether it
+was applied.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from marker_sim.real.gate import Aim, Call, Gate
+
+Answer = Callable[..., Any]
+TEMPLATE = "template"
+END_TIMEOUT_S = 5.0
+
+
+class Hub:
+    """Answers the children of one run after another."""
+
+    def __init__(self, path: Path) -> None:
+        self.address = str(path)
+        self._answers: dict[str, Answer] = {}
+        self._known: dict[str, bytes | None] = {}
+        self._inboxes: dict[str, Connection] = {}
+        self._arrived = threading.Condition()
+        self._sending = threading.Lock()
+        self._roles: dict[str, str] = {}
+        self._closed = False
+        self._listener = Listener(self.address, "AF_UNIX", backlog=512)
+        self._threads = [threading.Thread(target=self._listen, daemon=True, name="hub")]
+        self._threads[0].start()
+
+    def attach_template(self, answers: Mapping[str, Answer]) -> None:
+        """What the template's words are told to."""
+        self._answers.update(answers)
+
+    def attach(self, gate: Gate, answers: Mapping[str, Answer], stored: Callable[[str], bytes | None]) -> None:
+        """A run begins. answers: by what is asked, called with the child's name and the arguments.
+
+        stored: the content of a storage path now, for effects whose process died while it applied them.
+        """
+        self.gate = gate
+        self._answers.update(answers)
+        self._stored = stored
+        self._known.clear()
+        with self._arrived:
+            for process in [name for name in self._inboxes if name != TEMPLATE]:
+                self._inboxes.pop(process).close()
+
+    def expect(self, process: str, role: str) -> None:
+        """A child with this name is about to connect."""
+        self._roles[process] = role
+
+    def post(self, process: str, *message: Any) -> None:
+        """Say something to a child, once it has its inbox; a child that is gone hears nothing."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: process in self._inboxes or self._closed, END_TIMEOUT_S)
+            inbox = self._inboxes.get(process)
+        if inbox is not None:
+            try:
+                with self._sending:
+                    inbox.send(message)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """No child is answered any more."""
+        self._closed = True
+        with self._arrived:
+            self._arrived.notify_all()
+        try:
+            # Wakes the listener, which nothing else does.
+            from multiprocessing.connection import Client
+
+            Client(self.address, "AF_UNIX").close()
+        except OSError:
+            pass
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(END_TIMEOUT_S)
+        for inbox in self._inboxes.values():
+            inbox.close()
+
+    def _listen(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+                if self._closed:
+                    connection.close()
+                    return
+            except OSError:
+                return
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads = [known for known in self._threads if known.is_alive()]
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            process, purpose = connection.recv()
+            if purpose == "inbox":
+                with self._arrived:
+                    self._inboxes[process] = connection
+                    self._arrived.notify_all()
+                while process == TEMPLATE:
+                    what, *arguments = connection.recv()
+                    self._answers[what](*arguments)
+                return
+            while True:
+                what, arguments = connection.recv()
+                if what == "enter":
+                    self._effect(connection, process, *arguments)
+                elif what == "record":
+                    connection.send(self._record(*arguments))
+                else:
+                    connection.send(self._answers[what](process, *arguments))
+        except (EOFError, OSError):
+            connection.close()
+
+    def _record(self, process: str, role: str, kind: Any, operation: str, *rest: Any) -> int:
+        table, instant, path, value, error, caused_by = rest
+        place: Any = None if table is None and instant is None else (table, instant)
+        return self.gate.recorder.record(process, role, kind, operation, place, path, value, error, caused_by)
+
+    def _effect(self, connection: Connection, process: str, operation: str, path: str) -> None:
+        """One write of a child to a local file; the answer is what strikes it, None to go on."""
+        call = Call(process, self._roles.get(process, ""), operation, path)
+        with self.gate.lock:
+            aim = self.gate.strike(call)
+            connection.send(None if aim is None else (aim.kind, aim.when, aim.duration_ms, aim.value))
+            try:
+                what, (effects,) = connection.recv()
+                assert what == "leave", what
+            except (EOFError, OSError):
+                self._died_inside(aim, call)
+                raise
+            for applied, where, data in effects:
+                self._known[where] = data
+                self.gate.applied(None, call, applied, where, data)
+            self.gate.passed_by(aim, call)
+        connection.send(None)
+
+    def _died_inside(self, aim: Aim | None, call: Call) -> None:
+        now = self._stored(call.path)
+        if now == self._known.get(call.path):
+            return
+        self._known[call.path] = now
+        operation = "delete" if now is None else "put" if call.operation != "overwrite" else "overwrite-piece"
+        self.gate.applied(None, call, operation, call.path, now)

@@ -1,0 +1,190 @@
+"""What the faults of a plan do to real processes: signals, aims at the gate, words to a driver.
+
+kill, pause              SIGKILL; SIGSTOP and SIGCONT
+torn-write               SIGKILL in the middle of the next write in place, else before the next effect (local)
+orphaned-request         the request is applied and its sender killed before it hears of it (S3)
+throttled ... slow       an aim at the calls of that process: at the S3 front, or at the gate for local files
+attempt-killed, zombie,  the driver is told what a cluster would tell it; the attempt ends, stands still or goes on
+speculative, stage-retried
+damage                   the kit itself empties or removes type files
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.faults import STORAGE_FAULTS, FaultKind
+from marker_sim.names import TYPE_FILE
+from marker_sim.plan import Fault
+from marker_sim.real.gate import Aim, Call
+from marker_sim.real.jobs.lives import Life
+
+if TYPE_CHECKING:
+    from marker_sim.real.jobs.cluster import Cluster
+
+_WHOLE = {
+    FaultKind.THROTTLED: ("put", "overwrite", "get", "list", "delete"),
+    FaultKind.SERVER_ERROR: ("put", "overwrite", "get", "list", "delete"),
+    FaultKind.TIMEOUT_APPLIED: ("put", "overwrite", "get", "list", "delete"),
+    FaultKind.TIMEOUT_LOST: ("put", "overwrite", "get", "list", "delete"),
+    FaultKind.SLOW_STORAGE: ("put", "overwrite", "get", "list", "delete"),
+    FaultKind.TIMEOUT_LATE: ("put", "delete"),
+    FaultKind.DISK_FULL: ("put", "overwrite"),
+    FaultKind.ORPHANED: ("put", "delete"),
+    FaultKind.TORN_WRITE: ("put", "overwrite"),
+}
+_LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
+_SILENCE_MS = 1_500
+
+
+class Silent(EOFError):
+    """Whoever asked is dead and gets no answer."""
+
+
+class Nemesis:
+    """Hurts the processes of one cluster until everything heals. fired: how often each kind struck."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.healed = False
+        self.fired: dict[str, int] = {}
+
+    def strike(self, name: str, number: int, attempt: int | None) -> Any:
+        """A fault of the plan is due at a step of a child; what the child shall do about it, None for nothing."""
+        cluster = self._cluster
+        fault, life = cluster.plan.faults[number], cluster.nursery.lives[name]
+        if self.healed or not life.alive:
+            return None
+        if fault.kind in STORAGE_FAULTS:
+            self._aim(life, fault)
+            return None
+        match fault.kind:
+            case FaultKind.KILL:
+                self.kill(life, fault)
+                raise Silent
+            case FaultKind.PAUSE:
+                self.pause(life, fault.duration_ms)
+            case FaultKind.SECOND_SERVER:
+                cluster.servers.second(fault.duration_ms)
+            case FaultKind.TYPE_DAMAGED:
+                self._damage_type_files(fault.value)
+            case _:
+                return self._task(life, fault, attempt)
+        return None
+
+    def hurt(self, aim: Aim, call: Call) -> None:
+        """An aim at the gate kills or pauses whose call it is; the gate's lock is held."""
+        life = self._cluster.nursery.lives[call.process]
+        if aim.kind is FaultKind.KILL:
+            self.kill(life, Fault(kind=FaultKind.KILL, actor=life.actor, step=0, value=0))
+        else:
+            self.pause(life, aim.duration_ms)
+
+    def kill(self, life: Life, fault: Fault, value: str | None = None) -> None:
+        """SIGKILL, recorded in the same moment; nothing of the process is recorded or applied after it."""
+        recorder = self._cluster.recorder
+        with recorder.lock:
+            if life.doomed or not life.alive:
+                return
+            life.doomed = True
+            life.fault = fault
+            if fault.kind is not FaultKind.KILL:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+            recorder.record(life.name, life.role, "fault", "kill", value=value)
+            life.signal(signal.SIGKILL)
+        if value is None:
+            self.note(fault.kind.value)
+
+    def pause(self, life: Life, duration_ms: int) -> None:
+        """SIGSTOP for a while."""
+        recorder = self._cluster.recorder
+        with recorder.lock:
+            if life.paused or not life.alive:
+                return
+            life.paused = True
+            recorder.record(life.name, life.role, "fault", "pause", value="begin")
+            life.signal(signal.SIGSTOP)
+        self.note("pause")
+        self._cluster.later(duration_ms, lambda: self.proceed(life))
+
+    def proceed(self, life: Life) -> None:
+        """The end of a pause."""
+        recorder = self._cluster.recorder
+        with recorder.lock:
+            if life.paused:
+                life.paused = False
+                if not life.doomed:
+                    recorder.record(life.name, life.role, "fault", "pause", value="end")
+                life.signal(signal.SIGCONT)
+
+    def note(self, kind: str) -> None:
+        """Count a fault that happened."""
+        self.fired[kind] = self.fired.get(kind, 0) + 1
+
+    def _aim(self, life: Life, fault: Fault) -> None:
+        cluster = self._cluster
+        if not cluster.world.fits(fault.kind):
+            return
+        operations = _WHOLE[fault.kind]
+        if fault.kind is FaultKind.ORPHANED:
+            aim = Aim(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")
+        elif fault.kind is FaultKind.TORN_WRITE:
+            # The first piece of a write in place empties the file; a put is whole or not there at all.
+            aim = Aim(kind=FaultKind.KILL, operations=("overwrite",), process=life.name, when="after")
+        else:
+            aim = Aim(
+                kind=fault.kind,
+                operations=operations,
+                process=life.name,
+                times=max(1, fault.value) if fault.kind in _LASTING else 1,
+                duration_ms=fault.duration_ms or (_SILENCE_MS if fault.kind.value.startswith("timeout") else 0),
+                value=1,
+            )
+        cluster.gate.arm(aim)
+
+    def _task(self, life: Life, fault: Fault, attempt: int | None) -> Any:
+        """A fault of the attempt that makes this step, or of a driver that finalizes or commits."""
+        cluster, kind = self._cluster, fault.kind
+        if life.role == "driver" and kind is FaultKind.STAGE_RETRIED:
+            self._record_task(life, kind, "")
+            return ("run-again",)
+        if attempt is None:
+            return None
+        driver, path = cluster.writes.attempts[attempt]
+        match kind:
+            case FaultKind.ATTEMPT_KILLED:
+                self._record_task(life, kind, path)
+                life.running.pop(attempt, None)
+                cluster.later(max(1, fault.duration_ms), lambda: cluster.tell(driver, "lost", attempt))
+                return ("end",)
+            case FaultKind.ZOMBIE:
+                self._record_task(life, kind, path)
+                cluster.tell(driver, "lost", attempt)
+                return ("sleep", fault.duration_ms)
+            case FaultKind.SPECULATIVE:
+                self._record_task(life, kind, path)
+                cluster.tell(driver, "speculate", attempt, max(1, fault.value))
+            case FaultKind.STAGE_RETRIED:
+                self._record_task(life, kind, path)
+                cluster.tell(driver, "stage-lost", attempt)
+        return None
+
+    def _record_task(self, life: Life, kind: FaultKind, path: str) -> None:
+        self._cluster.recorder.record(life.name, "nemesis", "fault", kind.value, path=path)
+        self.note(kind.value)
+
+    def _damage_type_files(self, value: int) -> None:
+        cluster = self._cluster
+        for directory in cluster.marker_directories():
+            path = f"{directory.path}/{TYPE_FILE}"
+            with cluster.gate.lock:
+                if cluster.world.stored(path) is None:
+                    continue
+                data = b"" if value == 1 else None
+                cluster.recorder.record("kit", "nemesis", "fault", "damage", path=path)
+                cluster.world.damage(path, data)
+                cluster.recorder.record(
+                    "kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data
+                )
+        self.note("damage")

@@ -1,0 +1,69 @@
+"""The same plan in the simulated world and with real processes: the same files where nothing races, the same verdicts.
+
+A disagreement is a defect of one of the two arms. Plans free of races have one executor and storage faults nowhere;
+kills of the driver and of the executor are at exact steps in both.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.faults import FaultKind
+from marker_sim.history import History
+from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.real.gate import Aim
+from marker_sim.real.jobs.cluster import run_real
+from marker_sim.sim.cluster import run
+from marker_sim.system import reference
+from properties.real.arms import outcome
+
+WORLDS = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
+THREE = (
+    Write(tasks=(Task(partition="dt=1", group="a"), Task(partition="", group="b"))),
+    Write(tasks=(Task(partition="dt=1", group="a", kind="MERGE"), Task(partition="größe=12/été", group="c"))),
+    Write(tasks=(Task(partition="dt=1", group="a", kind="APPEND"), Task(partition="", group="b", kind="MERGE"))),
+)
+
+
+def _plan(mode: str, storage: str, **more: object) -> Plan:
+    plan = {"directories": (), "writes": THREE, "executors": 1, "interval_ms": 10, "merge_on_read": True}
+    return Plan(mode=mode, storage=storage, **{**plan, **more})  # type: ignore[arg-type]
+
+
+def _deaths(history: History) -> list[str]:
+    return [e.process.partition("#")[0] for e in history.events if e.kind == "fault" and e.operation == "kill"]
+
+
+@pytest.mark.parametrize(("mode", "storage"), WORLDS)
+def test_without_faults_both_arms_store_the_same(mode: str, storage: str) -> None:
+    plan = _plan(mode, storage)
+    simulated, real = run(plan, reference()), run_real(plan)
+    assert outcome(real) == outcome(simulated)
+    assert outcome(real).verdicts == ()
+
+
+@pytest.mark.parametrize(("mode", "storage"), WORLDS)
+def test_a_write_that_is_given_up_is_rolled_back_alike(mode: str, storage: str) -> None:
+    given_up = Write(tasks=THREE[0].tasks, abandon=True)
+    plan = _plan(mode, storage, writes=(THREE[0], given_up, THREE[2]))
+    simulated, real = run(plan, reference()), run_real(plan)
+    assert outcome(real) == outcome(simulated)
+
+
+@pytest.mark.parametrize("mode", ["direct", "timeline"])
+@pytest.mark.parametrize("step", [3, 5])
+def test_a_killed_executor_leaves_the_same_behind(mode: str, step: int) -> None:
+    fault = Fault(kind=FaultKind.KILL, actor="executor-0", step=step, duration_ms=5)
+    plan = _plan(mode, "local", faults=(fault,))
+    simulated, real = run(plan, reference()), run_real(plan)
+    assert _deaths(simulated).count("executor-0") == _deaths(real).count("executor-0") == 1
+    assert outcome(real) == outcome(simulated)
+
+
+def test_an_aim_that_kills_at_the_commit_is_rolled_back() -> None:
+    aim = Aim(kind=FaultKind.KILL, pattern=r"\.commit$|\.deltacommit$", operations=("put",), process="driver")
+    history = run_real(_plan("timeline", "local"), aims=(aim,))
+    assert aim.fired == 1
+    assert "driver" in _deaths(history)
+    assert any(e.kind == "ok" and e.operation == "rollback" for e in history.events)
+    assert outcome(history).verdicts == ()
