@@ -19,7 +19,7 @@ def cache_directory() -> Path:
 
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """One process on this machine at a time, by a lock that dies with its holder; OSError when the file cannot be had."""
+    """One process on this machine at a time, by a lock that dies with its holder; OSError when it cannot be had."""
     with path.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield

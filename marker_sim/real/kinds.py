@@ -57,8 +57,7 @@ def churn(stage: Stage, until: float) -> None:
 def pause(stage: Stage, until: float) -> None:
     """Pauses, and a kill that follows one."""
     nemesis, rng = stage.nemesis, stage.rng
-    whens: list[When] = ["before", "after"] if nemesis.world.gate is not None else []
-    for when in whens:
+    for when in nemesis.world.whens:
         aim = Aim(kind=FaultKind.PAUSE, pattern=MARKER_FILES, operations=("put",), nth=rng.randint(1, 3), when=when)
         nemesis.pause_at(aim, f"pause {when} a put of a marker file", rng.uniform(0.1, 1.0))
         nemesis.wait(rng.uniform(0.2, 0.5))
@@ -105,11 +104,12 @@ def second_server(stage: Stage, until: float) -> None:
 
 def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
     """Pattern, when and which: last comes first. The directory whose type file is aimed at is new until then."""
-    if stage.nemesis.world.gate is None:
+    whens = stage.nemesis.world.whens
+    if not whens:
         return []
-    first, second = stage.rng.sample(("before", "after"), 2)
     type_file = f"^{re.escape(stage.failing.path)}/{re.escape(TYPE_FILE)}$"
-    rows = [(MARKER_FILES, first), (MARKER_FILES, second), (type_file, stage.rng.choice((first, second)))]
+    rows = [(MARKER_FILES, when) for when in stage.rng.sample(whens, len(whens))]
+    rows.append((type_file, stage.rng.choice(whens)))
     return [(pattern, when, 1 if pattern == type_file else stage.rng.randint(1, NTH_MAX)) for pattern, when in rows]
 
 

@@ -4,6 +4,8 @@ It is made to fail without destroying what was answered: a directory stands wher
 that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
 marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
 Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
+
+Kills and pauses are aimed at files as soon as the kernel tells that they are whole (watch.py), which is after the call.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory, marker_file
-from marker_sim.real.gate import Gate
+from marker_sim.real.gate import Call, Gate, When
 from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.reader import LocalReader
 from marker_sim.real.world import Looks, Surroundings
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
+    from marker_sim.real.watch import Watch
     from marker_sim.real.wires.toxiproxy import Wire
 
 FULL_DISK_SPARE_BYTES = 64
@@ -39,6 +42,7 @@ class LocalWorld:
 
     def __init__(self, stage: Stage, root: Path, form: str, command: str) -> None:
         self.gate: Gate | None = None
+        self.whens: tuple[When, ...] = ()
         self.wire: Wire | None = None
         self.reader: Looks = LocalReader(stage.recorder, root, stage.nemesis.pids, command, stage.rng)
         self._root = root
@@ -46,6 +50,9 @@ class LocalWorld:
         self._layout = "names" if command else "hudi"
         self._mine = root / stage.table
         self._full: list[tuple[int, tuple[int, int]]] = []
+        self._watch: Watch | None = None
+        if not command:  # Aims go by the names of Hudi's files.
+            self._aim_at_files(stage)
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
@@ -84,7 +91,32 @@ class LocalWorld:
 
     def close(self) -> None:
         """Remove the round's directories."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
         shutil.rmtree(self._mine, ignore_errors=True)
+
+    def _aim_at_files(self, stage: Stage) -> None:
+        """Let the kernel tell the gate of whole files; under `hands`, so that no look at storage is disturbed."""
+        from marker_sim.real.watch import Watch
+
+        nemesis = stage.nemesis
+        gate = self.gate = Gate(stage.recorder, nemesis.hurt)
+        self.whens = ("after",)
+
+        def told(call: Call) -> None:
+            call = call._replace(path=f"{stage.table}/{call.path}")
+            with nemesis.hands, gate.lock:
+                gate.passed_by(gate.strike(call), call)
+
+        self._mine.mkdir(parents=True, exist_ok=True)
+        self._watch = Watch(
+            self._mine,
+            told,
+            process=lambda: next((server.name for server in nemesis.servers), ""),
+            moments=("close-write", "moved-to"),
+        )
+        self._watch.start()
 
     def _obstruct(self, nemesis: Nemesis, place: MarkerDirectory, index: int) -> Callable[[], None]:
         """Make writing one marker file of a directory fail; returns what heals it."""

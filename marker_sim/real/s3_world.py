@@ -17,7 +17,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.real.front import Honesty, S3Front, probe_s3
-from marker_sim.real.gate import WRITES, Aim, Gate
+from marker_sim.real.gate import WRITES, Aim, Gate, When
 from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.object_reader import ObjectReader
 from marker_sim.real.recorder import Recorder
@@ -92,6 +92,7 @@ class FrontWorld:
 
     def __init__(self, stage: Stage, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = Gate(stage.recorder, stage.nemesis.hurt)
+        self.whens: tuple[When, ...] = ("before", "after")
         self.front = S3Front(self.gate, bucket=BUCKET)
         self.wire: Wire | None = None
         self._toxiproxy: Toxiproxy | None = None
@@ -213,6 +214,7 @@ class SiteWorld:
 
     def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = None
+        self.whens: tuple[When, ...] = ()
         self.wire: Wire | None = None
         self._site = site
         self._storage = site.storage()

@@ -91,6 +91,16 @@ class Watch:
         self._thread = threading.Thread(target=self._watch, daemon=True, name="watch")
 
     def __enter__(self) -> Watch:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close()
+        if kind is None:
+            self.check()
+
+    def start(self) -> None:
+        """Watch from now on; for those who cannot use a block. HarnessError when the root cannot be watched."""
         try:
             self._inotify = INotify(nonblocking=True)
             self._add("", tell=False)
@@ -99,14 +109,12 @@ class Watch:
         if not self._folders:
             raise HarnessError(f"{self._root} cannot be watched: it is no directory")
         self._thread.start()
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def close(self) -> None:
+        """Nothing more is told."""
         self._over.set()
         self._thread.join(_END_S)
         self._inotify.close()
-        if kind is None:
-            self.check()
 
     def check(self) -> None:
         """HarnessError when events were lost, or when telling one failed."""

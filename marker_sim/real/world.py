@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from marker_sim.names import MarkerDirectory
-from marker_sim.real.gate import Gate
+from marker_sim.real.gate import Gate, When
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,7 @@ class World(Protocol):
     """The storage of one round.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
+    whens         when an aim can strike: before or after a call is applied; () without a gate
     wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
@@ -56,6 +57,7 @@ class World(Protocol):
     """
 
     gate: Gate | None
+    whens: tuple[When, ...]
     wire: Wire | None
     reader: Looks
 
