@@ -32,6 +32,8 @@ _BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
+# What JSON that is no metadata ends in: RecursionError when it is nested too deep, OverflowError for 1e999.
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 class State(Enum):
@@ -151,11 +153,14 @@ def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
     try:
         raw = json.loads(data.decode("utf-8", "surrogatepass"))
         stats = [
-            WriteStat(partition, row["fileId"], row["path"], int(row.get("numWrites", 0)), row.get("prevCommit") or "")
+            WriteStat(
+                partition, _text(row["fileId"]), _text(row["path"]), int(row.get("numWrites", 0)),
+                _text(row.get("prevCommit") or ""),
+            )
             for partition, rows in raw["partitionToWriteStats"].items()
             for row in rows
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        ]  # fmt: skip
+    except _MALFORMED as error:
         raise ValueError(f"no commit metadata: {error!r}") from error
     return tuple(sorted(stats))
 
@@ -165,7 +170,7 @@ def write_ordinal(data: bytes) -> int | None:
     """Which write of its plan a completed commit says it is; None when it says nothing of that."""
     try:
         return int(json.loads(data)["extraMetadata"]["write"])
-    except (ValueError, KeyError, TypeError):
+    except _MALFORMED:
         return None
 
 
@@ -178,9 +183,15 @@ def decode_rollback(data: bytes) -> tuple[str, str]:
     """The instant and action that a rollback takes back; ValueError when it is not one."""
     try:
         target = json.loads(data)["instantToRollback"]
-        return str(target["commitTime"]), str(target["action"])
-    except (ValueError, KeyError, TypeError) as error:
+        return _text(target["commitTime"]), _text(target["action"])
+    except _MALFORMED as error:
         raise ValueError(f"no rollback metadata: {error!r}") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value
 
 
 def _format(moment: datetime) -> str:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from scenarios.fuzz.http_inputs import INSTANTS
 
-HUGE_LINE_BYTES = 10 * 2**20
-MANY = 1500
+LONG_LINE_BYTES = 2**20
+MANY = 150
 _CUT_FROM = "".join(f"p/f{number}.parquet.marker.CREATE\n" for number in range(8)).encode()
 
 
@@ -166,7 +166,7 @@ _TYPE = st.builds(Damage, st.just("file"), st.just("MARKERS.type"), st.sampled_f
 _SPECIAL = st.builds(Damage, st.sampled_from(SPECIALS), _READ_NAME, st.sampled_from(LINK_TARGETS))
 _RARE = st.sampled_from(
     (
-        Damage("huge-line", "MARKERS4", b"x", HUGE_LINE_BYTES),
+        Damage("huge-line", "MARKERS4", b"x", LONG_LINE_BYTES),
         Damage("many", "many", b"", MANY),
         Damage("instead", "", b"file"),
         Damage("instead", "", b"link"),

@@ -62,8 +62,9 @@ class Tally:
 class HttpFuzzer:
     """Trials against servers that `place` starts, each on a fresh tree at one path; ends them all when it is left."""
 
-    def __init__(self, place: Callable[[int], Place], bound_s: float = BOUND_S) -> None:
+    def __init__(self, place: Callable[[int], Place], bound_s: float = BOUND_S, shrink: bool = True) -> None:
         self.tally = Tally()
+        self._phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
         self._place = place
         self._bound_s = bound_s
         self._now: Place | None = None
@@ -76,13 +77,16 @@ class HttpFuzzer:
     def __exit__(self, *_: object) -> None:
         self._leave()
 
-    def run(self, inputs: int, start: int) -> None:
-        """Try what is known, then drawn inputs until there were so many; Broken carries the smallest that broke."""
+    def run_known(self) -> None:
+        """Try every known input; Broken names the first that breaks something."""
         for name, rows in KNOWN.items():
             try:
                 self.trial([self._filled(row) for row in rows])
             except Broken as broken:
                 raise Broken(f"known input {name!r}: {broken}") from broken
+
+    def run(self, inputs: int, start: int) -> None:
+        """Try drawn inputs until there were so many; Broken carries the smallest that broke."""
         number = 0
         while self.tally.inputs.total() < inputs:
             self._round(start * 1_000_003 + number, inputs)
@@ -111,18 +115,19 @@ class HttpFuzzer:
     def _round(self, number: int, inputs: int) -> None:
         """Some trials that one seed makes; the driver is fresh in each round, so a round can be run alone."""
         ground = self._here().ground
+        each = Scene(ground.base.uri, ground.out).inputs
 
         @seed(number)
         @settings(
             max_examples=ROUND_TRIALS,
             database=None,
             deadline=None,
-            phases=(Phase.generate, Phase.shrink),
+            phases=self._phases,
             suppress_health_check=list(HealthCheck),
             print_blob=False,
             report_multiple_bugs=False,
         )
-        @given(st.lists(Scene(ground.base.uri, ground.out).inputs, min_size=1, max_size=TRIAL_INPUTS_MAX))
+        @given(st.integers(1, TRIAL_INPUTS_MAX).flatmap(lambda count: st.lists(each, min_size=count, max_size=count)))
         def judged(drawn: list[Input]) -> None:
             if self.tally.inputs.total() < inputs:
                 self.trial(drawn)

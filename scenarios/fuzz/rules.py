@@ -29,6 +29,7 @@ TARGET_MAX_BYTES = 8000
 _MARKER = re.compile(r"[^/]+\.marker\.(?:CREATE|MERGE|APPEND)\Z", re.DOTALL)
 _PLAIN_TARGET = re.compile(rb"/[A-Za-z0-9._~:/@!$&'()*+,;=%?-]*\Z")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_SCHEME = re.compile(r"\A(?:file:(?://(?:localhost)?(?=/))?(?=/)|s3[an]?:/(?=/[^/]))", re.IGNORECASE)
 _TEMP = "/.hoodie/.temp/"
 
 
@@ -155,7 +156,7 @@ def _parameters(query: bytes) -> dict[bytes, list[bytes]]:
 
 def without_scheme(path: str) -> str:
     """The path of a local URI or of one of an object store in any of its spellings, every other text as it is."""
-    return re.sub(r"\A(?:file:(?://(?=/))?(?=/)|s3[an]?:/(?=/[^/]))", "", path)
+    return _SCHEME.sub("", path, count=1)
 
 
 def _has_link(path: str, base: str) -> bool:

@@ -1,0 +1,62 @@
+"""Damaged marker directories and timelines: nobody crashes, hangs, is silently short, or touches what lies outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from scenarios.fuzz.file_fuzz import FileFuzzer
+from scenarios.fuzz.ledger import Broken
+from scenarios.fuzz.subject import Subject, serve_command
+
+INPUTS = 1_500
+INPUTS_TO_CATCH = 4_000
+KINDS = {"file", "link", "fifo", "socket", "directory", "full-directory", "denied", "huge-line", "many", "instead"}
+FAULTS = {"follows-links": "touched outside", "skips-what-fails": "after a create"}
+
+
+@contextmanager
+def server(root: Path, fault: str = "") -> Iterator[Subject]:
+    base = root / "base"
+    base.mkdir()
+    words = serve_command(str(base))
+    if fault:
+        words = [words[0], "-m", "scenarios.fuzz.faulty", fault, *words[words.index("serve") :]]
+    subject = Subject(words, root / "server.log")
+    try:
+        yield subject
+    finally:
+        subject.end()
+
+
+def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
+    fuzzer = FileFuzzer(tmp_path)
+    fuzzer.run_known()
+    assert fuzzer.tally.touched == 0
+
+
+def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
+    fuzzer = FileFuzzer(tmp_path)
+    fuzzer.run(INPUTS, chaos_seed)
+    tally = fuzzer.tally
+    assert tally.inputs.total() >= INPUTS and set(tally.inputs) >= KINDS
+    assert tally.calls["list_all", "ok"] and tally.calls["list_all", "PathRefused"], tally.calls
+    assert tally.calls["begin", "ok"] and tally.calls["begin", "ValueError"], tally.calls
+
+
+def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
+    with server(tmp_path) as subject:
+        fuzzer = FileFuzzer(tmp_path, port=subject.port)
+        fuzzer.run_known()
+        fuzzer.run(INPUTS // 3, chaos_seed)
+        assert fuzzer.tally.calls["server /all", "200"] and fuzzer.tally.calls["server /create", "200"]
+        assert subject.alive() and not subject.alarms()
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) -> None:
+    with server(tmp_path, fault) as subject, pytest.raises(Broken, match=FAULTS[fault]):
+        FileFuzzer(tmp_path, port=subject.port, shrink=False).run(INPUTS_TO_CATCH, chaos_seed)

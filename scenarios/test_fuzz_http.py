@@ -1,0 +1,131 @@
+"""Hostile requests against a running `marker-sim serve`; and the same against servers that are broken on purpose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from scenarios.fuzz import places
+from scenarios.fuzz.client import Line, converse
+from scenarios.fuzz.http_fuzz import HttpFuzzer, Place
+from scenarios.fuzz.http_inputs import API, Ending, Input, Part, request
+from scenarios.fuzz.ledger import Broken
+from scenarios.fuzz.subject import serve_command
+
+INPUTS = 1_500
+INPUTS_TO_CATCH = 4_000
+CONNECTIONS = 400
+BOUND_S = 10.0
+FAULTS = {
+    "no-base": "must be refused|touched",
+    "splits-names": "must be refused|against the rules|nobody was told|said nothing",
+    "early-true": "answered and is not stored|lacks",
+    "silent-on-bad-text": "no end within",
+    "replaces-bad-text": "must be refused|no text|nobody was told",
+    "twice": "answered true|before there was one",
+    "dies": "process is gone|reset|closed|refused",
+}
+
+
+@contextmanager
+def served(tmp_path: Path) -> Iterator[Place]:
+    place = places.local(tmp_path)(0)
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def good_create(place: Place, name: str) -> tuple[int, bytes]:
+    directory = place.ground.uri(f"{place.ground.base.path}/t0/.hoodie/.temp/20260101000000000")
+    target = API + f"/create?markerdirpath={quote(directory)}&markername={quote(name)}".encode()
+    part = Part(b"POST", target)
+    heard, _ = converse(place.subject.port, Input("good", (request(part),), Ending.WAIT, (part,)), BOUND_S)
+    assert heard.answers, f"a good client heard nothing: {heard}"
+    return heard.answers[0].status, heard.answers[0].body
+
+
+def test_every_known_hostile_input_is_withstood(tmp_path: Path) -> None:
+    with HttpFuzzer(places.local(tmp_path)) as fuzzer:
+        fuzzer.run_known()
+        assert fuzzer.tally.unanswered == 0 and fuzzer.tally.touched == 0 and fuzzer.tally.servers == 1
+
+
+def test_drawn_hostile_inputs_are_answered_and_change_nothing(tmp_path: Path, chaos_seed: int) -> None:
+    with HttpFuzzer(places.local(tmp_path)) as fuzzer:
+        fuzzer.run(INPUTS, chaos_seed)
+        tally = fuzzer.tally
+    assert tally.inputs.total() >= INPUTS and len(tally.inputs) == len(KINDS) and set(tally.inputs) == KINDS
+    assert {status for _, status in tally.outcomes} >= {"200", "400", "403", "404", "405"}
+    assert tally.owed["target", "accept"] and tally.owed["target", "refuse"]
+    assert tally.servers == 1, "the server was the same process all the time"
+
+
+KINDS = {
+    "target",
+    "request-line",
+    "headers",
+    "framing",
+    "body",
+    "pipelined",
+    "mutated",
+    "garbage",
+    "cut",
+    "vanishing",
+    "slow",
+    "huge",
+}
+
+
+def test_idle_and_half_open_connections_keep_nobody_waiting(tmp_path: Path) -> None:
+    with served(tmp_path) as place, ExitStack() as held:
+        directory = place.ground.uri(f"{place.ground.base.path}/t0/.hoodie/.temp/20260101000000000")
+        half = request(Part(b"POST", API + f"/create?markerdirpath={directory}&markername=half.marker.CREATE".encode()))
+        starts = (b"", half[:20], half[: len(half) // 2], half[:-2], half.replace(b"Length: 0", b"Length: 9") + b"four")
+        for number in range(CONNECTIONS):
+            line = Line(place.subject.port, BOUND_S)
+            held.callback(line.close)
+            line.send((starts[number % len(starts)],))
+        for number in range(10):
+            assert good_create(place, f"good{number}.marker.CREATE") == (200, b"true")
+        stored = place.ground.stored()
+        assert sum(len(names) for names in stored.values()) == 10, "half a request stores nothing"
+        assert place.subject.alive() and not place.subject.alarms()
+
+
+def test_slow_clients_are_answered_and_slow_nobody_down(tmp_path: Path) -> None:
+    with served(tmp_path) as place, ExitStack() as held:
+        directory = place.ground.uri(f"{place.ground.base.path}/t0/.hoodie/.temp/20260101000000000")
+        clients = []
+        for number in range(40):
+            line = Line(place.subject.port, BOUND_S)
+            held.callback(line.close)
+            target = API + f"/create?markerdirpath={directory}&markername=slow{number}.marker.CREATE".encode()
+            clients.append((line, request(Part(b"POST", target))))
+        for at in range(max(len(data) for _, data in clients)):
+            for line, data in clients:
+                line.send((data[at : at + 1],))
+            if at % 50 == 0:
+                assert good_create(place, f"quick{at}.marker.CREATE") == (200, b"true")
+        for line, _ in clients:
+            heard = line.answers((b"POST",))
+            assert [answer.body for answer in heard.answers] == [b"true"], heard
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) -> None:
+    def command(base: str) -> list[str]:
+        words = serve_command(base)
+        return [words[0], "-m", "scenarios.fuzz.faulty", fault, *words[words.index("serve") :]]
+
+    assert sys.executable == command("")[0]
+    with (
+        HttpFuzzer(places.local(tmp_path, command), bound_s=2.0, shrink=False) as fuzzer,
+        pytest.raises(Broken, match=f"(?s){FAULTS[fault]}"),
+    ):
+        fuzzer.run(INPUTS_TO_CATCH, chaos_seed)
