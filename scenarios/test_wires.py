@@ -21,9 +21,9 @@ from scenarios.test_http import START
 needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
 
 
-def campaign(tmp_path: Path, histories: list[History]) -> Campaign:
+def campaign(tmp_path: Path, histories: list[History], start: str = START) -> Campaign:
     return run_http(
-        START,
+        start,
         storage="local",
         budget_s=1.0,
         seed=1,
@@ -58,6 +58,13 @@ def _nobody_knows_what_was_broken(histories: list[History]) -> None:
         for process in {event.process for event in history.events if event.kind == "info" and event.role == "client"}:
             own = [event.kind for event in history.events if event.process == process]
             assert own[-1] == "info", "a client never acts again after an unknown end"
+
+
+@needs_wires
+def test_a_server_that_a_broken_connection_ends_is_accused(tmp_path: Path) -> None:
+    done = campaign(tmp_path, [], start=f"{START} --broken dies-of-a-broken-pipe")
+    assert {failure.guarantee: failure.message for failure in done.failures}.keys() == {"G6"}
+    assert "exited by itself" in done.failures[0].message
 
 
 def test_without_toxiproxy_the_kind_is_left_out_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
 from marker_sim.real.client import BASE, ROUTES
-from marker_sim.real.nemesis import PROBE_INSTANT
+from marker_sim.real.nemesis import PROBE_INSTANT, NobodyLives
 from marker_sim.real.processes import Server
-from marker_sim.real.wires.faults import PADDING_BYTES, WireFault, WireFaultKind, WireFaults, described, draw
+from marker_sim.real.wires.faults import PADDING_BYTES, Evidence, WireFault, WireFaultKind, WireFaults, described, draw
 from marker_sim.real.wires.install import missing
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def wire(stage: Stage, until: float) -> None:
     faults = WireFaults(stage.recorder, CLIENTS, harmless_request(stage), nemesis.wait)
     while True:
         for fault in draw(rng):
-            if not nemesis.servers:
-                return  # It ended by itself, which is recorded.
-            evidence = faults.strike(stage.doors.of(nemesis.servers[0]), fault)
+            evidence = _strike(stage, faults, stage.doors, fault)
             nemesis.note(f"{fault.kind.value} seen on the wire", int(evidence.happened))
             if not evidence.happened:
                 nemesis.missed.append(f"{fault.kind.value} {described(fault)}: {evidence.seen}")
@@ -76,13 +75,28 @@ def wire(stage: Stage, until: float) -> None:
             nemesis.wait(rng.uniform(0.05, 0.2))
         if time.monotonic() > until:
             break
-    if nemesis.servers:
-        server = nemesis.servers[0]
-        with faults.span(stage.doors.of(server), HELD_UP):
-            nemesis.wait(HELD_UP.duration_ms / 1000)
-            nemesis.kill(server, stage.places)
-        nemesis.restart()
-        nemesis.wait(0.3)
+    server = nemesis.first
+    with faults.span(stage.doors.of(server), HELD_UP):
+        nemesis.wait(HELD_UP.duration_ms / 1000)
+        nemesis.kill(server, stage.places)
+    nemesis.restart()
+    nemesis.wait(0.3)
+
+
+def _strike(stage: Stage, faults: WireFaults, doors: Doors, fault: WireFault) -> Evidence:
+    """Put a fault on the wire before the first server; NobodyLives when that ended by itself, which is recorded."""
+    server = stage.nemesis.first
+    try:
+        evidence = faults.strike(doors.of(server), fault)
+    except HarnessError:
+        stage.nemesis.check()
+        if not server.ended:
+            raise
+        raise NobodyLives from None
+    stage.nemesis.check()
+    if server.ended:
+        raise NobodyLives
+    return evidence
 
 
 def harmless_request(stage: Stage) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import socket
 import sys
 import threading
@@ -48,6 +49,7 @@ BROKEN = {
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
     "stale-list": "answers listings from what it listed half a second ago",
     "forgets-requests": "tells the resend of a request that it asks for what exists",
+    "dies-of-a-broken-pipe": "is ended by SIGPIPE when it answers a client that is gone",
 }
 
 
@@ -350,6 +352,8 @@ def main() -> None:
     parser.add_argument("--interval-ms", type=int, default=50)
     parser.add_argument("--broken", choices=sorted(BROKEN), default="")
     given = parser.parse_args()
+    if given.broken == "dies-of-a-broken-pipe":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.setswitchinterval(0.001)
     Handler.service = Service(given.storage, given.endpoint, given.threads, given.interval_ms, given.broken)
     Server(("127.0.0.1", given.port), Handler).serve_forever()
