@@ -68,6 +68,7 @@ class HttpFuzzer:
         self._place = place
         self._bound_s = bound_s
         self._now: Place | None = None
+        self._broken = False
         self._rss_bytes = 0
         self._good = 0
 
@@ -104,7 +105,7 @@ class HttpFuzzer:
         except (Broken, Garbled, OSError) as trouble:
             shown = trouble if isinstance(trouble, Broken) else Broken(f"{type(trouble).__name__}: {trouble}")
             alarm = here.subject.alarms()
-            self._bound_s = SHRINK_BOUND_S
+            self._bound_s, self._broken = min(self._bound_s, SHRINK_BOUND_S), True
             self._leave()
             text = f"{shown}\n{alarm}" if alarm and alarm not in str(shown) else str(shown)
             raise Broken(f"{text}\n{self._program(here, inputs)}") from trouble
@@ -129,7 +130,8 @@ class HttpFuzzer:
         )
         @given(st.integers(1, TRIAL_INPUTS_MAX).flatmap(lambda count: st.lists(each, min_size=count, max_size=count)))
         def judged(drawn: list[Input]) -> None:
-            if self.tally.inputs.total() < inputs:
+            # Once something broke, the limit would make what broke it look flaky.
+            if self._broken or self.tally.inputs.total() < inputs:
                 self.trial(drawn)
 
         try:

@@ -60,7 +60,8 @@ class Asked(NamedTuple):
 
 def asked(method: bytes, target: bytes, base: Base, plain: bool) -> Asked:
     """Judge a request line. plain: nothing else about the request is odd."""
-    path, _, query = target.partition(b"?")
+    tidy = plain and is_tidy(target)
+    path, _, query = target.partition(b"#")[0].partition(b"?")
     route = path[len(BASE) :].decode("latin-1") if path.startswith(BASE) else ""
     given = _parameters(query)
     raw_directories, raw_names = given.get(b"markerdirpath", []), given.get(b"markername", [])
@@ -76,8 +77,8 @@ def asked(method: bytes, target: bytes, base: Base, plain: bool) -> Asked:
     if route == "/create":
         verdicts.append(_due_to_all({name_due(n) for n in names}))
     if plain and Due.REFUSE not in verdicts:
-        tidy = is_tidy(target) and len(raw_directories) == 1 and not _bad_escape(query)
-        plain = bool(tidy) and (route != "/create" or len(raw_names) == 1)
+        plain = tidy and len(raw_directories) == 1 and not _bad_escape(query)
+        plain = plain and (route != "/create" or len(raw_names) == 1)
         plain = plain and all(text.startswith(base.uri + "/") for text in spelled)
         plain = plain and given.keys() <= {b"markerdirpath", b"markername", b"basepath"}
     due = (
