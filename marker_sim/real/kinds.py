@@ -48,9 +48,11 @@ def crash(stage: Stage, until: float) -> None:
 def churn(stage: Stage, until: float) -> None:
     """Deletions while others create."""
     stage.load.deletions = True
-    while time.monotonic() < until:
+    while True:
         stage.nemesis.wait(stage.rng.uniform(0.2, 0.5))
         stage.ask_once("delete", stage.churned, "")
+        if time.monotonic() > until:
+            break
     stage.load.deletions = False
 
 
