@@ -17,7 +17,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
              overwrite-end              a killed writer leaves it as the last piece left it
     fault    see faults.py              process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
-                                        invoke it touched (wire), path=the storage path it touched
+                                        invoke it touched (wire), path=the storage path it touched, error=its settings
     observe  started exited             process=a server whose life begins, or ends by itself
     observe  arrived                    process=the server life that received it, caused_by=the invoke
     observe  mode                       value "direct" | "timeline" chosen, error=why it is not the mode asked for
