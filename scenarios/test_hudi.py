@@ -20,10 +20,10 @@ from marker_sim.real.cache import CACHE_VARIABLE
 from marker_sim.sut import bundles, hudi
 
 
-def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...]) -> Campaign:
+def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...], storage: str = "local") -> Campaign:
     return hudi.run_hudi(
         version,
-        storage="local",
+        storage=storage,
         budget_s=budget_s,
         seed=1,
         report_dir=tmp_path,
@@ -48,9 +48,20 @@ def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path
 
 
 @pytest.mark.jvm
-def test_every_listed_version_starts_and_answers(tmp_path: Path) -> None:
+def test_hudi_1_0_2_on_s3_answers_created_for_a_put_that_failed(tmp_path: Path) -> None:
+    """Known: MarkerDirState.flushMarkersToFile closes the file quietly, and S3A puts it at the close."""
+    done = campaign(tmp_path, "1.0.2", 20.0, ("storage",), "s3")
+    assert done.tally.faults["server-error"] > 0
+    row = next(row for row in done.tally.rows(load_profile("hudi")) if row.id == "G1")
+    assert (row.verdict, row.storage) == ("violated", "s3") and row.under["storage"] > 0
+    assert not left_over()
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_every_listed_version_starts_and_answers(tmp_path: Path, storage: str) -> None:
     for version in hudi.VERSIONS:
-        done = campaign(tmp_path, version, 1.0, ("churn",))
+        done = campaign(tmp_path, version, 1.0, ("churn",), storage)
         assert done.runs == 1
         assert done.tally.operations["create"]["ok"] > 20
         assert done.sut_version == version

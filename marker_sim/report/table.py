@@ -126,6 +126,8 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
             lines.append(f"not in the baseline: {_known_text(known)}")
         for known in outcome.differences.stale:
             lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove the entry")
+        for known in outcome.differences.unmet:
+            lines.append(f"in the baseline, not met this time: {_known_text(known)}")
     lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
     lines += [f"left out: {what}" for what in outcome.campaign.left_out]
     if outcome.campaign.trouble:

@@ -81,7 +81,7 @@ def judge_campaign(
     one that the kit's own trouble cut short.
     """
     rows = tuple(row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
-    differences = None if baseline is None else compare(rows, baseline, profile)
+    differences = None if baseline is None else compare(rows, baseline, profile, campaign.tally.faults)
     verdict = overall(rows, differences)
     if verdict == "holds" and (campaign.not_reached or campaign.trouble):
         verdict = "inconclusive"

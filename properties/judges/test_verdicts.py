@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,15 @@ from marker_sim.errors import UsageError, Violation
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import JUDGES, Breach, Finding, judge
-from marker_sim.judges.expect import Known, compare, format_baseline, load_baseline, parse_baseline
+from marker_sim.judges.expect import (
+    Differences,
+    Known,
+    compare,
+    format_baseline,
+    load_baseline,
+    parse_baseline,
+    shipped_baselines,
+)
 from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
 from marker_sim.judges.profiles import SHIPPED, load_profile, parse_profile
 from marker_sim.judges.tally import Row, Tally, overall
@@ -214,6 +223,52 @@ def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path:
     assert not compare(healthy, elsewhere, REFERENCE).stale, "local was not judged in these runs"
 
 
+def test_an_entry_that_shows_sometimes_is_never_stale(tmp_path: Path) -> None:
+    where = {"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "restart"}
+    path = tmp_path / "known.json"
+    path.write_text(json.dumps({"schema": 1, "known": [{**where, "sometimes": True, "story": "docs/findings.md"}]}))
+    baseline = load_baseline(path)
+    broken = tally(lost(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    healthy = tally(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    assert compare(broken, baseline, REFERENCE) == Differences()
+    differences = compare(healthy, baseline, REFERENCE)
+    assert differences == Differences(unmet=tuple(baseline)) and overall(healthy, differences) == "holds"
+    other = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="wire", sometimes=True)})
+    assert compare(broken, other, REFERENCE).unexpected == tuple(baseline), "it excuses its own place alone"
+
+
+def test_an_entry_is_stale_only_where_a_fault_of_its_class_struck() -> None:
+    baseline = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="restart")})
+    healthy = tally(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    for struck, stale in (((), ()), (("server-error",), ()), (("kill",), tuple(baseline)), (None, tuple(baseline))):
+        differences = compare(healthy, baseline, REFERENCE, struck)
+        assert differences.stale == stale and {*differences.stale, *differences.unmet} == baseline
+    always = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="none")})
+    assert compare(healthy, always, REFERENCE, ()).stale == tuple(always), "no fault is needed for it"
+
+
+def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
+    stories = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    anchors = {_anchor(line) for line in stories.splitlines() if line.startswith("## ")}
+    shipped = shipped_baselines()
+    for name in shipped:
+        baseline = load_baseline(name)
+        assert baseline
+        for known in baseline:
+            page, _, anchor = known.story.partition("#")
+            assert page == "docs/findings.md" and anchor in anchors, (name, known)
+            assert known.storage == name.rsplit("-", 1)[1]
+            assert load_profile("hudi").promise(known.guarantee, known.mode, known.storage, known.under).promised
+    with pytest.raises(UsageError, match=r"give the path of a JSON file or one of .*hudi-1\.0\.2-s3"):
+        load_baseline("hudi-0.1.0-s3")
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes it of a heading."""
+    words = heading.removeprefix("## ").lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -221,6 +276,8 @@ def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path:
         {"known": [{"guarantee": "G3"}]},
         {"known": [{"guarantee": "G3,G4", "mode": "timeline", "storage": "s3", "under": "none"}]},
         {"known": [{"guarantee": "G3", "mode": "sideways", "storage": "s3", "under": "none"}]},
+        {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "sometimes": 1}]},
+        {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "often": True}]},
         {"schema": 2, "known": []},
     ],
 )

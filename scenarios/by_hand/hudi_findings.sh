@@ -59,15 +59,6 @@ listing_in_latin1() {
     echo "\$ all, as bytes:"; curl -s --compressed -i -G "$U/all" --data-urlencode "markerdirpath=$M" | grep -ai '^content-type'
     curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | cat -A; echo; show; killed
 }
-burst() { # burst NAME COUNT SECONDS: creates at the same time; their HTTP codes, 000 for none, go to $WORK/answers
-    local n
-    for n in $(seq "$2"); do
-        echo "url=\"$U/create?markerdirpath=$M&markername=$1-$n.parquet.marker.CREATE\""
-        echo 'request="POST"'; echo "max-time=$3"; echo 'write-out="\n%{http_code}\n"'
-    done > "$WORK/urls"
-    curl -s -Z --parallel-max 20 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null
-}
-delete() { curl -s -o /dev/null -X POST -G "$U/dir/delete" --data-urlencode "markerdirpath=$M"; }
 creates_meet_deletions() {
     say "G6: without any fault, creates that are queued when their directory is deleted are never answered"
     directory meet; start 2 25

@@ -39,3 +39,38 @@ all() { printf '$ all -> '; curl -s --compressed --max-time 20 -G "${1:-$U}/all"
 show() { for f in "$M"/MARKERS*; do [ -f "$f" ] && { printf '$ cat -A %s\n' "${f##*/}"; cat -A "$f"; echo; }; done; }
 killed() { echo "\$ kill -9 \$SERVER"; kill -9 "$PID"; wait "$PID" 2>/dev/null; return 0; }
 directory() { M=$WORK/table/.hoodie/.temp/$1; mkdir -p "$WORK/table/.hoodie/.temp"; }
+burst() { # burst NAME COUNT SECONDS: creates at the same time; their HTTP codes, 000 for none, go to $WORK/answers
+    local n
+    for n in $(seq "$2"); do
+        echo "url=\"$U/create?markerdirpath=$M&markername=$1-$n.parquet.marker.CREATE\""
+        echo 'request="POST"'; echo "max-time=$3"; echo 'write-out="\n%{http_code} %{url}\n"'
+    done > "$WORK/urls"
+    curl -s -Z --parallel-max 20 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null
+}
+delete() { curl -s -o /dev/null -X POST -G "$U/dir/delete" --data-urlencode "markerdirpath=$M"; }
+come_back() { # names that were answered, then a deletion while others are created; what is stored then
+    local round load back line late deleted=$WORK/deleted seen_back='' seen_glued=''
+    for round in $(seq 40); do
+        burst early 20 20
+        [ "$(grep -c '^200' "$WORK/answers")" = 20 ] || { M=$M-; K=${K:-}-; continue; }
+        burst "late$round" 100 2 & load=$!
+        sleep "0.0$((RANDOM % 10))"
+        printf '$ POST dir/delete -> ' > "$deleted"
+        curl -s --compressed --max-time 20 -X POST -G "$U/dir/delete" --data-urlencode "markerdirpath=$M" >> "$deleted"
+        wait "$load"; show > "$WORK/shown"
+        back=$(grep -c '^early-[0-9]*.parquet.marker.CREATE\$$' "$WORK/shown")
+        if [ -z "$seen_back" ] && [ "$back" -gt 0 ] && grep -q 'true$' "$deleted"; then
+            seen_back=1; echo "early-1 to early-20 were answered, then 100 others were asked for, and among them:"
+            cat "$deleted"; echo; echo "after the last answer $back of the early names are stored, for example:"
+            grep -m2 '^early-[0-9]*.parquet.marker.CREATE\$$' "$WORK/shown"
+        fi
+        line=$(grep -m1 "CREATElate$round-[0-9]*.parquet.marker.CREATE\\$\$" "$WORK/shown")
+        late=$(grep -o "late$round-[0-9]*.parquet.marker.CREATE" <<< "$line" | tail -1)
+        if [ -z "$seen_glued" ] && [ -n "$late" ] && grep -q "^200.*=$late" "$WORK/answers"; then
+            seen_glued=1; echo "no server was killed; $late was answered, and is stored glued to another:"
+            rev <<< "$line" | cut -c1-90 | rev
+        fi
+        [ -n "$seen_back" ] && [ -n "$seen_glued" ] && { killed; return; }
+    done
+    echo "that is all in 40 rounds"; killed
+}
