@@ -78,7 +78,7 @@ def examine() -> tuple[Check, ...]:
         ),
         _package("toxiproxy-python", WIRES, INSTALL_FOREIGN),
         _package("inotify-simple", "crash points aimed at files of local directories", INSTALL_FOREIGN),
-        _package("moto", "--storage s3 with --sut http and hudi:VERSION", "pip install '.[s3]' in a clone of marker-sim"),
+        _package("moto", "--storage s3 of foreign systems", "pip install '.[s3]' in a clone of marker-sim"),
     )
 
 
