@@ -78,8 +78,13 @@ class MarkerApp:
         """Answer one request, whatever it is."""
         assert scope["type"] == "http", scope["type"]
         asked = self.parse(scope)
-        if isinstance(asked, Asked) and has_body(scope["headers"]) and not await _read_body(receive):
-            asked = Reply(413, f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query")
+        if isinstance(asked, Asked) and has_body(scope["headers"]):
+            size = await _read_body(receive)
+            if size is None:
+                return  # The body broke off: the request was never whole, so nothing is done.
+            if size > BODY_SIZE_MAX_BYTES:
+                said = f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query"
+                asked = Reply(413, said)
         if isinstance(asked, Asked):
             future: asyncio.Future[Reply] = self._runtime.loop.create_future()
             asked = self.start(asked, partial(_resolve, future)) or await future
@@ -199,17 +204,17 @@ def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     )
 
 
-async def _read_body(receive: Receive) -> bool:
-    """Read a body to its end; False when it is too long."""
+async def _read_body(receive: Receive) -> int | None:
+    """The size of a body, read to its end or a little over the limit; None when the client went before its end."""
     size = 0
     while size <= BODY_SIZE_MAX_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return True
+            return None
         size += len(message.get("body", b""))
         if not message.get("more_body", False):
-            return size <= BODY_SIZE_MAX_BYTES
-    return False
+            return size
+    return size
 
 
 def _resolve(future: asyncio.Future[Reply], reply: Reply) -> None:

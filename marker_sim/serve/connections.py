@@ -62,6 +62,7 @@ class Connection(HttpToolsProtocol):
     _paused_s: float | None = None
     _in_head = True
     _head_size = 0
+    _answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
@@ -76,7 +77,7 @@ class Connection(HttpToolsProtocol):
                 self._begun_s = time.monotonic()
         super().data_received(data)
         if self._in_head and self._head_size > HEAD_SIZE_MAX_BYTES and not self.transport.is_closing():
-            self._refuse(431, TOO_LONG)
+            self.send_400_response(TOO_LONG)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -91,8 +92,18 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP, or too much of it."""
-        self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
+        """What came is no HTTP, or too much of it. Where an answer is due to a request before, nothing is said."""
+        answering = self._answering
+        waits = answering is not None and not answering.response_complete and not answering.more_body
+        if waits or self.pipeline:
+            self._drop()
+        else:
+            self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone: the request being answered hears of it, also when others wait behind it."""
+        self._forget()
+        super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         """An answer was given: begin the next request that is here already, or rest. The sweep ends a long rest."""
@@ -106,6 +117,7 @@ class Connection(HttpToolsProtocol):
             self._idle_s = time.monotonic()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
         if has_body(cycle.scope["headers"]):
             super()._start_asgi_task(cycle, app)
         else:
@@ -153,16 +165,25 @@ class Connection(HttpToolsProtocol):
         if self.transport is None or self.transport.is_closing():
             return
         if self._paused_s is not None and now_s - self._paused_s > ANSWER_TIMEOUT_S:
-            self.transport.abort()
+            self._drop()
         elif self._begun_s is None and self._idle_s is not None and now_s - self._idle_s > KEEP_ALIVE_S:
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.close()
         elif self._begun_s is not None and now_s - self._begun_s > REQUEST_TIMEOUT_S:
             if self.cycle is not None and not self.cycle.response_complete:
                 # An answer is on its way: there is no place for another in this connection.
-                self.transport.abort()
+                self._drop()
             else:
                 self._refuse(408, "the request did not become whole in time")
+
+    def _drop(self) -> None:
+        self._forget()
+        self.transport.abort()
+
+    def _forget(self) -> None:
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def _refuse(self, status: int, sentence: str) -> None:
         body = encode(sentence)
