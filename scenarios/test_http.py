@@ -69,15 +69,17 @@ def accused(done: Campaign) -> dict[str, str]:
     return {failure.guarantee: failure.message for failure in done.failures}
 
 
-def test_the_correct_server_is_not_accused_under_any_fault(tmp_path: Path) -> None:
-    done = campaign(tmp_path, budget_s=20.0)
+@pytest.mark.parametrize("kind", FAULTS_OF)
+def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path, kind: str) -> None:
+    done = campaign(tmp_path, kinds=(kind,), seed=7)
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
-    undecided = {row.id: row.message for row in rows.values() if row.verdict not in ("holds", "not-applicable")}
-    assert undecided.keys() <= {"G23"}, undecided
-    assert (rows["G1"].read_at_ack_share or 0) > 0.8
-    assert done.tally.operations["create"]["ok"] > 500
+    assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
+    assert kind != "storage" or rows["G7"].judged > 0
+    assert kind != "churn" or rows["G10"].judged > 0
+    assert (rows["G1"].read_at_ack_share or 0) > 0.5
+    assert done.tally.operations["create"]["ok"] > 50
 
 
 @pytest.mark.parametrize(
