@@ -93,7 +93,8 @@ class Servers:
         fault = Fault(kind=FaultKind.KILL, actor=server.actor, step=0, duration_ms=-1)
         self._cluster.nemesis.kill(server, fault, why)
 
-    def _there(self, name: str) -> Life | None:
+    def there(self, name: str) -> Life | None:
+        """The server behind a name, unless it is dead; the first stands in for a second that is gone."""
         second = self._lives["second"]
         if name == "second" and second is not None and second.alive:
             return second
@@ -107,11 +108,11 @@ class Servers:
         life.ready.set()
 
     def _started(self, _: str, server: str = "server") -> int | None:
-        life = self._there(server)
+        life = self.there(server)
         return life.started if life is not None else None
 
     def _where(self, _: str, server: str) -> tuple[str, int] | None:
-        life = self._there(server)
+        life = self.there(server)
         return (life.name, life.port) if life is not None and life.port else None
 
 
