@@ -209,7 +209,7 @@ def main() -> None:
         ours = f"{shlex.quote(sys.executable)} -m marker_sim.cli serve --port {{port}} --base {root}"
         commands = {"marker-sim": f"{ours} --batch-threads {{threads}} --batch-interval-ms {{interval_ms}}"}
         if not arguments.only_ours:
-            hudi = start_command(find_java(), bundle(arguments.version).find(print))
+            hudi = start_command(arguments.version, find_java(), bundle(arguments.version).find(print))
             name = f"hudi-{arguments.version}"
             commands[name] = hudi.replace(" -XX:TieredStopAtLevel=1", "").replace("-Xmx512m", "-Xmx2g")
         servers: list[Server] = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import resource
 import sys
 
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
 PORT_MAX = 65_535
+FILES_MAX = 65_536
 
 
 def serve(
@@ -38,6 +40,7 @@ def serve(
             " delete markers below its base paths",
             file=sys.stderr,
         )
+    _allow_connections()
     run(
         Settings(
             bases=tuple(bases),
@@ -49,6 +52,12 @@ def serve(
         )
     )
     return 0
+
+
+def _allow_connections() -> None:
+    """Let every request that may wait have a connection, as far as the host allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, FILES_MAX)), hard))
 
 
 def _is_loopback(host: str) -> bool:

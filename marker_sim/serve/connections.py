@@ -118,7 +118,7 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
-        if has_body(cycle.scope["headers"]):
+        if cycle.scope["method"] == "HEAD" or has_body(cycle.scope["headers"]):
             super()._start_asgi_task(cycle, app)
         else:
             assert isinstance(self.app, MarkerApp)

@@ -106,6 +106,7 @@ async def _serve(
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="error",
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -65,6 +65,9 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self.capabilities = CAPABILITIES
         self._root = os.path.realpath(root)
+        # Directories in which a list saw temporary files: only there a deletion looks for them, since looking at each
+        # deletion made deleting n files cost n squared.
+        self._littered: set[str] = set()
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace or create atomically. DiskFull replaced nothing; what else failed may have replaced."""
@@ -151,7 +154,7 @@ class LocalStorage:
         while len(parts) > _marker_directory_depth(parts):
             try:
                 with self._directory(parts[:-1]) as parent:
-                    _remove_directory(parent, parts[-1])
+                    _remove_directory(parent, parts[-1], sweep="/".join(parts) in self._littered)
             except FileNotFoundError:
                 pass
             except OSError:
@@ -167,7 +170,9 @@ class LocalStorage:
                     if entry.is_dir(follow_symlinks=False):
                         if path.startswith(prefix) or prefix.startswith(f"{path}/"):
                             queue.append(path)
-                    elif path.startswith(prefix) and not _is_ours(entry.name, path):
+                    elif _is_temporary(entry.name):
+                        self._littered.add(directory)
+                    elif path.startswith(prefix) and not _is_lock(entry.name, path):
                         found.append(path)
         except OSError as error:
             if error.errno not in _GONE:
@@ -269,13 +274,8 @@ def _is_temporary(name: str) -> bool:
     return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
 
 
-def _is_ours(name: str, path: str) -> bool:
-    """Whether a file is a temporary or a lock file of this package."""
-    return (
-        _is_temporary(name)
-        or (name == LOCK_FILE and path in (name, f".hoodie/{name}"))
-        or (path.endswith(f"/.hoodie/{LOCK_FILE}"))
-    )
+def _is_lock(name: str, path: str) -> bool:
+    return name == LOCK_FILE and (path in (name, f".hoodie/{name}") or path.endswith(f"/.hoodie/{name}"))
 
 
 def _marker_directory_depth(parts: Parts) -> float:
@@ -286,12 +286,12 @@ def _marker_directory_depth(parts: Parts) -> float:
     return math.inf
 
 
-def _remove_directory(parent: int, name: str) -> None:
-    """Remove a directory that is empty but for temporary files; OSError when it is not."""
+def _remove_directory(parent: int, name: str, sweep: bool) -> None:
+    """Remove a directory that is empty, or with `sweep` empty but for temporary files; OSError when it is not."""
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError as error:
-        if error.errno != errno.ENOTEMPTY or not _sweep(parent, name):
+        if not sweep or error.errno != errno.ENOTEMPTY or not _sweep(parent, name):
             raise
         os.rmdir(name, dir_fd=parent)
 

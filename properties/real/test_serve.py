@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -165,6 +166,7 @@ MALFORMED = (
     (404, "GET", "/"),
     (405, "GET", "/create?markerdirpath={d}&markername=a.marker.CREATE"),
     (405, "POST", "/all?markerdirpath={d}"),
+    (405, "OPTIONS", "/create?markerdirpath={d}"),
     (405, "DELETE", "/dir/delete?markerdirpath={d}"),
 )
 
@@ -209,6 +211,15 @@ def test_requests_in_one_connection_are_answered_in_order(ground: Ground) -> Non
             assert piece, received
             received += piece
     assert [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]] == [b"200", b"404", b"200"]
+
+
+def test_an_answer_to_head_has_no_body(ground: Ground) -> None:
+    with ground.served.connect() as connection:
+        connection.sendall(request_bytes("HEAD", "/all"))
+        received = b""
+        while piece := connection.recv(65_536):
+            received += piece
+    assert received.startswith(b"HTTP/1.1 405 ") and received.endswith(b"\r\n\r\n")
 
 
 def test_silent_and_half_open_clients_hold_up_nobody(ground: Ground) -> None:
@@ -303,18 +314,19 @@ def test_two_servers_on_one_directory_create_each_name_once(tmp_path: Path) -> N
         assert one.names(directory) == two.names(directory) == sorted(names)
 
 
+def _program(text: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def test_an_actor_that_dies_ends_the_process_loudly(tmp_path: Path) -> None:
-    program = f"""
+    process = _program(f"""
 import marker_sim.markers.batches as batches
 from marker_sim.serve.server import Settings, run
 def broken(self, *_):
     raise LookupError("planted")
 batches.DirectoryState.next_job = broken
 run(Settings(bases=({str(tmp_path)!r},)))
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+""")
     try:
         served = ready(process)
         with pytest.raises((AssertionError, OSError)):
@@ -322,6 +334,59 @@ run(Settings(bases=({str(tmp_path)!r},)))
         assert process.wait(EXIT_TIMEOUT_S) == 4
         said = process.communicate()[1]
         assert "the actor 'dispatcher' died" in said and "LookupError: planted" in said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_directory_whose_storage_hangs_holds_up_no_other(tmp_path: Path) -> None:
+    process = _program(f"""
+import threading
+from pathlib import Path
+from marker_sim.serve.server import Settings, run
+from marker_sim.storages.local import LocalStorage
+class Hanging(LocalStorage):
+    def list(self, prefix):
+        if "/hung/" in prefix:
+            threading.Event().wait()
+        return super().list(prefix)
+run(Settings(bases=({str(tmp_path)!r},)), open_storage=lambda local, root: Hanging(Path(root)))
+""")
+    try:
+        served = ready(process)
+        hung = request_bytes("GET", "/all", markerdirpath=str(tmp_path / "hung/.hoodie/.temp/1"))
+        connections = [served.connect() for _ in range(100)]
+        for connection in connections:
+            connection.sendall(hung)
+        assert served.create(str(tmp_path / "t/.hoodie/.temp/1"), "a.parquet.marker.CREATE") is True
+        assert served.names(str(tmp_path / "t/.hoodie/.temp/1")) == ["a.parquet.marker.CREATE"]
+        for connection in connections:
+            connection.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_forked_child_serves_as_well(tmp_path: Path) -> None:
+    process = _program(f"""
+import os
+import marker_sim.serve.connections
+from marker_sim.serve.server import Settings, run
+for life in range(2):
+    child = os.fork()
+    if not child:
+        run(Settings(bases=({str(tmp_path)!r},)))
+        os._exit(0)
+    os.waitpid(child, 0)
+""")
+    try:
+        directory = str(tmp_path / "t/.hoodie/.temp/1")
+        for life in range(2):
+            served = ready(process)
+            child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            assert served.create(directory, f"{life}.parquet.marker.CREATE") is True
+            os.kill(int(child[0]), (signal.SIGKILL, signal.SIGTERM)[life])
+        assert process.wait(EXIT_TIMEOUT_S) == 0
     finally:
         process.kill()
         process.communicate()
