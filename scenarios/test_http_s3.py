@@ -19,9 +19,11 @@ from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.front import Honesty, S3Front
 from marker_sim.real.gate import Gate
+from marker_sim.real.probed import honest, name_of
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.rounds import KINDS
-from marker_sim.real.s3_world import NEED_THE_FRONT, TROUBLES, honest, name_of
+from marker_sim.real.s3_world import TROUBLES
+from marker_sim.real.site_world import NEED_THE_FRONT
 from marker_sim.real.storage_wire import WORDS
 from marker_sim.real.wires.install import missing
 from marker_sim.report.page import render_page

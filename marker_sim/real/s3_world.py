@@ -1,4 +1,4 @@
-"""S3 under a round of real servers: the kit's front, which sees and hurts every request, or somebody's endpoint.
+"""S3 under a round of real servers: the kit's front, which sees and hurts every request.
 
 Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
 misfortunes are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
@@ -7,45 +7,33 @@ misfortunes are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server ha
 from __future__ import annotations
 
 import re
-import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.real.front import Honesty, S3Front, probe_s3
 from marker_sim.real.gate import WRITES, Aim, Gate, When
 from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.object_reader import ObjectReader
+from marker_sim.real.probed import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.seen import run_reader
 from marker_sim.real.storage_wire import STORAGE_WIRE
 from marker_sim.real.world import Looks, Surroundings
-from marker_sim.seams import NotFound, StorageError
-from marker_sim.storages.s3 import S3Storage
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
     from marker_sim.real.wires.toxiproxy import Toxiproxy, Wire
 
-REGION = "us-east-1"
 BUCKET = "lake"
-SECRET = "marker-sim-secret"
 READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
 STRIKES_MAX = 1_000_000
 TROUBLE_WAIT_S = 5.0
-SITE_TIMEOUT_S = 5.0
 OWN_PROBE_ROUNDS = 8
-DOES_NOT_KNOW = "does not know the condition"
-NEED_THE_FRONT = ("storage", STORAGE_WIRE)
-NOT_ON_A_SITE = (
-    "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
-    "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
-)
 READS = ("get", "list")
 SERVERS = "server-"
 SMALL_BUCKETS = (8.0, 8.0)
@@ -74,17 +62,6 @@ TROUBLES = (
     Trouble(name="time-out of an applied put", kind=FaultKind.TIMEOUT_APPLIED, times=3, duration_ms=1_200),
     Trouble(name="time-out of a lost put", kind=FaultKind.TIMEOUT_LOST, times=3, duration_ms=1_200),
 )
-
-
-def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dict[str, str]:
-    """What S3 clients of most languages read; AWS_DEFAULT_REGION is Python's name for AWS_REGION."""
-    return {
-        "AWS_ACCESS_KEY_ID": access_key,
-        "AWS_SECRET_ACCESS_KEY": secret_key,
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-    }
 
 
 class FrontWorld:
@@ -186,131 +163,9 @@ class FrontWorld:
         return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """Somebody's endpoint and bucket. prefix: what this campaign keeps its keys below."""
-
-    url: str
-    bucket: str
-    access_key: str
-    secret_key: str = field(repr=False)
-    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
-
-    def storage(self) -> S3Storage:
-        """Its objects below the prefix."""
-        return S3Storage(
-            self.url,
-            self.bucket,
-            self.prefix,
-            self.access_key,
-            secret_key=self.secret_key,
-            connect_timeout_s=SITE_TIMEOUT_S,
-            read_timeout_s=SITE_TIMEOUT_S,
-        )
-
-
-class SiteWorld:
-    """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
-
-    def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
-        self.gate: Gate | None = None
-        self.whens: tuple[When, ...] = ()
-        self.wire: Wire | None = None
-        self._site = site
-        self._storage = site.storage()
-        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
-        self._mine = f"{stage.table}/"
-        self._command = command
-        self._probed = probed
-        names = self._names if command else None
-        self.reader: Looks = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
-
-    def describe(self) -> dict[str, Any]:
-        """The storage in a header."""
-        return {
-            "storage": name_of(self._probed),
-            "witness": "reads",
-            "layout": "names" if self._command else "hudi",
-            "capabilities": capabilities(self._probed),
-        }
-
-    def address(self, place: MarkerDirectory) -> str:
-        """The directory as a URI."""
-        return f"{self._root}/{place.path}"
-
-    def surroundings(self, process: str) -> Surroundings:
-        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
-        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
-        return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
-
-    def fail(self, stage: Stage, until: float) -> None:
-        """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
-        raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
-
-    def close(self) -> None:
-        """Remove the round's objects."""
-        try:
-            for path in self._storage.list(self._mine):
-                self._storage.delete(path)
-        except StorageError as error:
-            raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
-        self._storage.close()
-
-    def _objects(self, prefix: str) -> dict[str, bytes]:
-        found = {}
-        for path in self._storage.list(prefix):
-            try:
-                found[path] = self._storage.get(path).data
-            except NotFound:
-                continue  # Deleted since it was listed.
-        return found
-
-    def _names(self, place: MarkerDirectory) -> list[str]:
-        around = environment(self._site.url, self._site.access_key, self._site.secret_key)
-        return run_reader(self._command, self.address(place), around)
-
-
 def probe_front() -> Honesty:
     """What the kit's own front keeps."""
     gate = Gate(Recorder(), lambda aim, call: None)
     with S3Front(gate, bucket=BUCKET) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
     return honest(found, "the kit's own S3")
-
-
-def probe_site(site: Site) -> Honesty:
-    """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
-    try:
-        found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
-    except (UsageError, HarnessError) as error:
-        raise type(error)(f"--s3-endpoint {site.url}: {error}") from error
-    return honest(found, site.url)
-
-
-def honest(found: Honesty, store: str) -> Honesty:
-    """The same, or HarnessError when a server on this store could be blamed for what the store does.
-
-    A store that answers that it does not know a condition does not lie: the history's capabilities say so.
-    """
-    for promise in ("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete"):
-        seen = found.seen[promise]
-        if not getattr(found, promise) and DOES_NOT_KNOW not in seen:
-            raise HarnessError(
-                f"{store} does not keep {promise.replace('_', '-')} ({seen}), so nothing can be judged on it; give"
-                " another endpoint, or leave --s3-endpoint out to use the kit's own"
-            )
-    return found
-
-
-def name_of(found: Honesty) -> str:
-    """The storage in a header, as the simulated world calls its models."""
-    return "s3" if found.put_if_absent and found.put_if_unchanged else "s3-unconditional"
-
-
-def capabilities(found: Honesty) -> dict[str, bool]:
-    """What the store can do, for a header."""
-    return {
-        "put_if_absent": found.put_if_absent,
-        "put_if_unchanged": found.put_if_unchanged,
-        "atomic_replace": True,
-    }

@@ -63,7 +63,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
 
 def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | None) -> Ground:
     """Imported here, so that local storage needs neither boto3 nor moto."""
-    from marker_sim.real import s3_world
+    from marker_sim.real import s3_world, site_world
 
     if endpoint is None:
         probed = s3_world.probe_front()
@@ -76,15 +76,15 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
             left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
             probed=probed.to_dict(),
         )
-    site = s3_world.Site(
+    site = site_world.Site(
         url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
     )
-    probed = s3_world.probe_site(site)
+    probed = site_world.probe_site(site)
     return Ground(
         scratch=scratch,
-        world=partial(s3_world.SiteWorld, site=site, scheme=form, command=reader, probed=probed),
-        kinds=tuple(kind for kind in KINDS if kind not in s3_world.NEED_THE_FRONT),
-        left_out=s3_world.NOT_ON_A_SITE,
+        world=partial(site_world.SiteWorld, site=site, scheme=form, command=reader, probed=probed),
+        kinds=tuple(kind for kind in KINDS if kind not in site_world.NEED_THE_FRONT),
+        left_out=site_world.NOT_ON_A_SITE,
         probed=probed.to_dict(),
     )
 

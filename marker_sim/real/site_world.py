@@ -1,0 +1,123 @@
+"""Somebody's S3 endpoint under a round of real servers: read by requests, not hurt, and left as it was."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.names import MarkerDirectory
+from marker_sim.real.front import Honesty, probe_s3
+from marker_sim.real.gate import Gate, When
+from marker_sim.real.object_reader import ObjectReader
+from marker_sim.real.probed import REGION, capabilities, environment, honest, name_of
+from marker_sim.real.seen import run_reader
+from marker_sim.real.storage_wire import STORAGE_WIRE
+from marker_sim.real.world import Looks, Surroundings
+from marker_sim.seams import NotFound, StorageError
+from marker_sim.storages.s3 import S3Storage
+
+if TYPE_CHECKING:
+    from marker_sim.real.rounds import Stage
+    from marker_sim.real.wires.toxiproxy import Wire
+
+SITE_TIMEOUT_S = 5.0
+NEED_THE_FRONT = ("storage", STORAGE_WIRE)
+NOT_ON_A_SITE = (
+    "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
+    "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Somebody's endpoint and bucket. prefix: what this campaign keeps its keys below."""
+
+    url: str
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
+
+    def storage(self) -> S3Storage:
+        """Its objects below the prefix."""
+        return S3Storage(
+            self.url,
+            self.bucket,
+            self.prefix,
+            self.access_key,
+            secret_key=self.secret_key,
+            connect_timeout_s=SITE_TIMEOUT_S,
+            read_timeout_s=SITE_TIMEOUT_S,
+        )
+
+
+class SiteWorld:
+    """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
+
+    def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
+        self.gate: Gate | None = None
+        self.whens: tuple[When, ...] = ()
+        self.wire: Wire | None = None
+        self._site = site
+        self._storage = site.storage()
+        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
+        self._mine = f"{stage.table}/"
+        self._command = command
+        self._probed = probed
+        names = self._names if command else None
+        self.reader: Looks = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": name_of(self._probed),
+            "witness": "reads",
+            "layout": "names" if self._command else "hudi",
+            "capabilities": capabilities(self._probed),
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._root}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
+        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
+        return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
+
+    def fail(self, stage: Stage, until: float) -> None:
+        """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
+        raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
+
+    def close(self) -> None:
+        """Remove the round's objects."""
+        try:
+            for path in self._storage.list(self._mine):
+                self._storage.delete(path)
+        except StorageError as error:
+            raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
+        self._storage.close()
+
+    def _objects(self, prefix: str) -> dict[str, bytes]:
+        found = {}
+        for path in self._storage.list(prefix):
+            try:
+                found[path] = self._storage.get(path).data
+            except NotFound:
+                continue  # Deleted since it was listed.
+        return found
+
+    def _names(self, place: MarkerDirectory) -> list[str]:
+        around = environment(self._site.url, self._site.access_key, self._site.secret_key)
+        return run_reader(self._command, self.address(place), around)
+
+
+def probe_site(site: Site) -> Honesty:
+    """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
+    try:
+        found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    except (UsageError, HarnessError) as error:
+        raise type(error)(f"--s3-endpoint {site.url}: {error}") from error
+    return honest(found, site.url)
