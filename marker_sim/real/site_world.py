@@ -75,6 +75,7 @@ class SiteWorld:
             "storage": name_of(self._probed),
             "witness": "reads",
             "layout": "names" if self._command else "hudi",
+            "storage_timeout_ms": int(SITE_TIMEOUT_S * 1000),
             "capabilities": capabilities(self._probed),
         }
 
