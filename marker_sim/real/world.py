@@ -2,7 +2,7 @@
 
 local_world.py   a fresh directory: read at rest, hurt by what stands in the way and by file-size limits
 s3_world.py      the kit's S3 front: every effect is seen in order, and faults are aimed at requests
-                 another endpoint: read by requests, and not hurt
+site_world.py    somebody's S3 endpoint: read by requests, and not hurt
 """
 
 from __future__ import annotations
