@@ -7,12 +7,13 @@
 . "$(dirname "$0")/server.sh"
 
 restart_merges() {
-    say "G3, G4: after a restart the names on a file are joined by commas and the next name is glued to the last"
+    say "G3, G4, G5: after a restart the names on a file are joined by commas and the next name is glued to the last"
     directory restart; start 1 50
     create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
     killed; start 1 50
     all; create c.parquet.marker.CREATE; show
-    killed; start 1 50; all; killed
+    killed; start 1 50; all
+    echo "a is not among the names any more, and is created a second time:"; create a.parquet.marker.CREATE; killed
 }
 exists_before_flush() {
     say "G2: a second request is told 'exists' (false) while the first one's flush has not written anything"

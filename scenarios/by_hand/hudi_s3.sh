@@ -9,12 +9,13 @@
 . "$(dirname "$0")/store.sh"
 
 restart_merges() {
-    say "G3, G4: after a restart the names on a file are joined by commas and the next name is glued to the last"
+    say "G3, G4, G5: after a restart the names on a file are joined by commas and the next name is glued to the last"
     directory restart; start 1 50
     create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
     killed; start 1 50
     all; create c.parquet.marker.CREATE; show
-    killed; start 1 50; all; killed
+    killed; start 1 50; all
+    echo "a is not among the names any more, and is created a second time:"; create a.parquet.marker.CREATE; killed
 }
 refused_put_is_answered_created() {
     say "G1, G2, G3: a PUT that S3 refuses is answered 'created'; asked again, the server says 'exists'"
