@@ -17,6 +17,9 @@ from scenarios.fuzz.http_inputs import API, Ending, Input, Part, request
 from scenarios.fuzz.ledger import Broken
 from scenarios.fuzz.subject import serve_command
 
+# Hypothesis prints what broke a property, however large it is; the fuzzer's own message is what counts.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
 INPUTS = 1_500
 INPUTS_TO_CATCH = 4_000
 CONNECTIONS = 400
@@ -26,7 +29,7 @@ FAULTS = {
     "splits-names": "must be refused|against the rules|nobody was told|said nothing",
     "early-true": "answered and is not stored|lacks",
     "silent-on-bad-text": "no end within",
-    "replaces-bad-text": "must be refused|no text|nobody was told",
+    "replaces-bad-text": "must be refused|no text|nobody was told|nobody asked for|lacks",
     "twice": "answered true|before there was one",
     "dies": "process is gone|reset|closed|refused",
 }

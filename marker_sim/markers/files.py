@@ -164,6 +164,8 @@ def persist(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
             last = error
             runtime.sleep(BACKOFF_MS * 2**number)
         except StorageError as error:
+            if isinstance(error, ValueError):
+                raise  # A path that this storage can never hold, or must not follow: no later try can succeed.
             last = error
             runtime.sleep(BACKOFF_MS)
     assert last is not None

@@ -17,6 +17,7 @@ import psutil
 from marker_sim.errors import HarnessError
 
 STARTUP_S = 30.0
+POLITE_S = 2.0
 END_S = 10.0
 POLL_S = 0.01
 _LISTENING = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
@@ -70,7 +71,7 @@ class Subject:
         """Ask it to stop, then kill its group; the exit code of the polite way, None when it had to be killed."""
         try:
             self._popen.send_signal(signal.SIGTERM)
-            return self._popen.wait(END_S)
+            return self._popen.wait(POLITE_S)
         except subprocess.TimeoutExpired:
             return None
         finally:
