@@ -77,7 +77,7 @@ class MarkerApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever it is."""
         assert scope["type"] == "http", scope["type"]
-        asked = self.parse(scope)
+        asked = self.parse(scope["method"], scope["path"], scope["query_string"])
         if isinstance(asked, Asked) and has_body(scope["headers"]):
             size = await _read_body(receive)
             if size is None:
@@ -88,36 +88,38 @@ class MarkerApp:
         if isinstance(asked, Asked):
             future: asyncio.Future[Reply] = self._runtime.loop.create_future()
             asked = self.start(asked, partial(_resolve, future)) or await future
-        await self.respond(scope, send, asked, encode(asked.body))
+        headers, body = await self.packed(asked, encode(asked.body), scope["path"], scope["headers"])
+        await send({"type": "http.response.start", "status": asked.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    def begin(self, scope: Scope, done: Callable[[Reply], object]) -> None:
+    def begin(self, method: str, path: str, query: bytes, done: Callable[[Reply], object]) -> None:
         """Answer a request without a body; `done` gets the reply in a later turn of the loop."""
-        asked = self.parse(scope)
+        asked = self.parse(method, path, query)
         refused = self.start(asked, done) if isinstance(asked, Asked) else asked
         if refused is not None:
             self._runtime.loop.call_soon(done, refused)
 
-    async def respond(self, scope: Scope, send: Send, reply: Reply, body: bytes) -> None:
-        """Send a reply, compressed in a thread when it is large."""
-        headers = reply_headers(reply, scope["path"])
-        if len(body) >= GZIP_SIZE_MIN_BYTES and takes_gzip(scope["headers"]):
+    async def packed(
+        self, reply: Reply, body: bytes, path: str, asked: Iterable[tuple[bytes, bytes]]
+    ) -> tuple[Headers, bytes]:
+        """The headers and the body of a reply, compressed in a thread when it is large and `asked` allows it."""
+        headers = reply_headers(reply, path)
+        if len(body) >= GZIP_SIZE_MIN_BYTES and takes_gzip(asked):
             body = await self._runtime.loop.run_in_executor(None, _gzip, body)
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
         headers.append((b"content-length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        return headers, body
 
-    def parse(self, scope: Scope) -> Asked | Reply:
+    def parse(self, method: str, path: str, query: bytes) -> Asked | Reply:
         """A request whose form is right, or the refusal."""
-        path: str = scope["path"]
         operation = path.removeprefix(BASE_PATH)
-        method = METHODS.get(operation)
-        if method is None or operation is path:
+        right = METHODS.get(operation)
+        if right is None or operation is path:
             return Reply(404, f"{path[:200]!r} is none of {', '.join(BASE_PATH + known for known in METHODS)}")
-        if scope["method"] != method:
-            return Reply(405, f"{operation} is asked for with {method}, not with {scope['method']}")
+        if method != right:
+            return Reply(405, f"{operation} is asked for with {right}, not with {method}")
         try:
-            found = parse_query(scope["query_string"], _PARAMETERS)
+            found = parse_query(query, _PARAMETERS)
             located = self._locate(found.get(b"markerdirpath", b""))
             parameters = {"markerdirpath": located.directory}
             if operation == "/create":
@@ -188,7 +190,7 @@ def reply_headers(reply: Reply, path: str) -> Headers:
     return headers
 
 
-def takes_gzip(headers: Headers) -> bool:
+def takes_gzip(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether the client accepts gzip."""
     for name, value in headers:
         if name == b"accept-encoding":

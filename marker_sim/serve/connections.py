@@ -7,25 +7,27 @@
     malformed HTTP                                         400, closed (uvicorn)
 
 Nobody waits for such a client: each connection is a state machine on the loop. One sweep a second looks at all of
-them, which costs less than a timer for each request. A request without a body and with a short reply takes a short way:
-no task, no ASGI messages, one write. All others go through the application's ASGI interface.
+them, which costs less than a timer for each request. A plain request (GET or POST without a body, its path spelled
+plainly, no other before it under way) takes a short way: no scope, no task, no ASGI messages, one write. All others
+are told to uvicorn once their head is whole, and reach the application through its ASGI interface.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
 
 from marker_sim.seams import Reply
-from marker_sim.serve.app import GZIP_SIZE_MIN_BYTES, MarkerApp, Scope, Send, encode, has_body, reply_headers
+from marker_sim.serve.app import GZIP_SIZE_MIN_BYTES, Headers, MarkerApp, encode
 
 HEAD_SIZE_MAX_BYTES = 65_536
 KEEP_ALIVE_S = 75.0
@@ -33,6 +35,8 @@ REQUEST_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 
 TOO_LONG = "the target and the headers are too long"
+_PLAIN_METHODS = (b"GET", b"POST")
+_PLAIN_PATH = re.compile(rb"/[A-Za-z0-9._~/-]*")
 _FINE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
@@ -52,9 +56,31 @@ class QuietServer(Server):
         self.once_started()
 
 
+class _Unheard:
+    """Stands where uvicorn keeps the event that wakes a request's task: a plain request has none."""
+
+    def set(self) -> None:
+        """Nobody waits."""
+
+
+class Plain:
+    """A plain request under way, with the state by which uvicorn's protocol knows one of its own."""
+
+    __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
+    message_event = _Unheard()
+
+    def __init__(self, path: str, headers: Headers, keep_alive: bool) -> None:
+        self.path = path
+        self.headers = headers
+        self.keep_alive = keep_alive
+        self.disconnected = self.response_complete = False
+        self.more_body = True
+
+
 class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
+    app: MarkerApp
     # When the request under way began, None while none does; when the last answer was given; when the client stopped
     # taking its answer.
     _begun_s: float | None = None
@@ -62,7 +88,10 @@ class Connection(HttpToolsProtocol):
     _paused_s: float | None = None
     _in_head = True
     _head_size = 0
-    _answering: RequestResponseCycle | None = None
+    _answering: RequestResponseCycle | Plain | None = None
+    _target = b""
+    _head: Headers
+    _has_body = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
@@ -79,11 +108,51 @@ class Connection(HttpToolsProtocol):
         if self._in_head and self._head_size > HEAD_SIZE_MAX_BYTES and not self.transport.is_closing():
             self.send_400_response(TOO_LONG)
 
+    def on_message_begin(self) -> None:
+        """A request begins; what uvicorn makes of it waits until it is known to be needed."""
+        self._target = b""
+        self._head = []
+        self._has_body = False
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        name = name.lower()
+        self._head.append((name, value))
+        if name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0"):
+            self._has_body = True
+
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """The head is whole: take the short way, or let uvicorn have it all."""
         self._in_head = False
         self._head_size = 0
-        super().on_headers_complete()
+        target = self._target
+        method = self.parser.get_method()
+        path, _, query = target.partition(b"?")
+        plain = (
+            not self._has_body
+            and method in _PLAIN_METHODS
+            and (self.cycle is None or self.cycle.response_complete)
+            and _PLAIN_PATH.fullmatch(path) is not None
+            and b"#" not in query
+            and query.isascii()
+            and not self.parser.should_upgrade()
+        )
+        if not plain:
+            super().on_message_begin()
+            super().on_url(target)
+            for name, value in self._head:
+                super().on_header(name, value)
+            super().on_headers_complete()
+            return
+        keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        cycle = Plain(path.decode("ascii"), self._head, keep_alive)
+        self.cycle = cycle  # type: ignore[assignment]
+        self._answering = cycle
+        self.app.begin(method.decode("ascii"), cycle.path, query, partial(self._answer, cycle))
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -118,37 +187,36 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
-        if cycle.scope["method"] == "HEAD" or has_body(cycle.scope["headers"]):
-            super()._start_asgi_task(cycle, app)
-        else:
-            assert isinstance(self.app, MarkerApp)
-            # uvicorn's scope is a TypedDict, ours any mapping, as the interface says.
-            scope = cast(Scope, cycle.scope)
-            self.app.begin(scope, partial(self._answer, cycle, self.app))
+        super()._start_asgi_task(cycle, app)
 
-    def _answer(self, cycle: RequestResponseCycle, app: MarkerApp, reply: Reply) -> None:
+    def _answer(self, cycle: Plain, reply: Reply) -> None:
         """Write a short reply at once; leave a long one, or one to a slow client, to a task."""
         if cycle.disconnected or self.transport.is_closing():
             return
         body = encode(reply.body)
-        if self.flow.write_paused or len(body) >= GZIP_SIZE_MIN_BYTES:
-            task = self.loop.create_task(app.respond(cast(Scope, cycle.scope), cast(Send, cycle.send), reply, body))
-            task.add_done_callback(self.tasks.discard)
-            self.tasks.add(task)
+        if reply.status == 200 and len(body) < GZIP_SIZE_MIN_BYTES and cycle.keep_alive and not self.flow.write_paused:
+            self._write(cycle, _FINE % len(body) + body)
             return
-        if reply.status == 200 and cycle.keep_alive:
-            head = _FINE % len(body)
-        else:
-            headers = reply_headers(reply, cycle.scope["path"])
-            if not cycle.keep_alive:
-                headers.append((b"connection", b"close"))
-            headers.append((b"content-length", b"%d" % len(body)))
-            head = STATUS_LINE[reply.status] + b"".join(b"%s: %s\r\n" % header for header in headers) + b"\r\n"
-        cycle.response_started = cycle.response_complete = True
-        self.transport.write(head + body)
+        task = self.loop.create_task(self._answer_slowly(cycle, reply, body))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    async def _answer_slowly(self, cycle: Plain, reply: Reply, body: bytes) -> None:
+        headers, body = await self.app.packed(reply, body, cycle.path, cycle.headers)
+        await self.flow.drain()
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        if not cycle.keep_alive:
+            headers.append((b"connection", b"close"))
+        head = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self._write(cycle, STATUS_LINE[reply.status] + head + b"\r\n" + body)
+
+    def _write(self, cycle: Plain, answer: bytes) -> None:
+        cycle.response_complete = True
+        self.transport.write(answer)
         if not cycle.keep_alive:
             self.transport.close()
-        cycle.on_response()
+        self.on_response_complete()
 
     def pause_writing(self) -> None:
         """The client does not take its answer."""
