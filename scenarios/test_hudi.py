@@ -5,9 +5,12 @@ Tests marked `jvm` start a real JVM; they need Java 17 and `pip install '.[hudi]
 
 from __future__ import annotations
 
+import gzip
 import os
 import shlex
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 from xml.etree import ElementTree
 
 import psutil
@@ -15,8 +18,16 @@ import pytest
 
 from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import FaultKind
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.cache import CACHE_VARIABLE
+from marker_sim.real.client import answers
+from marker_sim.real.front import S3Front
+from marker_sim.real.gate import Aim, Gate
+from marker_sim.real.probed import environment
+from marker_sim.real.processes import Command, Fleet
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.world import Surroundings
 from marker_sim.sut import bundles, hudi
 
 
@@ -48,13 +59,40 @@ def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path
 
 
 @pytest.mark.jvm
-def test_hudi_1_0_2_on_s3_answers_created_for_a_put_that_failed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", hudi.VERSIONS)
+def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version: str) -> None:
     """Known: MarkerDirState.flushMarkersToFile closes the file quietly, and S3A puts it at the close."""
-    done = campaign(tmp_path, "1.0.2", 20.0, ("storage",), "s3")
-    assert done.tally.faults["server-error"] > 0
-    row = next(row for row in done.tally.rows(load_profile("hudi")) if row.id == "G1")
-    assert (row.verdict, row.storage) == ("violated", "s3") and row.under["storage"] > 0
-    assert not left_over()
+    gate = Gate(Recorder(), lambda aim, call: None)
+    with (
+        S3Front(gate, bucket="lake") as front,
+        Fleet(hudi_command(version), tmp_path / "work", tmp_path / "logs") as fleet,
+    ):
+        around = Surroundings({"storage": "s3a://lake"}, environment(front.endpoint, "server-1"))
+        probe = "s3a://lake/probe/.hoodie/.temp/000"
+        port = fleet.start("first", 1, 50, lambda name: around, lambda port: answers(port, probe)).door
+        assert create(port, "a") == b"true"
+        refused = Aim(kind=FaultKind.SERVER_ERROR, pattern=r"/MARKERS0$", operations=("put",))
+        gate.arm(refused)
+        assert (create(port, "b"), refused.fired) == (b"true", 1)
+        assert create(port, "b") == b"false"
+        assert stored(front) == b"a.parquet.marker.CREATE\n", "neither answer was true"
+
+
+def hudi_command(version: str) -> Command:
+    jars, s3a = hudi.bundle(version).find(print), hudi.S3A.find(print)
+    return Command(text=hudi.start_command(version, hudi.find_java(), jars, s3a))
+
+
+def create(port: int, name: str) -> bytes:
+    asked = {"markerdirpath": "s3a://lake/t/.hoodie/.temp/001", "markername": f"{name}.parquet.marker.CREATE"}
+    url = f"http://127.0.0.1:{port}/v1/hoodie/marker/create?{urlencode(asked)}"
+    with urlopen(Request(url, method="POST"), timeout=30.0) as reply:
+        body: bytes = reply.read()
+    return gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+
+
+def stored(front: S3Front) -> bytes:
+    return front.objects("t/.hoodie/.temp/001/")["t/.hoodie/.temp/001/MARKERS0"]
 
 
 @pytest.mark.jvm
