@@ -95,7 +95,7 @@ class Cluster:
             **self.clients.answers(),
         }
         self.nursery.begin(self._gone)
-        self.hub.attach(self.gate, answers, self.world.stored)
+        self.hub.attach(self.gate, answers, self.world.stored, lambda name: self.nursery.lives[name].paused)
 
     def run(self) -> History:
         """Play the phases and close the history; no process is left."""

@@ -8,6 +8,7 @@ was applied.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -18,6 +19,7 @@ from marker_sim.real.gate import Aim, Call, Gate
 Answer = Callable[..., Any]
 TEMPLATE = "template"
 END_TIMEOUT_S = 5.0
+PAUSED_POLL_S = 0.005
 
 
 class Hub:
@@ -40,12 +42,20 @@ class Hub:
         """What the template's words are told to."""
         self._answers.update(answers)
 
-    def attach(self, gate: Gate, answers: Mapping[str, Answer], stored: Callable[[str], bytes | None]) -> None:
+    def attach(
+        self,
+        gate: Gate,
+        answers: Mapping[str, Answer],
+        stored: Callable[[str], bytes | None],
+        paused: Callable[[str], bool],
+    ) -> None:
         """A run begins. answers: by what is asked, called with the child's name and the arguments.
 
-        stored: the content of a storage path now, for effects whose process died while it applied them.
+        stored: the content of a storage path now, for effects whose process died while it applied them. paused:
+        whether a child is stopped.
         """
         self.gate = gate
+        self._paused = paused
         self._answers.update(answers)
         self._stored = stored
         self._known.clear()
@@ -129,24 +139,37 @@ class Hub:
         return self.gate.recorder.record(process, role, kind, operation, place, path, value, error, caused_by)
 
     def _effect(self, connection: Connection, process: str, operation: str, path: str) -> None:
-        """One write of a child to a local file; the answer is what strikes it, None to go on."""
+        """One write of a child to a local file; the answer is what strikes it, None to go on.
+
+        A child that is paused holds up nobody: its turn comes when it goes on.
+        """
         call = Call(process, self._roles.get(process, ""), operation, path)
-        with self.gate.lock:
-            aim = self.gate.strike(call)
-            connection.send(None if aim is None else (aim.kind, aim.when, aim.duration_ms, aim.value))
-            try:
-                what, (effects,) = connection.recv()
-                assert what == "leave", what
-            except (EOFError, OSError):
-                self._died_inside(aim, call)
-                raise
-            for applied, where, data in effects:
-                self._known[where] = data
-                self.gate.applied(None, call, applied, where, data)
-            self.gate.passed_by(aim, call)
+        aim, counted = None, False
+        while True:
+            with self.gate.lock:
+                if not counted and not self._paused(process):
+                    aim, counted = self.gate.strike(call), True
+                if not self._paused(process):
+                    self._apply(connection, aim, call)
+                    break
+            time.sleep(PAUSED_POLL_S)
         connection.send(None)
 
-    def _died_inside(self, aim: Aim | None, call: Call) -> None:
+    def _apply(self, connection: Connection, aim: Aim | None, call: Call) -> None:
+        """Let a child apply its effect, or suffer; the gate's lock is held until it has."""
+        try:
+            connection.send(None if aim is None else (aim.kind, aim.when, aim.duration_ms, aim.value))
+            what, (effects,) = connection.recv()
+            assert what == "leave", what
+        except (EOFError, OSError):
+            self._died_inside(call)
+            raise
+        for applied, where, data in effects:
+            self._known[where] = data
+            self.gate.applied(None, call, applied, where, data)
+        self.gate.passed_by(aim, call)
+
+    def _died_inside(self, call: Call) -> None:
         now = self._stored(call.path)
         if now == self._known.get(call.path):
             return
