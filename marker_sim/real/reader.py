@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from stat import S_ISREG
 
 from marker_sim.names import (
     TYPE_BATCHED,
@@ -193,6 +194,8 @@ def _signature(storage: Path, place: MarkerDirectory) -> _Signature:
                 stat = os.stat(full)
             except OSError:
                 continue
+            if not S_ISREG(stat.st_mode):
+                continue  # A pipe or a device: opening it would wait for ever, or never end.
             found[f"{place.path}/{relative}"] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     return found
 

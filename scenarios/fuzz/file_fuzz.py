@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from urllib.parse import quote
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 from marker_sim import timeline
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Context, Rejected
-from marker_sim.names import stored_names
+from marker_sim.names import MarkerDirectory, stored_names
 from marker_sim.options import MarkerOptions
+from marker_sim.real.reader import LocalReader
+from marker_sim.real.recorder import Recorder
 from marker_sim.seams import NoAnswer, SeamError, StorageError
 from marker_sim.storages.local import LocalStorage
 from marker_sim.writer.client import WriteClient
@@ -203,6 +206,18 @@ class FileFuzzer:
                 self._compare("list_all", frozenset(ended), good, possible)
         files = {f"d/{path}": data for path, data in regular_files(directory).items()}
         self._compare("stored_names", stored_names("d", files), good, possible)
+        self._look(directory, good)
+
+    def _look(self, directory: Path, good: frozenset[str]) -> None:
+        """The kit's own look at a directory of a foreign server; it follows links, as Hadoop's local files do."""
+        place = MarkerDirectory(directory.relative_to(self._base).parts[0], INSTANT)
+        recorder = Recorder()
+        reader = LocalReader(recorder, self._base, list, "", Random(0))
+        ended = within(self._bound_s, "look_at_dead", lambda: reader.look_at_dead(place))
+        self._typed("look_at_dead", ended)
+        seen = {e.path: e.value for e in recorder.events if e.path and isinstance(e.value, bytes)}
+        if good - stored_names(place.path, seen):
+            raise Broken(f"the kit's reader is short of {sorted(good - stored_names(place.path, seen))[:3]}")
 
     def _compare(self, who: str, names: frozenset[str], good: frozenset[str], possible: frozenset[str]) -> None:
         if good - names:

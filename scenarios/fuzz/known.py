@@ -69,6 +69,7 @@ KNOWN_FILES: dict[str, tuple[Damage, ...]] = {
         Damage("link", "p", b"{out}/.hoodie"),
         Damage("file", "MARKERS0", b"a.marker.CREATE\n"),
     ),
+    "a link to what never ends": (Damage("link", "MARKERS0", b"/dev/zero"),),
     "a line of 10 MB": (Damage("huge-line", "MARKERS4", b"x", 10 * 2**20),),
     "many files": (Damage("many", "many", b"", 3_000),),
 }
