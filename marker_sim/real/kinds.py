@@ -116,11 +116,10 @@ def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
 
 
 def _killed_at(stage: Stage, pattern: str, when: When, nth: int) -> bool:
-    what = "the type file" if TYPE_FILE in pattern.replace("\\", "") else "a marker file"
     aim = Aim(kind=FaultKind.KILL, pattern=pattern, operations=("put",), nth=nth, when=when)
-    if what == "the type file":
-        stage.release()
-    return stage.nemesis.kill_at(aim, f"kill {when} a put of {what}", stage.places)
+    if pattern == MARKER_FILES:
+        return stage.nemesis.kill_at(aim, f"kill {when} a put of a marker file", stage.places)
+    return stage.nemesis.kill_at(aim, f"kill {when} a put of the type file", stage.places, armed=stage.release)
 
 
 PLAYS: dict[str, Callable[[Stage, float], None]] = {

@@ -106,6 +106,12 @@ class LocalWorld:
 
         def told(call: Call) -> None:
             call = call._replace(path=f"{stage.table}/{call.path}")
+            try:
+                empty = (self._root / call.path).stat().st_size == 0
+            except OSError:
+                empty = True
+            if empty and call.operation == "put":
+                return  # Made and not written yet; a file that is linked to its name is made whole.
             with nemesis.hands, gate.lock:
                 gate.passed_by(gate.strike(call), call)
 
@@ -114,7 +120,7 @@ class LocalWorld:
             self._mine,
             told,
             process=lambda: next((server.name for server in nemesis.servers), ""),
-            moments=("close-write", "moved-to"),
+            moments=("create", "close-write", "moved-to"),
         )
         self._watch.start()
 

@@ -136,9 +136,11 @@ class Nemesis:
         self.note("kill at an answer" if at_ack else "kill at a random moment")
         self._bury(server, places)
 
-    def kill_at(self, aim: Aim, what: str, places: tuple[MarkerDirectory, ...]) -> bool:
+    def kill_at(
+        self, aim: Aim, what: str, places: tuple[MarkerDirectory, ...], armed: Callable[[], object] = lambda: None
+    ) -> bool:
         """SIGKILL where `aim` says, then look at what is left; False when nothing fitted in time and nobody died."""
-        hit = self.strike(aim, what)
+        hit = self.strike(aim, what, armed)
         if hit is not None:
             self._bury(hit, places)
         return hit is not None
@@ -153,11 +155,15 @@ class Nemesis:
             self.recorder.fault(hit.name, PAUSE, "end", act=hit.proceed)
         return True
 
-    def strike(self, aim: Aim, what: str) -> Server | None:
-        """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`. what: its name."""
+    def strike(self, aim: Aim, what: str, armed: Callable[[], object] = lambda: None) -> Server | None:
+        """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
+
+        what: its name. armed: called as soon as it is armed.
+        """
         assert self.world.gate is not None
         self._hit = None
         self.world.gate.arm(aim)
+        armed()
         self.wait(AIMED_MAX_S, lambda: self._hit is not None)
         self.world.gate.disarm()
         self.declare(what, aim.fired)
