@@ -28,7 +28,7 @@ class BucketGround:
         self._front = front
         self.base = Base(f"s3a://{BUCKET}/base", f"/{BUCKET}/base")
         self.out = f"s3a://{BUCKET}/outside"
-        storage = S3Storage(front.endpoint, BUCKET, access_key=KEY, secret_key=KEY)
+        storage = S3Storage(front.endpoint, BUCKET, access_key=KEY, secret_key=KEY, read_timeout_s=30.0)
         for table in TABLES:
             storage.put(f"base/{table}/.hoodie/{INSTANTS[0]}.commit", b"{}")
             storage.put(f"base/{table}/dt=1/f_0-0-0_{INSTANTS[0]}.parquet", b"PAR1")
