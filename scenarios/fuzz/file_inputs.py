@@ -224,11 +224,12 @@ def _link(target: Path, damage: Damage, out: Path) -> None:
 
 
 def _socket(target: Path, damage: Damage, out: Path) -> None:
-    # The path of a socket is limited to 107 bytes, so it is made from its directory.
+    # The path of a socket is limited to 107 bytes, so it is made under a short name in its open directory.
     opened = os.open(target.parent, os.O_RDONLY)
     try:
         with socket.socket(socket.AF_UNIX) as unix:
-            unix.bind(f"/proc/self/fd/{opened}/{target.name}")
+            unix.bind(f"/proc/self/fd/{opened}/.socket")
+        target.with_name(".socket").rename(target)
     finally:
         os.close(opened)
 
