@@ -86,6 +86,7 @@ class Server(NamedTuple):
 class Slice(NamedTuple):
     """What one turn of one server came to. missing: names asked for that are not stored; strange: the contrary."""
 
+    acks: int
     acks_per_s: float
     ms: tuple[float, ...]
     bad: int
@@ -133,6 +134,7 @@ def load(server: Server, directory: Path, script: Path, connections: int, second
     missing = len(asked - stored)
     unanswered = len(asked) - figures["fine"]
     return Slice(
+        figures["created"],
         figures["created"] / figures["seconds"],
         tuple(figures["ms"]),
         bad=figures["errors"] + figures["fine"] - figures["created"] + max(0, missing - min(unanswered, connections)),
@@ -157,29 +159,29 @@ def report(name: str, slices: list[Slice]) -> float:
     """Print the figures of one server; the median of its acks a second."""
     acks = [s.acks_per_s for s in slices]
     ms = [statistics.median(s.ms[n] for s in slices) for n in range(3)] + [max(s.ms[3] for s in slices)]
-    total = sum(acks) / len(acks)
+    each_us = 1e6 * sum(s.cpu_s for s in slices) / max(1, sum(s.acks for s in slices))
     print(
         f"  {name:12} {statistics.median(acks):8.0f} acks/s ({min(acks):.0f} to {max(acks):.0f})"
         f"  p50 {ms[0]:6.1f}  p90 {ms[1]:6.1f}  p99 {ms[2]:6.1f}  max {ms[3]:7.1f} ms"
-        f"  {sum(s.cpu_s for s in slices) / len(slices):5.2f} CPU s a slice, {total:.0f} mean"
+        f"  {sum(s.cpu_s for s in slices):6.2f} CPU s, {each_us:.0f} us an ack"
         f"  bad {sum(s.bad for s in slices)} missing {sum(s.missing for s in slices)}"
         f" strange {sum(s.strange for s in slices)}"
     )
     return statistics.median(acks)
 
 
-def measure(servers: list[Server], root: Path, script: Path, connections: int, slices: int, seconds: int) -> bool:
+def measure(servers: list[Server], root: Path, script: Path, connections: int, given: argparse.Namespace) -> bool:
     """All turns with a number of connections; whether storage was right after each."""
     results: dict[str, list[Slice]] = {server.name: [] for server in servers}
-    for number in range(slices + 1):
+    for number in range(given.slices + 1):
         for server in servers:
             directory = root / "t" / ".hoodie" / ".temp" / f"{server.name}-{connections}-{number}"
             directory.parent.mkdir(parents=True, exist_ok=True)
-            # The first turn warms up and does not count.
-            result = load(server, directory, script, connections, seconds)
+            # The first turn warms up, above all the JVM, and does not count.
+            result = load(server, directory, script, connections, given.seconds if number else given.warm_up)
             results[server.name] += [result] if number else []
             shutil.rmtree(directory)
-    print(f"{connections} connections, {slices} slices of {seconds} s a server")
+    print(f"{connections} connections, {given.slices} slices of {given.seconds} s a server")
     medians = [report(name, found) for name, found in results.items()]
     pairs = [a.acks_per_s / b.acks_per_s for a, b in zip(*results.values(), strict=True)] if len(servers) > 1 else []
     if pairs:
@@ -197,6 +199,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--slices", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5, help="of one slice")
+    parser.add_argument("--warm-up", type=int, default=10, help="seconds of the first turn, which does not count")
     parser.add_argument("--version", default="1.0.2", help="of Hudi")
     parser.add_argument("--only-ours", action="store_true")
     arguments = parser.parse_args()
@@ -215,10 +218,7 @@ def main() -> None:
         servers: list[Server] = []
         try:
             servers += [start(name, command, work, root) for name, command in commands.items()]
-            fine = [
-                measure(servers, root, script, count, arguments.slices, arguments.seconds)
-                for count in arguments.connections
-            ]
+            fine = [measure(servers, root, script, count, arguments) for count in arguments.connections]
         finally:
             for server in servers:
                 os.killpg(server.process.pid, signal.SIGKILL)
