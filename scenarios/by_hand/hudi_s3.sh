@@ -144,20 +144,7 @@ deleted_names_come_back() {
 }
 listing_fails_during_creates() {
     say "G11: a listing during creates fails with 500"
-    directory listing; start 1 5
-    local n codes=$WORK/codes; many p/r 2000
-    curl -s -Z --parallel-max 64 -K "$WORK/urls" > /dev/null 2>&1 & local load=$!
-    for n in $(seq 400); do
-        curl -s -m 5 -o /dev/null -w '%{http_code}\n' -G "$U/all" --data-urlencode "markerdirpath=$M" >> "$codes"
-        kill -0 "$load" 2>/dev/null || break
-    done
-    wait "$load"; echo "listings by status:"; sort "$codes" | uniq -c; killed
-}
-many() { # many PREFIX COUNT: that many creates in $WORK/urls
-    local n
-    for n in $(seq "$2"); do
-        echo "url=\"$U/create?markerdirpath=$M&markername=$1-$n.parquet.marker.CREATE\""; echo 'request="POST"'
-    done > "$WORK/urls"
+    directory listing; start 1 5; listings 2000; killed
 }
 kill_while_writing() {
     say "G3: kills while a marker file is written again and again; on S3 a PUT replaces the whole file or nothing"

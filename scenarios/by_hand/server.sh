@@ -48,6 +48,23 @@ burst() { # burst NAME COUNT SECONDS: creates at the same time; their HTTP codes
     curl -s -Z --parallel-max 20 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null
 }
 delete() { curl -s -o /dev/null -X POST -G "$U/dir/delete" --data-urlencode "markerdirpath=$M"; }
+many() { # many PREFIX COUNT: that many creates in $WORK/urls
+    local n
+    for n in $(seq "$2"); do
+        echo "url=\"$U/create?markerdirpath=$M&markername=$1-$n.parquet.marker.CREATE\""; echo 'request="POST"'
+    done > "$WORK/urls"
+}
+listings() { # listings COUNT: while that many creates are under way, each kind of listing again and again; by status
+    local kind load n; many p/r "$1"
+    curl -s -Z --parallel-max 64 -K "$WORK/urls" > /dev/null 2>&1 & load=$!
+    for n in $(seq 400); do
+        for kind in all create-and-merge append; do
+            curl -s -m 5 -o /dev/null -w "$kind %{http_code}\n" -G "$U/$kind" --data-urlencode "markerdirpath=$M"
+        done
+        kill -0 "$load" 2>/dev/null || break
+    done > "$WORK/codes"
+    wait "$load"; sort "$WORK/codes" | uniq -c
+}
 come_back() { # names that were answered, then a deletion while others are created; what is stored then
     local round load back line late deleted=$WORK/deleted seen_back='' seen_glued=''
     for round in $(seq 40); do
