@@ -1,7 +1,8 @@
 """A bounded number of threads for blocking calls, shared fairly between places, so that none of them starves.
 
-A place (a marker directory) has at most `place_max` calls under way, and waiting places take turns: calls that hang
-in one directory never keep all threads from the others (guarantee isolation). Everything but the calls themselves
+A place (a marker directory) has at most `place_max` calls under way, and waiting places take turns. The first call of
+a place may use threads beyond THREADS_MAX, up to FIRST_MAX: calls that hang in some directories never keep all threads
+from the others (guarantee isolation). Everything but the calls themselves
 happens on the thread of the event loop.
 """
 
@@ -16,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 THREADS_MAX = 64
+FIRST_MAX = 256
 PLACE_MAX = 24
 
 
@@ -43,10 +45,16 @@ class Lanes:
     def submit(self, place: str, body: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
         """Run `body` in a thread as soon as its place may, then `done(result, error)` on the loop."""
         call = _Call(place, body, done)
-        if self._running < self._threads_max and self._busy.get(place, 0) < self._place_max:
+        if self._may_start(place):
             self._start(call)
         else:
             self._waiting.setdefault(place, deque()).append(call)
+
+    def _may_start(self, place: str) -> bool:
+        busy = self._busy.get(place, 0)
+        if busy == 0:
+            return self._running < FIRST_MAX
+        return busy < self._place_max and self._running < self._threads_max
 
     def _start(self, call: _Call) -> None:
         self._running += 1
@@ -80,7 +88,7 @@ class Lanes:
     def _next(self) -> None:
         """Start one waiting call of the place that has waited longest for its turn."""
         for place in self._waiting:
-            if self._busy.get(place, 0) < self._place_max:
+            if self._may_start(place):
                 calls = self._waiting.pop(place)
                 self._start(calls.popleft())
                 if calls:

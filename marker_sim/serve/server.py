@@ -30,7 +30,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
-from marker_sim.serve.lanes import THREADS_MAX, Lanes
+from marker_sim.serve.lanes import FIRST_MAX, Lanes
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
@@ -183,7 +183,7 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
     found = [os.environ[name] for name in ENDPOINT_VARIABLES if os.environ.get(name)]
     endpoint = settings.s3_endpoint or (found[0] if found else None)
     seconds = settings.s3_timeout_s
-    return S3Storage(endpoint, root, connect_timeout_s=seconds, read_timeout_s=seconds, concurrency=THREADS_MAX)
+    return S3Storage(endpoint, root, connect_timeout_s=seconds, read_timeout_s=seconds, concurrency=FIRST_MAX)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -123,7 +123,7 @@ run(Settings(bases=({str(tmp_path)!r},)))
         process.communicate()
 
 
-def test_a_directory_whose_storage_hangs_holds_up_no_other(tmp_path: Path) -> None:
+def test_directories_whose_storage_hangs_hold_up_no_other(tmp_path: Path) -> None:
     process = _program(f"""
 import threading
 from pathlib import Path
@@ -138,10 +138,10 @@ run(Settings(bases=({str(tmp_path)!r},)), open_storage=lambda local, root: Hangi
 """)
     try:
         served = ready(process)
-        hung = request_bytes("GET", "/all", markerdirpath=str(tmp_path / "hung/.hoodie/.temp/1"))
-        connections = [served.connect() for _ in range(100)]
-        for connection in connections:
-            connection.sendall(hung)
+        connections = [served.connect() for _ in range(200)]
+        for number, connection in enumerate(connections):
+            hung = str(tmp_path / f"hung/.hoodie/.temp/{number % 5}")
+            connection.sendall(request_bytes("GET", "/all", markerdirpath=hung))
         assert served.create(str(tmp_path / "t/.hoodie/.temp/1"), "a.parquet.marker.CREATE") is True
         assert served.names(str(tmp_path / "t/.hoodie/.temp/1")) == ["a.parquet.marker.CREATE"]
         for connection in connections:
