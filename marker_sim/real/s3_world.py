@@ -32,11 +32,11 @@ BUCKET = "lake"
 READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
 STRIKES_MAX = 1_000_000
-TROUBLE_WAIT_S = 5.0
+TROUBLE_WAIT_S = 8.0
 OWN_PROBE_ROUNDS = 8
 READS = ("get", "list")
 SERVERS = "server-"
-SMALL_BUCKETS = (8.0, 8.0)
+SMALL_BUCKETS = (2.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
