@@ -81,6 +81,8 @@ def check_marker_name(name: str) -> None:
     segments = name.split("/")
     if any(part in ("", ".", "..") for part in segments):
         raise ValueError("the marker name has empty, '.' or '..' segments")
+    if segments[0] == ".hoodie":
+        raise ValueError("the marker name names a file of the table's own below .hoodie, which is no data file")
     if any(len(part.encode("utf-8")) > SEGMENT_SIZE_MAX_BYTES for part in segments):
         raise ValueError(f"a segment of the marker name is longer than {SEGMENT_SIZE_MAX_BYTES} bytes")
     if not is_marker_name(segments[-1]):

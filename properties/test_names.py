@@ -60,7 +60,7 @@ def test_the_data_path_of_a_marker_is_its_name_without_the_suffix(partition: str
     assert is_append(marker_name(partition, ".f1_001.log.1_0-1-2", MarkerType.APPEND))
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@pytest.mark.parametrize("name", [*HOSTILE_NAMES, ".hoodie/20250101000000000.commit.marker.CREATE"])
 def test_hostile_names_are_refused_with_a_reason(name: str) -> None:
     with pytest.raises(ValueError, match="marker name"):
         check_marker_name(name)

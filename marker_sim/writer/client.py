@@ -25,7 +25,18 @@ from marker_sim.markers.store import MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory, data_path
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Runtime, SeamError, Storage
-from marker_sim.timeline import COMMIT, ROLLBACK, Entry, State, WriteStat, encode_commit, encode_rollback, instant_at
+from marker_sim.timeline import (
+    COMMIT,
+    HOODIE,
+    ROLLBACK,
+    Entry,
+    State,
+    WriteStat,
+    encode_commit,
+    encode_rollback,
+    instant_at,
+    parse_data_file,
+)
 from marker_sim.writer.records import Records, Timeline
 from marker_sim.writer.several import for_each
 from marker_sim.writer.slices import Group, Slice, latest_slices
@@ -139,7 +150,7 @@ class WriteClient:
         rollback = rollback or instant_at(self._runtime.now_ms(), timeline.newest)
         for state in (State.REQUESTED, State.INFLIGHT):
             self._records.write(Entry(rollback, ROLLBACK, state), record)
-        self._delete_files(data_path(name) for name in self._markers.stored(self._directory(instant)))
+        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})
         for state in (State.INFLIGHT, State.REQUESTED):
             self._records.remove(Entry(instant, action, state))
         self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)
@@ -159,12 +170,12 @@ class WriteClient:
 
     def _clear(self, instant: str, keep: frozenset[str]) -> None:
         names = self._markers.stored(self._directory(instant))
-        self._delete_files({data_path(name) for name in names} - keep)
+        self._delete_files(instant, {data_path(name) for name in names} - keep)
         self._delete_markers(instant)
 
     def _reconcile(self, instant: str, accepted: frozenset[str]) -> None:
         names = self._ask(self._markers.store(self._directory(instant)).list_all)
-        self._delete_files({data_path(name) for name in names} - accepted)
+        self._delete_files(instant, {data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """A listing, asked for again while the marker store fails."""
@@ -175,10 +186,14 @@ class WriteClient:
                 self._runtime.sleep(ASK_PAUSE_MS)
         return listing()
 
-    def _delete_files(self, paths: Any) -> None:
-        """Delete data files; a missing one is fine, one that may be left is an error (Hudi P 13088)."""
-        at_once = self._options.finalize_parallelism
-        for_each(self._runtime, at_once, sorted(set(paths)), self._delete_file)
+    def _delete_files(self, instant: str, paths: set[str]) -> None:
+        """Delete data files; a missing one is fine, one that may be left is an error (Hudi P 13088).
+
+        What the instant cannot have written stays, whatever a marker says: somebody else's markers are no reason to
+        take committed data away.
+        """
+        own = sorted(path for path in paths if _may_be_of(instant, path))
+        for_each(self._runtime, self._options.finalize_parallelism, own, self._delete_file)
 
     def _delete_file(self, path: str) -> None:
         persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))
@@ -192,3 +207,11 @@ class WriteClient:
 
     def _directory(self, instant: str) -> str:
         return MarkerDirectory(self._table, instant).path
+
+
+def _may_be_of(instant: str, path: str) -> bool:
+    """Whether an instant may have written a data path: nothing below .hoodie, no base file of another instant."""
+    file = parse_data_file(path)
+    if file is not None and file.version is None and file.instant != instant:
+        return False
+    return not path.startswith(f"{HOODIE}/")

@@ -49,6 +49,8 @@ LINES = (
     b"/etc/passwd.marker.CREATE\n",
     b"a/../../b.marker.CREATE\n",
     b".hoodie/" + INSTANTS[0].encode() + b".commit.marker.CREATE\n",
+    b".hoodie/20250101000000000.commit.marker.CREATE\n",
+    b"p/f_0-0-0_20250101000000000.parquet.marker.MERGE\n",
     b"out/precious.marker.MERGE\n",
     b"MARKERS0\n",
     b"no marker at all\n",

@@ -73,4 +73,16 @@ KNOWN_FILES: dict[str, tuple[Damage, ...]] = {
     "a line of 10 MB": (Damage("huge-line", "MARKERS4", b"x", 10 * 2**20),),
     "many files": (Damage("many", "many", b"", 3_000),),
 }
-KNOWN_TIMELINES: dict[str, tuple[Damage, ...]] = {}
+_FAILED = "20260101000000000"
+_BEGUN = (Damage("file", f"{_FAILED}.commit.requested"), Damage("file", f"{_FAILED}.inflight"))
+KNOWN_TIMELINES: dict[str, tuple[Damage, ...]] = {
+    # Recoveries believed the markers of a failed instant and deleted what another one had committed.
+    "a marker that names a commit": (
+        *_BEGUN,
+        Damage("file", f".temp/{_FAILED}/MARKERS0", b".hoodie/20250101000000000.commit.marker.CREATE\n"),
+    ),
+    "a marker that names another instant's file": (
+        *_BEGUN,
+        Damage("file", f".temp/{_FAILED}/MARKERS0", b"p/f_0-0-0_20250101000000000.parquet.marker.MERGE\n"),
+    ),
+}
