@@ -8,7 +8,7 @@ from marker_sim.mutants.mutant import Mutant
 
 _DELETE = '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
 _ROLL_BACK_FILES = (
-    "        self._delete_files(data_path(name) for name in self._markers.stored(self._directory(instant)))\n"
+    "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n"
 )
 _ROLL_BACK_ENTRIES = "        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n"
 _ROLL_BACK_DONE = "        self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)\n"
@@ -45,7 +45,7 @@ WRITE_PATH = (
         name="no-reconcile",
         record="P 651: a stage retry left duplicate data files, nobody reconciled",
         module="writer.client",
-        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
+        before="        self._delete_files(instant, {data_path(name) for name in names} - accepted)\n",
         after="",
         kills="G14",
     ),
@@ -53,10 +53,10 @@ WRITE_PATH = (
         name="reconcile-by-file-group",
         record="plausible, after I 19593: another attempt's file of an accepted file group is kept",
         module="writer.client",
-        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
+        before="        self._delete_files(instant, {data_path(name) for name in names} - accepted)\n",
         after="        named = {data_path(name) for name in names}\n"
         '        groups = {path.rpartition("/")[2].partition("_")[0] for path in accepted}\n'
-        '        self._delete_files(p for p in named - accepted if p.rpartition("/")[2].partition("_")[0] not in groups)\n',
+        '        self._delete_files(instant, {p for p in named - accepted if p.rpartition("/")[2].partition("_")[0] not in groups})\n',
         kills="G14",
     ),
     Mutant(
@@ -108,7 +108,7 @@ WRITE_PATH = (
         module="writer.client",
         before=_ROLL_BACK_FILES,
         after="        try:\n            names = self._markers.stored(self._directory(instant))\n        except SeamError:\n            names = ()\n"
-        "        self._delete_files(data_path(name) for name in names)\n",
+        "        self._delete_files(instant, {data_path(name) for name in names})\n",
         kills="G15",
     ),
     Mutant(
@@ -133,7 +133,7 @@ WRITE_PATH = (
         module="writer.client",
         before=_ROLL_BACK_FILES,
         after="        names = self._markers.stored(self._directory(instant))\n"
-        '        self._delete_files(data_path(name) for name in names if not name.endswith("APPEND"))\n',
+        '        self._delete_files(instant, {data_path(name) for name in names if not name.endswith("APPEND")})\n',
         kills="G15",
     ),
     Mutant(
@@ -191,15 +191,15 @@ WRITE_PATH = (
         module="writer.client",
         before=_ROLL_BACK_FILES,
         after="        names = self._markers.stored(self._directory(instant))\n        self._delete_markers(instant)\n"
-        "        self._delete_files(data_path(name) for name in names)\n",
+        "        self._delete_files(instant, {data_path(name) for name in names})\n",
         kills="G17",
     ),
     Mutant(
         name="markers-deleted-before-commit",
         record="plausible: finalize deletes the markers, for it has used them",
         module="writer.client",
-        before="        self._delete_files({data_path(name) for name in names} - accepted)\n",
-        after="        self._delete_files({data_path(name) for name in names} - accepted)\n        self._delete_markers(instant)\n",
+        before="        self._delete_files(instant, {data_path(name) for name in names} - accepted)\n",
+        after="        self._delete_files(instant, {data_path(name) for name in names} - accepted)\n        self._delete_markers(instant)\n",
         kills="G17",
     ),
     Mutant(
