@@ -152,7 +152,8 @@ kill_while_writing() {
     for round in $(seq 6); do
         directory "killed-$round"; start 1 5; many "$long/r$round" 3000
         curl -s -Z --parallel-max 64 -K "$WORK/urls" > "$WORK/answers" 2>/dev/null & local load=$!
-        sleep "4.$((RANDOM % 9))$((RANDOM % 9))"; kill -9 "$PID"; wait "$PID" "$load" 2>/dev/null
+        for _ in $(seq 300); do [ "$(grep -o true "$WORK/answers" | wc -l)" -ge 100 ] && break; sleep 0.1; done
+        sleep "0.$((RANDOM % 9))$((RANDOM % 9))"; kill -9 "$PID"; wait "$PID" "$load" 2>/dev/null
         answered=$(grep -o true "$WORK/answers" | wc -l)
         stored=$(curl -s "${SIGN[@]}" "$S/$K/MARKERS0" | grep -c 'marker.CREATE$')
         echo "round $round: $answered creates were answered true, then kill -9; MARKERS0 holds $stored names"
