@@ -7,9 +7,7 @@ from __future__ import annotations
 from marker_sim.mutants.mutant import Mutant
 
 _DELETE = '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
-_ROLL_BACK_FILES = (
-    "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n"
-)
+_ROLL_BACK_FILES = "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n"
 _ROLL_BACK_ENTRIES = "        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n"
 _ROLL_BACK_DONE = "        self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)\n"
 _ROLL_BACK_BEGUN = "        for state in (State.REQUESTED, State.INFLIGHT):\n            self._records.write(Entry(rollback, ROLLBACK, state), record)\n"
