@@ -26,9 +26,11 @@ from marker_sim.real.jobs.lives import Nursery
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "lake/größe tafel/.hoodie/.temp/002")
 CLIENTS = 6
-CREATES = 120
-EFFECTS_BETWEEN = (1, 9)
-SECONDS_BETWEEN = (0.05, 0.6)
+CREATES = 200
+EFFECTS_BETWEEN = (2, 15)
+SECONDS_BETWEEN = (0.1, 1.0)
+AT_RANDOM = "at-random"
+MUST_BE_JUDGED = ("G1", "G3", "G4", "G6")
 ANSWER_S = 20.0
 
 
@@ -45,12 +47,11 @@ class Round:
             ops=_ops(rng),
             seed=seed,
         )
-        self.aims = _aims(rng, kills // 2)
-        self.timed = 0
+        aims = _aims(rng, kills // 2)
         self._rng = rng
-        self._cluster = Cluster(plan, "reference", nursery, self.aims)
+        self._cluster = Cluster(plan, "reference", nursery, aims)
         self._over = threading.Event()
-        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(self.aims),), daemon=True)
+        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(aims),), daemon=True)
         began = time.monotonic()
         killer.start()
         try:
@@ -62,11 +63,17 @@ class Round:
 
     def _kill_at_times(self, kills: int) -> None:
         """Kill whatever server is there, a number of times, until the run is over."""
-        while self.timed < kills and not self._over.wait(self._rng.uniform(*SECONDS_BETWEEN)):
+        fault = Fault(kind=FaultKind.KILL, actor="server", step=0)
+        while kills and not self._over.wait(self._rng.uniform(*SECONDS_BETWEEN)):
             server = self._cluster.servers.there("server")
             if server is not None and server.ready.is_set() and not self._cluster.nemesis.healed:
-                self._cluster.nemesis.kill(server, Fault(kind=FaultKind.KILL, actor="server", step=0))
-                self.timed += 1
+                self._cluster.nemesis.kill(server, fault, AT_RANDOM)
+                kills -= 1
+
+    def kills(self, value: str | None) -> int:
+        """How often a server was killed, as the history has it: AT_RANDOM, or None for those aimed at an effect."""
+        killed = (e for e in self.history.events if e.kind == "fault" and e.operation == "kill" and e.value == value)
+        return sum(e.process.startswith("server") for e in killed)
 
 
 def _ops(rng: random.Random) -> tuple[Op, ...]:
@@ -119,9 +126,11 @@ def main() -> None:
             while aimed + timed < given.kills:
                 run = Round(storage, seed, min(60, given.kills - aimed - timed), nursery)
                 answered, lost = _lost(run.history)
-                broken = [f"{f.guarantee}: {b.message}" for f in judge(run.history) for b in f.breaches]
-                aimed += sum(aim.fired for aim in run.aims)
-                timed += run.timed
+                findings = {finding.guarantee: finding for finding in judge(run.history)}
+                broken = [f"{name}: {b.message}" for name, f in findings.items() for b in f.breaches]
+                broken += [f"{name} was not judged" for name in MUST_BE_JUDGED if not findings[name].judged]
+                aimed += run.kills(None)
+                timed += run.kills(AT_RANDOM)
                 answers, losses, violations = answers + answered, losses + len(lost), violations + len(broken)
                 seconds, seed = seconds + run.seconds, seed + 1
                 for line in (*lost[:3], *broken[:3]):

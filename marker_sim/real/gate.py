@@ -91,7 +91,7 @@ class Gate:
             return aims
 
     def strike(self, call: Call) -> Aim | None:
-        """The aim that strikes at this call, None for none; every aim counts the call. The lock is held.
+        """The aim that strikes at this call, None for none; the others that fit count it. The lock is held.
 
         A KILL or PAUSE before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
@@ -101,8 +101,11 @@ class Gate:
         for aim in self._aims:
             if not aim.fits(call):
                 continue
+            turn = aim.nth <= aim.seen + 1 < aim.nth + aim.times
+            if turn and due is not None:
+                continue  # One aim strikes at a call; the other one's turn is the next call that fits.
             aim.seen += 1
-            if due is None and aim.nth <= aim.seen < aim.nth + aim.times:
+            if turn:
                 due = aim
         if due is None:
             return None

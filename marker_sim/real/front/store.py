@@ -43,8 +43,12 @@ class MotoStore:
         self.bucket = bucket
         self._account = f"{uuid.uuid4().int % 10**12:012d}"
         self._backends: Any = s3_backends
+        # Whoever else has moto in this process may own a bucket of that name, and keeps it.
+        others = self._backends.bucket_accounts.pop(bucket, None)
         self._backends[self._account][_PARTITION].create_bucket(bucket, REGION)
         self._backends.bucket_accounts.pop(bucket, None)
+        if others is not None:
+            self._backends.bucket_accounts[bucket] = others
         self._bucket: Any = self._backends[self._account][_PARTITION].buckets[bucket]
         self._application: Any = create_backend_app("s3")
 

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from marker_sim.faults import WIRE_FAULTS
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory
@@ -108,11 +107,10 @@ class Child:
         self.link.record(self.me.name, self.me.role, "observe", "actor-died", error=error)
 
     def _strike(self, number: int, fault: Fault) -> None:
-        if fault.kind in WIRE_FAULTS:
-            self.wire.armed.append(fault)
-            return
         told = self.link.ask("strike", number, self.me.state.get("attempt"))
         match told:
+            case ("wire",):
+                self.wire.armed.append(fault)
             case ("end",):
                 raise AttemptEnded
             case ("sleep", duration_ms):

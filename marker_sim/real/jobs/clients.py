@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from marker_sim.errors import HarnessError
 from marker_sim.plan import Op
 from marker_sim.real.jobs.lives import Life
 
@@ -33,7 +34,16 @@ class Clients:
         for name in dict.fromkeys(op.actor for op in ops):
             self._start(name, tuple(op for op in ops if op.actor == name))
         with self._turn:
-            self._turn.wait_for(lambda: not any(self._at_work.values()) or self._cluster.trouble, LIMIT_S)
+            ended = self._turn.wait_for(lambda: not any(self._at_work.values()) or self._cluster.trouble, LIMIT_S)
+        if self._cluster.trouble:
+            raise self._cluster.trouble[0]
+        if not ended:
+            raise HarnessError(f"clients did not get through their operations within {LIMIT_S:.0f} s")
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        with self._turn:
+            self._turn.notify_all()
 
     def gone(self, client: Life) -> None:
         """A client is dead, or did what it could."""

@@ -89,13 +89,14 @@ class Cluster:
         answers: dict[str, Callable[..., Any]] = {
             "ready": lambda name: self.nursery.lives[name].ready.set(),
             "strike": self.nemesis.strike,
+            "healed": lambda _: self.nemesis.healed,
             "mode": lambda _, markers: (self.mode_of(markers).mode, self.mode_of(markers).reason),
             **self.writes.answers(),
             **self.servers.answers(),
             **self.clients.answers(),
         }
         self.nursery.begin(self._gone)
-        self.hub.attach(self.gate, answers, self.world.stored, lambda name: self.nursery.lives[name].paused)
+        self.hub.attach(self.gate, answers, self.world.stored, lambda name: self.nursery.lives[name].paused, self.fail)
 
     def run(self) -> History:
         """Play the phases and close the history; no process is left."""
@@ -118,6 +119,12 @@ class Cluster:
             raise self.trouble[0]
         return History(self._header(), self.recorder.close())
 
+    def fail(self, error: BaseException) -> None:
+        """Something of the kit's own went wrong; the run ends and is not judged."""
+        self.trouble.append(error)
+        self.writes.wake()
+        self.clients.wake()
+
     def later(self, after_ms: int, body: Callable[[], Any]) -> None:
         """Do something in a while, unless the run is over by then."""
 
@@ -126,7 +133,7 @@ class Cluster:
                 if not self.recorder.closed:
                     body()
             except BaseException as error:
-                self.trouble.append(error)
+                self.fail(error)
 
         timer = threading.Timer(max(0, after_ms) / 1000, guarded)
         timer.daemon = True
@@ -197,7 +204,7 @@ class Cluster:
             else:
                 self.writes.gone(life)
         except BaseException as error:
-            self.trouble.append(error)
+            self.fail(error)
 
     def _phase(self, name: str) -> None:
         self.recorder.record("kit", "kit", "observe", "phase", value=name)

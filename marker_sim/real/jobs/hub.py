@@ -48,13 +48,15 @@ class Hub:
         answers: Mapping[str, Answer],
         stored: Callable[[str], bytes | None],
         paused: Callable[[str], bool],
+        failed: Callable[[BaseException], None],
     ) -> None:
         """A run begins. answers: by what is asked, called with the child's name and the arguments.
 
         stored: the content of a storage path now, for effects whose process died while it applied them. paused:
-        whether a child is stopped.
+        whether a child is stopped. failed: hears what went wrong while a child was answered.
         """
         self.gate = gate
+        self._failed = failed
         self._paused = paused
         self._answers.update(answers)
         self._stored = stored
@@ -131,6 +133,10 @@ class Hub:
                 else:
                     connection.send(self._answers[what](process, *arguments))
         except (EOFError, OSError):
+            connection.close()
+        except Exception as error:
+            # Whoever asked gets no answer, and the run must not be judged as if nothing had happened.
+            self._failed(error)
             connection.close()
 
     def _record(self, process: str, role: str, kind: Any, operation: str, *rest: Any) -> int:

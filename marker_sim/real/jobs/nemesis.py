@@ -14,7 +14,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.faults import STORAGE_FAULTS, FaultKind
+from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.plan import Fault
 from marker_sim.real.gate import Aim, Call
@@ -59,6 +59,8 @@ class Nemesis:
         if fault.kind in STORAGE_FAULTS:
             self._aim(life, fault)
             return None
+        if fault.kind in WIRE_FAULTS:
+            return ("wire",)
         match fault.kind:
             case FaultKind.KILL:
                 self.kill(life, fault)

@@ -76,8 +76,10 @@ class Servers:
         """Whoever was to come back is back, and nobody else is there."""
         self.stop_second()
         server = self._lives["server"]
-        if server is not None and not server.alive and _comes_back(server):
-            self._restart(server)
+        if server is not None and server.doomed:
+            server.gone.wait(END_S)
+            if _comes_back(server):
+                self._restart(server)
 
     def gone(self, server: Life) -> None:
         """A server is dead."""

@@ -43,6 +43,9 @@ class HttpWire:
         self._step()
         invoke = self._invoke()
         fault = self.armed.pop(0) if self.armed else None
+        if fault is not None and self._link.ask("healed"):
+            self.armed.clear()
+            fault = None
         if fault is not None:
             link = self._link
             link.record(link.process, "nemesis", "fault", fault.kind.value, caused_by=invoke)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Task, Write
@@ -64,11 +65,18 @@ class Writes:
         self._cluster.hub.post(driver.name, "write", write, self._ordinal)
         with self._turn:
             self._turn.wait_for(lambda: not self._working or self._cluster.trouble, WRITE_LIMIT_S)
-        if self._working and driver.alive:
-            self._leave(driver, "it did not get on with a write", 0)
+        if self._cluster.trouble:
+            raise self._cluster.trouble[0]
+        if self._working:
+            raise HarnessError(f"{driver.name} did not get on with write {self._ordinal} within {WRITE_LIMIT_S:.0f} s")
         fault = driver.fault
         if not driver.alive and fault is not None and fault.duration_ms > 0:
             time.sleep(fault.duration_ms / 1000)
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        with self._turn:
+            self._turn.notify_all()
 
     def probe(self) -> None:
         """A new driver writes to each table: something new, and something on top of what it may hold already."""
