@@ -5,6 +5,7 @@
     a request not whole REQUEST_TIMEOUT_S after it began   408, closed; so is a connection without any request
     an answer not taken for ANSWER_TIMEOUT_S               closed
     malformed HTTP                                         400, closed (uvicorn)
+    nothing more to come from the client (a half-close)    closed once every whole request is answered
 
 Nobody waits for such a client: each connection is a state machine on the loop. One sweep a second looks at all of
 them, which costs less than a timer for each request. A plain request (GET or POST without a body, its path spelled
@@ -92,6 +93,7 @@ class Connection(HttpToolsProtocol):
     _target = b""
     _head: Headers
     _has_body = False
+    _eof = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came."""
@@ -169,6 +171,19 @@ class Connection(HttpToolsProtocol):
         else:
             self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client sends nothing more; whether the connection stays: while a request that came whole is unanswered.
+
+        A request that is not whole now never will be, so nobody answers it.
+        """
+        self._eof = True
+        self._begun_s = None
+        last = self.cycle
+        if last is not None and last.more_body and self.pipeline and self.pipeline[0][0] is last:
+            self.pipeline.popleft()  # New ones are put on the left; those before it are whole.
+        answering = self._answering
+        return answering is not None and not answering.response_complete and not answering.more_body
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone: the request being answered hears of it, also when others wait behind it."""
         self._forget()
@@ -182,6 +197,8 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
+        elif self._eof:
+            self.transport.close()
         else:
             self._idle_s = time.monotonic()
 

@@ -208,6 +208,26 @@ def test_requests_in_one_connection_are_answered_in_order(ground: Ground) -> Non
     assert [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]] == [b"200", b"404", b"200"]
 
 
+@pytest.mark.parametrize("body", ["", "content-length: 2\r\n\r\nhi"], ids=["plain", "with a body"])
+def test_a_client_that_ends_its_half_gets_every_answer_and_then_the_end(ground: Ground, body: str) -> None:
+    """So does the second of two, also where a third breaks off; what broke off changes nothing."""
+    directory = ground.directory(f"015-{len(body)}")
+    names = [f"p/{number}.parquet.marker.CREATE" for number in range(3)]
+
+    def create(name: str, rest: str) -> bytes:
+        request = request_bytes("POST", "/create", markerdirpath=directory, markername=name)
+        return request.replace(b"connection: close\r\n", b"").removesuffix(b"\r\n") + (rest or "\r\n").encode()
+
+    torn = create(names[2], "content-length: 30\r\n\r\nx"), create(names[2], "x-torn: y")
+    for count, end in ((1, b""), (2, b""), (2, torn[0]), (2, torn[1])):
+        with ground.served.connect() as connection:
+            connection.sendall(b"".join(create(name, body) for name in names[:count]) + end)
+            connection.shutdown(socket.SHUT_WR)
+            with connection.makefile("rb") as stream:
+                assert stream.read().count(b"HTTP/1.1 200 OK\r\n") == count
+    assert ground.stored(f"015-{len(body)}") == set(names[:2])
+
+
 def test_an_answer_to_head_has_no_body(ground: Ground) -> None:
     with ground.served.connect() as connection:
         connection.sendall(request_bytes("HEAD", "/all"))
