@@ -4,8 +4,8 @@ One cycle: a process is forked from a template, performs an attempt of the refer
 on a local directory, and is killed by SIGKILL before or after a drawn effect, or in mid-write; then whatever it left is
 looked at: a data file without its marker would be a lost marker. Half of the writers are let live, as a control.
 
-The template is small, for the price of a fork is the memory that it maps: Parquet is encoded, and decoded for the
-look, by the process above it, and a writer is handed the content.
+The template is small, for the price of a fork is the memory that it maps: Parquet is encoded by the process above it,
+and a writer is handed the content.
 
     python benchmarks/crash_cycles.py --seconds 10 --workers 2 --seed 7
 """
@@ -96,22 +96,17 @@ def _work(cycle: int) -> Assignment:
     return Assignment(TABLE, INSTANT, f"dt={cycle % 7}", "f-0", "CREATE", token, path, rows)
 
 
-def _look(root: Path, cycle: int) -> str:
+def _look(root: Path, work: Assignment, data: bytes) -> str:
     """What a dead writer left: nothing, marker, torn, whole; "LOST" for a data file without its marker."""
-    from marker_sim.real.jobs.parquet import decode
-
-    work = _work(cycle)
     name = marker_name(work.partition, work.path.rpartition("/")[2], MarkerType.CREATE)
     marked = (root / MarkerDirectory(TABLE, INSTANT).path / name).exists()
-    file = root / TABLE / work.path
-    if not file.exists():
-        return "marker" if marked else "nothing"
-    if not marked:
-        return "LOST"
     try:
-        return "whole" if len(decode(file.read_bytes())) == len(work.rows) else "LOST"
-    except ValueError:
-        return "torn"
+        left = (root / TABLE / work.path).read_bytes()
+    except FileNotFoundError:
+        return "marker" if marked else "nothing"
+    if not marked or not data.startswith(left):
+        return "LOST"
+    return "whole" if left == data else "torn"
 
 
 def _template(asked: Connection, root: Path) -> None:
@@ -152,11 +147,12 @@ def _cycles(seed: int, seconds: float, root: str) -> Counter[str]:
         lives = rng.random() < 0.5
         nth, after = (0 if lives else rng.randint(1, EFFECTS)), rng.random() < 0.5
         work = _work(cycle)
-        ask.send((work, encode(dict(work.rows), str(work.token)), nth, after))
+        data = encode(dict(work.rows), str(work.token))
+        ask.send((work, data, nth, after))
         code = ask.recv()
         assert code == (0 if lives else -signal.SIGKILL), f"cycle {cycle} ended with {code}"
         found["ended by itself" if lives else "killed"] += 1
-        found[f"left {_look(place, cycle)}"] += 1
+        found[f"left {_look(place, work, data)}"] += 1
         if cycle % SWEEP_EVERY == 0:
             shutil.rmtree(place)
             place.mkdir()
