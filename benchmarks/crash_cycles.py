@@ -2,7 +2,7 @@
 
 One cycle: a process is forked from a template, performs an attempt of the reference (its marker, then its Parquet file)
 on a local directory, and is killed by SIGKILL before or after a drawn effect, or in mid-write; then whatever it left is
-looked at: a data file without its marker would be a lost marker. Half of the writers are let live, as a control.
+looked at: a data file without its marker would be a lost marker. One writer in ten is let live, as a control.
 
 The template is small, for the price of a fork is the memory that it maps: Parquet is encoded by the process above it,
 and a writer is handed the content.
@@ -42,6 +42,7 @@ INSTANT = "20260101000000000"
 TABLE = "t"
 EFFECTS = 4  # The marker; the data file emptied, half written, whole.
 SWEEP_EVERY = 200
+CONTROL_SHARE = 0.1
 
 
 class Fatal(LocalStorage):
@@ -144,7 +145,7 @@ def _cycles(seed: int, seconds: float, root: str) -> Counter[str]:
     cycle = 0
     while time.monotonic() < deadline:
         cycle += 1
-        lives = rng.random() < 0.5
+        lives = rng.random() < CONTROL_SHARE
         nth, after = (0 if lives else rng.randint(1, EFFECTS)), rng.random() < 0.5
         work = _work(cycle)
         data = encode(dict(work.rows), str(work.token))
