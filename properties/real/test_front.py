@@ -174,6 +174,94 @@ def test_copies_uploads_in_parts_and_deletions_of_many_are_effects_of_their_keys
     assert (requests["put"], requests["delete"], requests["other"]) == (3, 1, 2)
 
 
+_TAGS = b"<Tagging><TagSet><Tag><Key>a</Key><Value/></Tag></TagSet></Tagging>"
+_PARTS = b"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag></Part></CompleteMultipartUpload>"
+
+
+@pytest.mark.parametrize("key", ["there", "missing"])
+def test_what_the_store_does_not_understand_is_refused_and_changes_nothing(stage: Stage, s3: Any, key: str) -> None:
+    s3.put_object(Bucket="lake", Key="there", Body=b"1")
+    forms = (
+        *("", "torrent", "select", "attributes", "restore", "legal-hold", "retention", "acl", "tagging", "uploads"),
+        *("partNumber=1", "uploadId=zz", "uploadId=", "append", "renameObject", "delete", "acl&tagging"),
+    )
+    understood = {("PUT", ""), ("DELETE", ""), ("PUT", "acl"), ("PUT", "tagging")}
+    understood |= {("POST", "uploadId=zz"), ("DELETE", "uploadId=zz")}
+    for form in forms:
+        for method in ("PUT", "POST", "DELETE", "PATCH", "OPTIONS"):
+            if (method, form) not in understood:
+                assert _request(stage, method, f"/lake/{key}?{form}", b"2") == 501, (method, form)
+    for method, form, body, status in (
+        ("PUT", "uploadId=zz&partNumber=1", b"2", 404),
+        ("PUT", "uploadId=zz&partNumber=one", b"2", 400),
+        ("GET", "partNumber=one", b"", 400),
+        ("DELETE", "uploadId=zz", b"", 404),
+        ("POST", "uploadId=zz", _PARTS, 404),
+        ("POST", "uploadId=zz", b"", 400),
+        ("POST", "uploadId=zz", b"<CompleteMultipartUpload/>", 400),
+        ("PUT", "tagging", b"", 400),
+        ("PUT", "tagging", b"<Tagging/>", 400),
+        ("PUT", "acl", b"<AccessControlPolicy/>", 400),
+    ):
+        assert _request(stage, method, f"/lake/{key}?{form}", body) == status, (method, form, body)
+    assert stage.effects() == [("put", "there", b"1")]
+    assert stage.front.objects() == {"there": b"1"}
+
+
+def test_tags_and_grants_are_kept_and_are_no_effects(stage: Stage, s3: Any) -> None:
+    s3.put_object(Bucket="lake", Key="a", Body=b"1")
+    assert _request(stage, "PUT", "/lake/a?tagging", _TAGS) == 200
+    assert s3.get_object_tagging(Bucket="lake", Key="a")["TagSet"] == [{"Key": "a", "Value": ""}]
+    s3.put_object_acl(Bucket="lake", Key="a", ACL="public-read")
+    assert len(s3.get_object_acl(Bucket="lake", Key="a")["Grants"]) == 2
+    assert stage.effects() == [("put", "a", b"1")]
+
+
+def test_an_upload_belongs_to_its_key_and_may_be_completed_again(stage: Stage, s3: Any) -> None:
+    upload = s3.create_multipart_upload(Bucket="lake", Key="mine")["UploadId"]
+    part = s3.upload_part(Bucket="lake", Key="mine", UploadId=upload, PartNumber=1, Body=b"whole")["ETag"]
+    ask = {"Bucket": "lake", "UploadId": upload, "MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": part}]}}
+    assert refusal(s3.complete_multipart_upload, Key="other", **ask) == 404
+    assert refusal(s3.abort_multipart_upload, Bucket="lake", Key="other", UploadId=upload) == 404
+    assert stage.effects() == []
+    for _ in range(2):
+        s3.complete_multipart_upload(Key="mine", **ask)
+    assert stage.effects() == [("put", "mine", b"whole")]
+    gone = s3.create_multipart_upload(Bucket="lake", Key="mine")["UploadId"]
+    s3.abort_multipart_upload(Bucket="lake", Key="mine", UploadId=gone)
+    assert refusal(s3.complete_multipart_upload, Key="mine", **{**ask, "UploadId": gone}) == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no xml",
+        b"<Delete/>",
+        b"<Other><Object><Key>a</Key></Object></Other>",
+        b"<Delete><Object><Key/></Object></Delete>",
+        b"<Delete><Object><Key>a</Key><Key>b</Key></Object></Delete>",
+        b"<Delete><Object><Key>a</Key></Object><Object/></Delete>",
+        b"<s:Delete xmlns:s='u'><s:Object><s:Key>a</s:Key></s:Object></s:Delete>",
+        b"<!DOCTYPE d [<!ENTITY e 'a'>]><Delete><Object><Key>&e;</Key></Object></Delete>",
+    ],
+)
+def test_a_body_that_is_no_deletion_is_refused_and_deletes_nothing(stage: Stage, s3: Any, body: bytes) -> None:
+    s3.put_object(Bucket="lake", Key="a", Body=b"1")
+    assert _request(stage, "POST", "/lake?delete", body) == 400
+    assert stage.front.objects() == {"a": b"1"}
+    assert stage.effects() == [("put", "a", b"1")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1", "utf-16"])
+def test_a_deletion_in_any_encoding_is_an_effect_of_its_key(stage: Stage, s3: Any, encoding: str) -> None:
+    s3.put_object(Bucket="lake", Key="é", Body=b"1")
+    text = f"<?xml version='1.0' encoding='{encoding}'?><Delete><Object><Key>é</Key></Object></Delete>"
+    assert _request(stage, "POST", "/lake?delete", text.encode(encoding)) == 200
+    assert stage.effects()[-1] == ("delete", "é", None)
+    assert stage.front.objects() == {}
+
+
 def test_the_bucket_itself_cannot_be_changed_and_others_are_not_there(stage: Stage, s3: Any) -> None:
     s3.put_object(Bucket="lake", Key="a", Body=b"1")
     s3.create_bucket(Bucket="lake")

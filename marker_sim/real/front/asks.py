@@ -1,10 +1,15 @@
-"""What a request to S3 asks for, read from its head, query and (for a deletion of many keys) its body.
+"""What a request to S3 asks for, read from its head, its query and, where keys are in it, its body.
 
     PUT key, POST key?uploadId           put      copies, and uploads in parts when they complete
     DELETE key, POST bucket?delete       delete   one call, however many keys
     GET or HEAD key                      get
     GET bucket                           list     the path is the prefix
-    anything else about the bucket       other    parts of uploads, tags, locations: nobody judges them
+    PUT key?partNumber&uploadId, POST key?uploads, DELETE key?uploadId, PUT key?acl, PUT key?tagging
+    and every other GET and HEAD         other    they change no object: nobody judges them
+
+Everything else is refused here, so that no effect goes unrecorded and no odd request is trouble of the kit: moto
+overlooks sub-resources that it does not know and stores or deletes the object all the same, and it raises at methods
+and bodies that it does not know.
 
 A process is the access key that signed the request in its Authorization header; without one (a presigned address, an
 anonymous request) it is "anonymous". Nothing is verified: signatures are not what is judged here.
@@ -30,6 +35,8 @@ Operation = Literal["put", "delete", "get", "list", "other"]
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/")
 _OLD_CREDENTIAL = re.compile(r"AWS ([^:\s]+):")
 _PARTS = frozenset({"partNumber", "uploads", "uploadId"})
+_SIGNED = "x-amz-"
+_PREFIXED_TAG = re.compile(rb"</?[^\s<>/!?:]+:")
 _ABOUT_KEYS = frozenset({"acl", "attributes", "legal-hold", "restore", "retention", "select", "tagging", "torrent"})
 _ABOUT_BUCKETS = frozenset(
     {"accelerate", "acl", "analytics", "cors", "encryption", "intelligent-tiering", "inventory", "lifecycle"}
@@ -40,13 +47,17 @@ _ABOUT_BUCKETS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request about the bucket. keys: those it may change or reads; many: a deletion of many keys."""
+    """One request about the bucket. keys: those it may change or reads; many: a deletion of many keys.
+
+    upload: the upload in parts that it goes on with or ends, "" for none.
+    """
 
     process: str
     operation: Operation
     path: str
     keys: tuple[str, ...] = ()
     many: bool = False
+    upload: str = ""
 
     @property
     def writes(self) -> bool:
@@ -65,7 +76,8 @@ def read_ask(environ: WSGIEnvironment, bucket: str) -> Ask | Response:
     """What is asked of the bucket, or the reply that refuses it.
 
     Refused: other buckets, because names of buckets are shared with other stores of this process; making, removing and
-    configuring the bucket, because versions and locks would change what an effect is; forms.
+    configuring the bucket, because versions and locks would change what an effect is; forms; what moto
+    does not know.
     """
     method = environ["REQUEST_METHOD"]
     raw_path = environ["RAW_URI"].partition("?")[0]
@@ -77,23 +89,46 @@ def read_ask(environ: WSGIEnvironment, bucket: str) -> Ask | Response:
     if unquote(asked_bucket) != bucket:
         return replies.error(404, "NoSuchBucket", f"The only bucket here is {bucket}", raw_path)
     if slash and raw_key:
-        return _about_key(process, method, unquote(raw_key), query)
+        return _about_key(process, method, unquote(raw_key), query, environ)
     return _about_bucket(process, method, query, environ)
 
 
-def _about_key(process: str, method: str, key: str, query: dict[str, list[str]]) -> Ask | Response:
-    plain = not (_ABOUT_KEYS | _PARTS) & query.keys()
+def _about_key(
+    process: str, method: str, key: str, query: dict[str, list[str]], environ: WSGIEnvironment
+) -> Ask | Response:
+    about = (_ABOUT_KEYS | _PARTS) & query.keys()
+    unknown = {name for name, values in query.items() if values == [""] and not name.lower().startswith(_SIGNED)}
     operation: Operation = "other"
-    match method:
-        case "GET" | "HEAD" if plain or ("partNumber" in query and "uploadId" not in query):
-            operation = "get"
-        case "PUT" if plain:
+    wanted = ""  # The root of the body, where one has to be there.
+    match method, *sorted(about or unknown):
+        case "GET" | "HEAD", *names:
+            if not about or ("partNumber" in names and "uploadId" not in names):
+                operation = "get"
+        case ["PUT"]:
             operation = "put"
-        case "POST" if "uploadId" in query:
-            operation = "put"
-        case "DELETE" if plain:
+        case ["DELETE"]:
             operation = "delete"
-    return Ask(process=process, operation=operation, path=key, keys=(key,))
+        case ["POST", "uploadId"] if query["uploadId"][0]:
+            operation, wanted = "put", "CompleteMultipartUpload"
+        case ["PUT", "partNumber", "uploadId"] if query["uploadId"][0]:
+            pass
+        case ["DELETE", "uploadId"] if query["uploadId"][0]:
+            pass
+        case ["POST", "uploads"] if not _body(environ):
+            pass
+        case ["PUT", "acl"]:
+            wanted = "AccessControlPolicy" if _body(environ) else ""
+        case ["PUT", "tagging"]:
+            wanted = "Tagging"
+        case _:
+            what = f"{method} of a key with {', '.join(sorted(about or unknown)) or 'nothing in its query'}"
+            return replies.error(501, "NotImplemented", f"{what} is not understood here", environ["RAW_URI"])
+    if not re.fullmatch("[0-9]{1,5}", query.get("partNumber", ["1"])[0]):
+        return replies.error(400, "InvalidArgument", "Part number must be an integer", environ["RAW_URI"])
+    if wanted and not _is_whole(_body(environ), wanted):
+        return replies.error(400, "MalformedXML", f"The body is no <{wanted}>", environ["RAW_URI"])
+    upload = "" if method in ("GET", "HEAD") else query.get("uploadId", [""])[0]
+    return Ask(process=process, operation=operation, path=key, keys=(key,), upload=upload)
 
 
 def _about_bucket(process: str, method: str, query: dict[str, list[str]], environ: WSGIEnvironment) -> Ask | Response:
@@ -102,9 +137,7 @@ def _about_bucket(process: str, method: str, query: dict[str, list[str]], enviro
     if method in ("GET", "HEAD"):
         return Ask(process=process, operation="other", path="")
     if method == "POST" and "delete" in query:
-        body = environ["wsgi.input"].read()
-        environ["wsgi.input"].seek(0)
-        keys = keys_of(body)
+        keys = keys_of(_body(environ))
         if keys is None:
             return replies.error(400, "MalformedXML", "The body is no <Delete> with the keys to delete", "")
         return Ask(process=process, operation="delete", path="\n".join(keys), keys=keys, many=True)
@@ -115,12 +148,63 @@ def _about_bucket(process: str, method: str, query: dict[str, list[str]], enviro
 
 def keys_of(body: bytes) -> tuple[str, ...] | None:
     """The keys of a deletion of many, None for something else; in order, each once."""
+    root = _parsed(body, "Delete")
+    if root is None:
+        return None
+    entries = [entry.findall("{*}Key") for entry in root.iterfind("{*}Object")]
+    if not all(len(found) == 1 and found[0].text and not len(found[0]) and not found[0].attrib for found in entries):
+        return None
+    return tuple(dict.fromkeys(found[0].text or "" for found in entries)) or None
+
+
+class _NoDoctype(ElementTree.TreeBuilder):
+    """S3 takes no document types, and neither does moto's parser."""
+
+    def doctype(self, *_: object) -> None:
+        raise ElementTree.ParseError("a document type")
+
+
+def _parsed(body: bytes, wanted: str) -> ElementTree.Element | None:
+    """The root of a body as moto reads it, None where it cannot: it takes no prefix in a tag."""
+    parser = ElementTree.XMLParser(target=_NoDoctype())
     try:
-        root = ElementTree.fromstring(body)
+        root: ElementTree.Element = ElementTree.fromstring(body, parser)
     except ElementTree.ParseError:
         return None
-    keys = [found.text or "" for found in root.iterfind("{*}Object/{*}Key")]
-    return tuple(dict.fromkeys(keys)) if keys else None
+    return None if _PREFIXED_TAG.search(body) or root.tag.rpartition("}")[2] != wanted else root
+
+
+def _is_whole(body: bytes, wanted: str) -> bool:
+    """Whether moto can take the body of a request about a key."""
+    root = _parsed(body, wanted)
+    if root is None:
+        return False
+    match wanted:
+        case "CompleteMultipartUpload":
+            parts = root.findall("{*}Part")
+            return bool(parts) and all(
+                re.fullmatch("[0-9]{1,5}", part.findtext("{*}PartNumber", "")) and part.findtext("{*}ETag", "")
+                for part in parts
+            )
+        case "Tagging":
+            tags = root.findall("{*}TagSet/{*}Tag")
+            return bool(tags) and all(tag.findtext("{*}Key") and tag.find("{*}Value") is not None for tag in tags)
+        case _:
+            return (
+                all(
+                    grant.find("{*}Grantee") is not None and grant.findtext("{*}Permission")
+                    for grant in root.findall("{*}AccessControlList/{*}Grant")
+                )
+                and root.find("{*}Owner") is not None
+                and root.find("{*}AccessControlList/{*}Grant") is not None
+            )
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    """The body, which stays to be read."""
+    body: bytes = environ["wsgi.input"].read()
+    environ["wsgi.input"].seek(0)
+    return body
 
 
 def without(body: bytes, spared: frozenset[str]) -> bytes:

@@ -155,7 +155,7 @@ class S3Front:
         with self.gate.lock:
             self._requests[ask.operation] += 1
             if ask.operation == "other":
-                return self._through(environ)
+                return self._through(ask, environ)
             aim = self._struck(ask, call)
             if aim is None or aim.kind is FaultKind.PAUSE:
                 return self._apply(aim, call, ask, environ)
@@ -226,7 +226,7 @@ class S3Front:
         """Moto does it, and what changed is recorded; `aim` strikes after the last effect. The lock is held."""
         before = [(key, self._store.version(key)) for key in ask.keys] if ask.writes else []
         try:
-            return self._through(environ)
+            return self._through(ask, environ)
         finally:
             changed = [key for key, version in before if self._store.version(key) is not version]
             self._effects += len(changed)
@@ -245,5 +245,7 @@ class S3Front:
         environ["CONTENT_LENGTH"] = str(len(body))
         return replies.with_errors(self._apply(None, call, ask, environ), spared)
 
-    def _through(self, environ: WSGIEnvironment) -> Response:
+    def _through(self, ask: Ask, environ: WSGIEnvironment) -> Response:
+        if ask.upload and not self._store.has_upload(ask.path, ask.upload):
+            return replies.error(404, "NoSuchUpload", "The specified upload does not exist", environ["RAW_URI"])
         return self._store.ask(environ)

@@ -81,6 +81,17 @@ class MotoStore:
         stored: Any = self.version(key)
         return None if stored is None else bytes(stored.value)
 
+    def has_upload(self, key: str, upload: str) -> bool:
+        """Whether an upload in parts is under way for this key, or made what is stored there now.
+
+        Moto raises KeyError for an upload that it does not know, and completes that of another key without a word.
+        """
+        going = self._bucket.multiparts.get(upload)
+        if going is not None:
+            return bool(going.key_name == key)
+        made_by = getattr(self.version(key), "multipart", None)
+        return made_by is not None and bool(made_by.id == upload)
+
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """Everything stored under keys that start with a prefix, sorted."""
         found = {}
