@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 
+from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -37,6 +38,12 @@ def workload(mode: str, storage: str) -> Plan:
     )
 
 
+def _probed(history: History) -> bool:
+    """Whether the probe's write to the table is what a reader finds: a run that nobody can end says nothing."""
+    rows = [e.value for e in history.events if e.operation == "rows"]
+    return bool(rows) and all(isinstance(found, tuple) and "/probe/all=4" in found for found in rows)
+
+
 def main() -> None:
     """Print the points, those that were met, and every violation; exit 1 when there was one or a point was missed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -54,7 +61,13 @@ def main() -> None:
                 met[point.who] += 1
             else:
                 missed.append(point)
+            if not _probed(history):
+                broken["no write at the end"] += 1
+                print(f"{point}: the last write is not there", flush=True)
             for finding in judge(history):
+                if finding.undecided:
+                    broken[f"{finding.guarantee} undecided"] += 1
+                    print(f"{point}: {finding.guarantee} is undecided: {finding.undecided}", flush=True)
                 for breach in finding.breaches:
                     if profile.promise(finding.guarantee, given.mode, given.storage, breach.under).promised:
                         broken[finding.guarantee] += 1

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     declared, fired, judged = Counter[str](), Counter[str](), Counter[str]()
-    broken, unpromised = Counter[str](), Counter[str]()
+    broken, unpromised, undecided = Counter[str](), Counter[str](), Counter[str]()
     profile = load_profile("reference")
     runs, seed, events, began = 0, given.seed, 0, time.monotonic()
     with Nursery() as nursery:
@@ -51,6 +51,8 @@ def main() -> None:
                 fired.update(e.operation for e in history.events if e.kind == "fault" and _happened(e.value))
                 for finding in judge(history):
                     judged[finding.guarantee] += finding.judged
+                    if finding.undecided:
+                        undecided[finding.guarantee] += 1
                     for breach in finding.breaches:
                         promised = profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised
                         if not promised:
@@ -67,6 +69,7 @@ def main() -> None:
         print(f"  {kind:20} {declared[kind]:5} {fired[kind]:5}")
     print("judged: " + ", ".join(f"{name} {count:,}" for name, count in judged.items() if count))
     print("not promised, and seen: " + (", ".join(f"{k} {v}" for k, v in sorted(unpromised.items())) or "nothing"))
+    print("plans that left it undecided: " + (", ".join(f"{k} {v}" for k, v in sorted(undecided.items())) or "none"))
     print(f"violations: {sum(broken.values())}")
     sys.exit(1 if broken else 0)
 

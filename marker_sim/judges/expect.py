@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _MODES = ("direct", "timeline", "both")
+_STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 _KEYS = ("guarantee", "mode", "storage", "under")
 _MORE_KEYS = ("sometimes", "story")
 
@@ -86,10 +87,15 @@ def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
         raise UsageError(f'{origin} is not a baseline; write {{"schema": 1, "known": [{{...}}]}} with keys {_KEYS}')
     if raw.get("schema", SCHEMA) != SCHEMA:
         raise UsageError(f"{origin} has schema {raw['schema']}, this version reads {SCHEMA}")
-    known = set()
+    known: dict[tuple[str, str, str, str], Known] = {}
     for number, entry in enumerate(entries, start=1):
-        known.add(_known(entry, f"{origin}, entry {number} is {entry!r}"))
-    return frozenset(known)
+        where = f"{origin}, entry {number} is {entry!r}"
+        one = _known(entry, where)
+        place = (one.guarantee, one.mode, one.storage, one.under)
+        if place in known:
+            raise UsageError(f"{where}; an entry before it is about the same place, so take one of them out")
+        known[place] = one
+    return frozenset(known.values())
 
 
 def _known(entry: Any, where: str) -> Known:
@@ -101,6 +107,8 @@ def _known(entry: Any, where: str) -> Known:
             f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES)}, and under is one of"
             f" {', '.join(FAULT_CLASSES)}"
         )
+    if entry["storage"] not in _STORAGES:
+        raise UsageError(f"{where}; its storage is one of {', '.join(_STORAGES)}")
     sometimes = entry.get("sometimes", False)
     if not isinstance(sometimes, bool):
         raise UsageError(f"{where}; sometimes is true or false")

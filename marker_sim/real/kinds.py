@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NTH_MAX = 6
 MARKER_FILES = r"/MARKERS\d+$"
+ANY_FILE = ""
 
 
 def crash(stage: Stage, until: float) -> None:
@@ -60,7 +61,7 @@ def pause(stage: Stage, until: float) -> None:
     """Pauses, and a kill that follows one."""
     nemesis, rng = stage.nemesis, stage.rng
     for when in nemesis.world.whens:
-        aim = Aim(kind=FaultKind.PAUSE, pattern=MARKER_FILES, operations=("put",), nth=rng.randint(1, 3), when=when)
+        aim = Aim(kind=FaultKind.PAUSE, pattern=_files(stage), operations=("put",), nth=rng.randint(1, 3), when=when)
         nemesis.pause_at(aim, f"pause {when} a put of a marker file", rng.uniform(0.1, 1.0))
         nemesis.wait(rng.uniform(0.2, 0.5))
     while time.monotonic() < until:
@@ -104,20 +105,26 @@ def second_server(stage: Stage, until: float) -> None:
     nemesis.wait(0.3)
 
 
+def _files(stage: Stage) -> str:
+    """Where to aim: at marker files of Hudi's format; a format of somebody's own has files that nobody knows."""
+    return MARKER_FILES if stage.nemesis.world.describe()["layout"] == "hudi" else ANY_FILE
+
+
 def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
     """Pattern, when and which: last comes first. The directory whose type file is aimed at is new until then."""
     whens = stage.nemesis.world.whens
     if not whens:
         return []
     type_file = f"^{re.escape(stage.failing.path)}/{re.escape(TYPE_FILE)}$"
-    rows = [(MARKER_FILES, when) for when in stage.rng.sample(whens, len(whens))]
-    rows.append((type_file, stage.rng.choice(whens)))
+    rows = [(_files(stage), when) for when in stage.rng.sample(whens, len(whens))]
+    if _files(stage) == MARKER_FILES:
+        rows.append((type_file, stage.rng.choice(whens)))
     return [(pattern, when, 1 if pattern == type_file else stage.rng.randint(1, NTH_MAX)) for pattern, when in rows]
 
 
 def _killed_at(stage: Stage, pattern: str, when: When, nth: int) -> bool:
     aim = Aim(kind=FaultKind.KILL, pattern=pattern, operations=("put",), nth=nth, when=when)
-    if pattern == MARKER_FILES:
+    if pattern in (MARKER_FILES, ANY_FILE):
         return stage.nemesis.kill_at(aim, f"kill {when} a put of a marker file", stage.places)
     return stage.nemesis.kill_at(aim, f"kill {when} a put of the type file", stage.places, armed=stage.release)
 

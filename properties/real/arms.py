@@ -27,6 +27,21 @@ class Outcome(NamedTuple):
     verdicts: tuple[str, ...]
 
 
+def sound(history: History) -> bool:
+    """Whether a run was judged and nothing objects: no breach, nothing undecided, the last write to each table there.
+
+    The last write is the probe's: a run in which nobody could write any more says nothing by its silence.
+    """
+    tables = {str(e.table) for e in history.events if e.operation == "begin" and e.table}
+    probed = {str(e.table) for e in history.events if e.operation == "rows" and _has_probe(e.value)}
+    findings = judge(history)
+    return tables == probed and not any(finding.breaches or finding.undecided for finding in findings)
+
+
+def _has_probe(rows: Any) -> bool:
+    return isinstance(rows, tuple) and any(row.startswith("/probe/") for row in rows)
+
+
 def outcome(history: History) -> Outcome:
     """The comparable part of a finished run."""
     rows_as = LINES if history.header.world == "simulated" else PARQUET

@@ -211,7 +211,10 @@ class S3Front:
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:
-            readable, _, _ = select.select([connection], [], [], max(0.0, deadline - time.monotonic()))
+            # Not select(): it knows no descriptor above 1,023.
+            poll = select.poll()
+            poll.register(connection, select.POLLIN)
+            readable = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if readable and connection.recv(1, socket.MSG_PEEK):
                 self._closing.wait(max(0.0, deadline - time.monotonic()))
         except (OSError, ValueError):

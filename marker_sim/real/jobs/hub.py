@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from marker_sim.faults import FaultKind
 from marker_sim.real.gate import Aim, Call, Gate
 
 Answer = Callable[..., Any]
@@ -150,15 +151,19 @@ class Hub:
         A child that is paused holds up nobody: its turn comes when it goes on.
         """
         call = Call(process, self._roles.get(process, ""), operation, path)
-        aim, counted = None, False
+        aim, counted, slow_ms = None, False, 0
         while True:
             with self.gate.lock:
                 if not counted and not self._paused(process):
                     aim, counted = self.gate.strike(call), True
-                if not self._paused(process):
+                    if aim is not None and aim.kind is FaultKind.SLOW_STORAGE:
+                        slow_ms, aim = aim.duration_ms, None
+                if not slow_ms and not self._paused(process):
                     self._apply(connection, aim, call)
                     break
-            time.sleep(PAUSED_POLL_S)
+            # Not with the lock held: a slow call holds up whoever made it and nobody else.
+            time.sleep(slow_ms / 1000 or PAUSED_POLL_S)
+            slow_ms = 0
         connection.send(None)
 
     def _apply(self, connection: Connection, aim: Aim | None, call: Call) -> None:

@@ -49,13 +49,16 @@ class Nemesis:
         self._cluster = cluster
         self.healed = False
         self.fired: dict[str, int] = {}
+        self._struck: set[int] = set()
+        self._planned: dict[Aim, Fault] = {}  # The faults of the plan behind aims that kill.
 
     def strike(self, name: str, number: int, attempt: int | None) -> Any:
         """A fault of the plan is due at a step of a child; what the child shall do about it, None for nothing."""
         cluster = self._cluster
         fault, life = cluster.plan.faults[number], cluster.nursery.lives[name]
-        if self.healed or not life.alive:
-            return None
+        if self.healed or not life.alive or number in self._struck:
+            return None  # Two lives of an actor may count at the same time: executors outlive their driver a little.
+        self._struck.add(number)
         if fault.kind in STORAGE_FAULTS:
             self._aim(life, fault)
             return None
@@ -79,7 +82,8 @@ class Nemesis:
         """An aim at the gate kills or pauses whose call it is; the gate's lock is held."""
         life = self._cluster.nursery.lives[call.process]
         if aim.kind is FaultKind.KILL:
-            self.kill(life, Fault(kind=FaultKind.KILL, actor=life.actor, step=0, value=0))
+            planned = self._planned.get(aim)
+            self.kill(life, planned or Fault(kind=FaultKind.KILL, actor=life.actor, step=0, value=0))
         else:
             self.pause(life, aim.duration_ms)
 
@@ -132,8 +136,8 @@ class Nemesis:
         if fault.kind is FaultKind.ORPHANED:
             aim = Aim(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")
         elif fault.kind is FaultKind.TORN_WRITE:
-            # The first piece of a write in place empties the file; a put is whole or not there at all.
-            aim = Aim(kind=FaultKind.KILL, operations=("overwrite",), process=life.name, when="after")
+            # The first piece of a write in place empties the file; a put is whole, and then the process dies after it.
+            aim = Aim(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")
         else:
             aim = Aim(
                 kind=fault.kind,
@@ -143,6 +147,7 @@ class Nemesis:
                 duration_ms=fault.duration_ms or (_SILENCE_MS if fault.kind.value.startswith("timeout") else 0),
                 value=1,
             )
+        self._planned[aim] = fault
         cluster.gate.arm(aim)
 
     def _task(self, life: Life, fault: Fault, attempt: int | None) -> Any:

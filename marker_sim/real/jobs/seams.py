@@ -120,9 +120,7 @@ class GatedStorage(CountedStorage):
     def _suffer(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
         if kind is FaultKind.DISK_FULL:
             raise DiskFull(path)
-        if kind is FaultKind.SLOW_STORAGE:
-            time.sleep(duration_ms / 1000)
-        elif kind is FaultKind.KILL and when == "before":
+        if kind is FaultKind.KILL and when == "before":
             os._exit(1)  # The signal is on its way; nothing may be applied before it comes.
 
 
