@@ -203,7 +203,7 @@ def _check_uvicorn() -> None:
     if missing:
         raise HarnessError(
             f"serving needs {' and '.join(missing)}, which is not installed; install it with"
-            " pip install 'marker-sim[serve]'"
+            " pip install '.[serve]' in a clone of marker-sim"
         )
 
 

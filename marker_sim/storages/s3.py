@@ -218,5 +218,5 @@ def _module(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise HarnessError(
-            "S3 storage needs boto3, which is not installed; install it with pip install 'marker-sim[s3]'"
+            "S3 storage needs boto3, which is missing; pip install '.[s3]' in a clone of marker-sim"
         ) from error

@@ -144,5 +144,5 @@ def _module(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise HarnessError(
-            "the probe of an S3 endpoint needs boto3, which is not installed; pip install 'marker-sim[s3]'"
+            "probing an S3 endpoint needs boto3, which is missing; pip install '.[s3]' in a clone of marker-sim"
         ) from error

@@ -35,7 +35,7 @@ class MotoStore:
             from moto.s3.models import s3_backends
         except ImportError as error:
             raise HarnessError(
-                f"storage s3 needs moto ({error}); pip install 'marker-sim[s3]', or name a real"
+                f"storage s3 needs moto ({error}); pip install '.[s3]' in a clone of marker-sim, or name a real"
                 " endpoint with --s3-endpoint and --s3-bucket"
             ) from error
         if _OVERRIDES in os.environ:

@@ -41,7 +41,7 @@ def find_server() -> Path | None:
 def missing() -> str:
     """Why no wire can be had here, with the way to get it; "" when one can."""
     if importlib.util.find_spec(PACKAGE) is None:
-        return "the Python package toxiproxy-python is not installed; pip install 'marker-sim[foreign]'"
+        return "the Python package toxiproxy-python is not installed; pip install '.[foreign]' in a clone of marker-sim"
     return "" if find_server() is not None else f"toxiproxy is not installed; {HOW}"
 
 
