@@ -199,5 +199,5 @@ def test_without_boto3_one_sentence_says_how_to_get_it(monkeypatch: pytest.Monke
         raise ImportError(name)
 
     monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(HarnessError, match=r"pip install 'marker-sim\[s3\]'"):
+    with pytest.raises(HarnessError, match=r"pip install '\.\[s3\]'"):
         S3Storage("http://127.0.0.1:1", "lake")
