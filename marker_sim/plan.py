@@ -19,6 +19,7 @@ MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
+PROBE = "probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,16 @@ class Plan:
     def entries(self) -> int:
         """Operations, tasks (a write without any counts as one) and faults: what shrinking reduces first."""
         return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
+
+    def probes(self, mode: str) -> tuple[Op, ...]:
+        """What a fresh client asks when all is well again: in each directory a create a batch file, then a list."""
+        ops = []
+        for directory in range(len(self.directories)):
+            for number in range(self.num_threads + 1 if mode == "timeline" else 1):
+                name = f"probe/{directory}-{number}.parquet.marker.CREATE"
+                ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
+            ops.append(Op(actor=PROBE, kind="list", directory=directory))
+        return tuple(ops)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, defaults left out of the entries so that it reads well."""

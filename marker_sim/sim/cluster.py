@@ -23,7 +23,7 @@ from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.options import MarkerOptions, format_options
-from marker_sim.plan import Fault, Op, Plan, Write
+from marker_sim.plan import PROBE, Fault, Op, Plan, Write
 from marker_sim.seams import Reply, Request
 from marker_sim.sim.client import Client
 from marker_sim.sim.jobs import Jobs
@@ -40,7 +40,6 @@ HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS
 PROBE_PHASE_NS = 900_000 * MS
 DEADLINE_SECS = 30
 ANSWER_BOUND_MS = 10_000
-PROBE = "probe"
 
 
 def run(plan: Plan, system: System) -> History:
@@ -120,7 +119,7 @@ class Cluster:
         self._phase("healed")
         scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
         self._phase("probe")
-        self.play(self._probes(), PROBE_PHASE_NS)
+        self.play(self.plan.probes(self.choice.mode), PROBE_PHASE_NS)
         self.jobs.probe()
         self._phase("end")
         for server in self.servers.values():
@@ -230,16 +229,6 @@ class Cluster:
 
     def _phase(self, name: str) -> None:
         self.scheduler.record("kit", "kit", "observe", "phase", value=name)
-
-    def _probes(self) -> tuple[Op, ...]:
-        timeline = self.choice.mode == "timeline"
-        ops = []
-        for directory in range(len(self.directories)):
-            for number in range(self.plan.num_threads + 1 if timeline else 1):
-                name = f"probe/{directory}-{number}.parquet.marker.CREATE"
-                ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
-            ops.append(Op(actor=PROBE, kind="list", directory=directory))
-        return tuple(ops)
 
     def _observe(self) -> None:
         record = self.scheduler.record

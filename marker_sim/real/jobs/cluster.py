@@ -20,7 +20,7 @@ from marker_sim.history import Header, History
 from marker_sim.markers.choice import Choice
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.options import MarkerOptions, format_options
-from marker_sim.plan import Op, Plan
+from marker_sim.plan import PROBE, Op, Plan
 from marker_sim.real.gate import Aim, Gate
 from marker_sim.real.jobs.clients import Clients
 from marker_sim.real.jobs.lives import Life, Nursery
@@ -37,7 +37,6 @@ DEADLINE_SECS = 30
 ANSWER_BOUND_MS = 10_000
 STORAGE_TIMEOUT_MS = 1_000
 READY_S = 20.0
-PROBE = "probe"
 
 
 def run_real(
@@ -220,7 +219,7 @@ class Cluster:
         if self.plan.faults or self._aims:
             time.sleep(self.world.settle_ms / 1000)
         self._phase("probe")
-        self.clients.play(self._probes())
+        self.clients.play(self.plan.probes(self.choice.mode))
         self.writes.probe()
         self._phase("end")
         for life in tuple(self.nursery.lives.values()):
@@ -230,16 +229,6 @@ class Cluster:
                 life.doomed = True
         self.nursery.end_lives()
         self._observe()
-
-    def _probes(self) -> tuple[Op, ...]:
-        timeline = self.choice.mode == "timeline"
-        ops = []
-        for directory in range(len(self._directories)):
-            for number in range(self.plan.num_threads + 1 if timeline else 1):
-                name = f"probe/{directory}-{number}.parquet.marker.CREATE"
-                ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
-            ops.append(Op(actor=PROBE, kind="list", directory=directory))
-        return tuple(ops)
 
     def _observe(self) -> None:
         record, began, files = self.recorder.record, self.recorder.mark(), self.world.files()

@@ -1,7 +1,7 @@
 """What the faults of a plan do to real processes: signals, aims at the gate, words to a driver.
 
 kill, pause              SIGKILL; SIGSTOP and SIGCONT
-torn-write               SIGKILL in the middle of the next write in place, else before the next effect (local)
+torn-write               SIGKILL in the middle of the next write in place, or after the next put, which is whole (local)
 orphaned-request         the request is applied and its sender killed before it hears of it (S3)
 throttled ... slow       an aim at the calls of that process: at the S3 front, or at the gate for local files
 attempt-killed, zombie,  the driver is told what a cluster would tell it; the attempt ends, stands still or goes on
@@ -17,18 +17,14 @@ from typing import TYPE_CHECKING, Any
 from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.plan import Fault
-from marker_sim.real.gate import Aim, Call
+from marker_sim.real.gate import WRITES, Aim, Call
 from marker_sim.real.jobs.lives import Life
 
 if TYPE_CHECKING:
     from marker_sim.real.jobs.cluster import Cluster
 
-_WHOLE = {
-    FaultKind.THROTTLED: ("put", "overwrite", "get", "list", "delete"),
-    FaultKind.SERVER_ERROR: ("put", "overwrite", "get", "list", "delete"),
-    FaultKind.TIMEOUT_APPLIED: ("put", "overwrite", "get", "list", "delete"),
-    FaultKind.TIMEOUT_LOST: ("put", "overwrite", "get", "list", "delete"),
-    FaultKind.SLOW_STORAGE: ("put", "overwrite", "get", "list", "delete"),
+_ANY_CALL = (*WRITES, "get", "list")
+_OPERATIONS = {  # What a storage fault strikes; every call, where it is not said.
     FaultKind.TIMEOUT_LATE: ("put", "delete"),
     FaultKind.DISK_FULL: ("put", "overwrite"),
     FaultKind.ORPHANED: ("put", "delete"),
@@ -43,12 +39,11 @@ class Silent(EOFError):
 
 
 class Nemesis:
-    """Hurts the processes of one cluster until everything heals. fired: how often each kind struck."""
+    """Hurts the processes of one cluster until everything heals."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.healed = False
-        self.fired: dict[str, int] = {}
         self._struck: set[int] = set()
         self._planned: dict[Aim, Fault] = {}  # The faults of the plan behind aims that kill.
 
@@ -99,8 +94,6 @@ class Nemesis:
                 recorder.record(life.name, "nemesis", "fault", fault.kind.value)
             recorder.record(life.name, life.role, "fault", "kill", value=value)
             life.signal(signal.SIGKILL)
-        if value is None:
-            self.note(fault.kind.value)
 
     def pause(self, life: Life, duration_ms: int) -> None:
         """SIGSTOP for a while."""
@@ -111,7 +104,6 @@ class Nemesis:
             life.paused = True
             recorder.record(life.name, life.role, "fault", "pause", value="begin")
             life.signal(signal.SIGSTOP)
-        self.note("pause")
         self._cluster.later(duration_ms, lambda: self.proceed(life))
 
     def proceed(self, life: Life) -> None:
@@ -124,18 +116,12 @@ class Nemesis:
                     recorder.record(life.name, life.role, "fault", "pause", value="end")
                 life.signal(signal.SIGCONT)
 
-    def note(self, kind: str) -> None:
-        """Count a fault that happened."""
-        self.fired[kind] = self.fired.get(kind, 0) + 1
-
     def _aim(self, life: Life, fault: Fault) -> None:
         cluster = self._cluster
         if not cluster.world.fits(fault.kind):
             return
-        operations = _WHOLE[fault.kind]
-        if fault.kind is FaultKind.ORPHANED:
-            aim = Aim(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")
-        elif fault.kind is FaultKind.TORN_WRITE:
+        operations = _OPERATIONS.get(fault.kind, _ANY_CALL)
+        if fault.kind in (FaultKind.ORPHANED, FaultKind.TORN_WRITE):
             # The first piece of a write in place empties the file; a put is whole, and then the process dies after it.
             aim = Aim(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")
         else:
@@ -179,7 +165,6 @@ class Nemesis:
 
     def _record_task(self, life: Life, kind: FaultKind, path: str) -> None:
         self._cluster.recorder.record(life.name, "nemesis", "fault", kind.value, path=path)
-        self.note(kind.value)
 
     def _damage_type_files(self, value: int) -> None:
         cluster = self._cluster
@@ -194,4 +179,3 @@ class Nemesis:
                 cluster.recorder.record(
                     "kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data
                 )
-        self.note("damage")

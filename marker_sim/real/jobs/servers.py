@@ -55,7 +55,6 @@ class Servers:
         if self._lives["second"] is None and self._lives["server"] is not None:
             second = self.start("second")
             cluster.recorder.record(second.name, second.role, "fault", "second-server", value="begin")
-            cluster.nemesis.note("second-server")
             cluster.later(duration_ms, self.stop_second)
 
     def stop_second(self) -> None:
