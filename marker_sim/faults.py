@@ -110,5 +110,10 @@ FAULT_CLASS = {
     "zombie": "client",
     "speculative": "client",
     "stage-retried": "client",
+    # On a Spark job; the words are those of spark/plans.py.
+    "task-failed": "client",
+    "slow-task": "client",
+    "kill-worker": "client",
+    "kill-executor": "client",
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client")
