@@ -1,0 +1,198 @@
+"""Entries of a Hudi table's timeline, of either layout, as facts about instants and files.
+
+    layout 1   <table>/.hoodie/<instant>.<action>[.requested|.inflight]                   table versions up to 6
+    layout 2   <table>/.hoodie/timeline/<instant>.<action>.requested|inflight             table versions from 8
+               <table>/.hoodie/timeline/<instant>_<completion>.<action>
+    both       <instant>.inflight is the inflight entry of a commit
+    archive    <table>/.hoodie/archived/*, <table>/.hoodie/timeline/history/*: entries that left the timeline
+
+Contents are Avro containers, which carry their schema, or JSON; which of the two their first bytes say, not the
+version (an upgraded table has both). Requested and inflight entries may be empty, completed ones not, but of a
+savepoint or schema nothing is read.
+
+    fact                        of
+    action A, state S           every entry; S is requested, inflight or completed
+    completed-at T              a completed entry of layout 2
+    wrote P                     completed commits: a file of its write stats
+    replaced PARTITION|FILEID   completed commits: a file group that nobody reads any more
+    write N                     completed commits: extraMetadata[WRITE_KEY]
+    rolled-back I               rollbacks and restores, in every state that says which
+    deleted P                   completed rollbacks, restores and cleans: gone, or should be
+    undone P                    completed rollbacks: a log file whose blocks a command block makes invisible
+    appended P                  completed rollbacks: the log file that holds that block
+    will-delete P               requested rollbacks and cleans: their plan
+
+P is relative to the table: a partition path and a file name, because some releases write whole addresses there. Source:
+HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan, HoodieCleanMetadata, HoodieCleanerPlan and
+HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they wrote.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from marker_sim.errors import HarnessError
+from marker_sim.names import data_path, is_marker_name
+
+WRITE_KEY = "marker_sim.write"
+COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
+_ACTIONS = "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|compaction|logcompaction|clustering"
+_NAME = re.compile(
+    rf"([0-9]+)(?:_([0-9]+))?\.(?:({_ACTIONS}|indexing|schemacommit)(?:\.(requested|inflight))?|(inflight))\Z"
+)
+_FOLDERS = (".hoodie", ".hoodie/timeline")
+_ARCHIVES = (".hoodie/archived/", ".hoodie/timeline/history/")
+_AVRO = b"Obj\x01"
+
+
+class Place(NamedTuple):
+    """What the name of a timeline entry says. completion: "" where the name has none."""
+
+    instant: str
+    action: str
+    state: str
+    completion: str
+
+
+class Unreadable(Exception):
+    """An entry or a table cannot be read; the text says why."""
+
+
+def place_of(relative: str) -> Place | None:
+    """The entry that a path relative to its table is, None for every other file."""
+    folder, _, name = relative.rpartition("/")
+    match = _NAME.match(name) if folder in _FOLDERS else None
+    if match is None:
+        return None
+    instant, completion, action, state, inflight = match.groups()
+    if inflight:
+        return Place(instant, "commit", "inflight", "")
+    if completion and state:
+        return None
+    return Place(instant, action, state or "completed", completion or "")
+
+
+def is_archive(relative: str) -> bool:
+    """Whether a path relative to its table holds entries that left the timeline; an archive's index alone does not."""
+    name = relative.rpartition("/")[2]
+    return relative.startswith(_ARCHIVES) and (name.endswith(".parquet") or ".archive." in name)
+
+
+def facts(place: Place, content: bytes) -> tuple[str, ...]:
+    """The facts of an entry, sorted and each once; Unreadable when its content is not what it should be."""
+    found = [f"action {place.action}", f"state {place.state}"]
+    if place.completion:
+        found.append(f"completed-at {place.completion}")
+    try:
+        if place.state == "completed":
+            found += _completed(place, content)
+        elif content and place.state == "requested":
+            found += _requested(place, content)
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError) as error:
+        raise Unreadable(f"{place.action} of {place.instant}: {type(error).__name__}: {error}") from error
+    return tuple(sorted(set(found)))
+
+
+def _completed(place: Place, content: bytes) -> Iterator[str]:
+    if place.action in COMMITS:
+        yield from _commit(decode(content))
+    elif place.action == "rollback":
+        yield from _rollback(decode(content))
+    elif place.action == "clean":
+        yield from _clean(decode(content))
+    elif place.action == "restore":
+        yield from _restore(decode(content))
+
+
+def _requested(place: Place, content: bytes) -> Iterator[str]:
+    if place.action == "rollback":
+        plan = decode(content)
+        yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"
+        for request in plan.get("RollbackRequests") or ():
+            for file in request.get("filesToBeDeleted") or ():
+                yield f"will-delete {_file(request['partitionPath'], file)}"
+    elif place.action == "clean":
+        plan = decode(content)
+        for partition, files in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
+            yield from (f"will-delete {_file(partition, file['filePath'])}" for file in files)
+        for partition, names in (plan.get("filesToBeDeletedPerPartition") or {}).items():
+            yield from (f"will-delete {_file(partition, name)}" for name in names)
+
+
+def decode(content: bytes) -> Mapping[str, Any]:
+    """The record of an entry: the only one of an Avro container, or a JSON object. ValueError and its like if neither.
+
+    HarnessError when Avro is to be read and fastavro is not installed.
+    """
+    if content.startswith(_AVRO):
+        try:
+            import fastavro
+        except ImportError as error:
+            raise HarnessError(
+                f"a Hudi timeline needs fastavro ({error}); pip install '.[spark]' in a clone of marker-sim"
+            ) from error
+        records = list(fastavro.reader(io.BytesIO(content)))
+        if len(records) != 1:
+            raise ValueError(f"{len(records)} records, not one")
+        record: Any = records[0]
+    else:
+        record = json.loads(content)
+    if not isinstance(record, dict):
+        raise TypeError(f"{type(record).__name__}, not a record")
+    return record
+
+
+def _commit(record: Mapping[str, Any]) -> Iterator[str]:
+    for partition, stats in (record["partitionToWriteStats"] or {}).items():
+        for stat in stats:
+            if stat.get("path"):
+                yield f"wrote {_file(partition, stat['path'])}"
+    for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():
+        yield from (f"replaced {partition}|{_text(group)}" for group in groups)
+    ordinal = (record.get("extraMetadata") or {}).get(WRITE_KEY)
+    if ordinal is not None:
+        yield f"write {int(ordinal)}"
+
+
+def _rollback(record: Mapping[str, Any]) -> Iterator[str]:
+    targets = [info["commitTime"] for info in record.get("instantsRollback") or ()]
+    targets += record.get("commitsRollback") or ()
+    yield from (f"rolled-back {_text(target)}" for target in targets)
+    for key, partition in (record.get("partitionMetadata") or {}).items():
+        where = partition.get("partitionPath", key)
+        for file in (*(partition.get("successDeleteFiles") or ()), *(partition.get("failedDeleteFiles") or ())):
+            yield f"deleted {_file(where, file)}"
+        yield from (f"appended {_file(where, file)}" for file in partition.get("rollbackLogFiles") or ())
+        yield from (f"undone {_file(where, file)}" for file in partition.get("logFilesFromFailedCommit") or ())
+
+
+def _restore(record: Mapping[str, Any]) -> Iterator[str]:
+    for rollbacks in (record.get("hoodieRestoreMetadata") or {}).values():
+        for rollback in rollbacks:
+            yield from _rollback(rollback)
+    yield from (f"rolled-back {_text(target)}" for target in record.get("instantsToRollback") or ())
+
+
+def _clean(record: Mapping[str, Any]) -> Iterator[str]:
+    for key, partition in (record.get("partitionMetadata") or {}).items():
+        where = partition.get("partitionPath", key)
+        lists = (partition.get(name) or () for name in ("deletePathPatterns", "successDeleteFiles"))
+        yield from (f"deleted {_file(where, file)}" for files in lists for file in files)
+
+
+def _file(partition: object, address: object) -> str:
+    """A path relative to the table, of a file whose partition is known and whose address may be anything before it."""
+    name = _text(address).rpartition("/")[2]
+    if is_marker_name(name):
+        name = data_path(name)
+    return f"{_text(partition)}/{name}".lstrip("/")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value

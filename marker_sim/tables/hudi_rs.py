@@ -1,0 +1,50 @@
+"""Rows of a Hudi table as hudi-rs finds them: a reader that shares no code with the writer.
+
+It runs in a fresh Python of its own, because native code may crash or hang its process; killed at the deadline, nothing
+of it is left. Options are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`,
+`aws_access_key_id`, `aws_secret_access_key`, `aws_region`, `aws_allow_http`); the table is then `s3://bucket/path`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from marker_sim.errors import HarnessError
+from marker_sim.tables.entries import Unreadable
+
+DEADLINE_S = 60.0
+_SAID_MAX = 400
+
+
+def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADLINE_S) -> tuple[str, ...]:
+    """The rows as "key=value", sorted, duplicates kept. uri: an absolute path or an address.
+
+    Unreadable says why the table cannot be read, beginning with "unsupported:" where hudi-rs refuses what it does not
+    know, whatever happened to the table; HarnessError when hudi-rs is not installed.
+    """
+    asked = json.dumps({"uri": uri, "options": dict(options)})
+    words = [sys.executable, "-m", "marker_sim.tables"]
+    environment = {**os.environ, "RUST_BACKTRACE": "0"}
+    try:
+        done = subprocess.run(
+            words, input=asked, env=environment, capture_output=True, text=True, timeout=deadline_s, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unreadable(f"hudi-rs did not end within {deadline_s:.0f} s") from error
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError as error:
+        said = " ".join(done.stderr.split())[-_SAID_MAX:]
+        raise Unreadable(f"hudi-rs ended with {done.returncode} and no answer: {said}") from error
+    if "missing" in answer:
+        raise HarnessError(
+            f"the rows of a Hudi table need hudi-rs ({answer['missing']}); pip install '.[spark]' in a clone of"
+            " marker-sim"
+        )
+    if "error" in answer:
+        raise Unreadable(answer["error"])
+    return tuple(answer["rows"])
