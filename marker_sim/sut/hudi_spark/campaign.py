@@ -1,0 +1,222 @@
+"""Rounds against one version of Hudi within a budget: modes and table types alternate, the rest is drawn from the seed.
+
+Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Real
+time decides what meets what, so a seed gives the same choices and not the same run. A place that was aimed at and never
+met leaves a campaign inconclusive; so does a table to which nothing could be written any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.judges import judge
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.profiles import Profile
+from marker_sim.judges.tally import Tally
+from marker_sim.real.spark.standalone import end_marked
+from marker_sim.sut.bundles import spark_home
+from marker_sim.sut.hudi import S3A, bundle, find_java
+from marker_sim.sut.hudi_spark.choices import Choices
+from marker_sim.sut.hudi_spark.lives import Program
+from marker_sim.sut.hudi_spark.places import Place
+from marker_sim.sut.hudi_spark.rounds import Played, play_round
+
+MODES = ("direct", "timeline")
+CLOSING_S = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """What the rounds came to so far. armed, killed: aims by mode and word."""
+
+    profile: Profile
+    progress: Callable[[str], None]
+    tally: Tally = field(default_factory=Tally)
+    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    last: History | None = None
+    armed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    killed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    writes: int = 0
+
+    def add(self, played: Played) -> None:
+        """Judge a round and count it."""
+        history, count = played.history, played.count
+        mode = history.header.mode
+        findings = judge(history)
+        self.tally.add(history, findings)
+        for word, number in sorted(count.armed.items()):
+            self.armed[mode, word] += number
+        for word, number in sorted(count.killed.items()):
+            self.killed[mode, word] += number
+            self.tally.reach(f"driver killed at {word}", number)
+        for what, number in sorted(count.counts.items()):
+            self.tally.reach(what, number)
+        self.refused += count.refused
+        self.last = history
+        self.writes += sum(event.kind == "invoke" for event in history.events)
+        for finding in findings:
+            self._keep_first(finding, history)
+
+    def _keep_first(self, finding: Finding, history: History) -> None:
+        """The first breach of a guarantee in a mode that the profile holds against the system."""
+        mode, storage = history.header.mode, history.header.storage
+        for breach in finding.breaches:
+            if self.profile.promise(finding.guarantee, mode, storage, breach.under).promised:
+                failure = Failure(
+                    guarantee=finding.guarantee,
+                    message=breach.message,
+                    evidence=breach.evidence,
+                    history=history,
+                    plan=None,
+                    seed=history.header.seed,
+                    mode=mode,
+                )
+                self.failures.setdefault((finding.guarantee, mode), failure)
+                return
+
+    def not_reached(self, modes: tuple[str, ...]) -> tuple[str, ...]:
+        """What had to happen and did not."""
+        missed = [
+            f"a driver killed at {word} in {mode} mode (aimed at {number} times)"
+            for (mode, word), number in sorted(self.armed.items())
+            if not self.killed[mode, word]
+        ]
+        for mode in modes:
+            if not any(killed_mode == mode for killed_mode, _ in self.killed):
+                missed.append(f"a driver killed in {mode} mode")
+        return (*missed, *(f"a write after a kill: {why}" for why in self.refused))
+
+    def line(self) -> str:
+        """How far it is."""
+        broken = ", ".join(sorted({name for name, _ in self.failures}, key=lambda name: int(name[1:]))) or "none"
+        kills = sum(self.killed.values())
+        return f"{self.tally.runs} tables, {self.writes} writes, {kills} drivers killed, violated so far: {broken}"
+
+
+def run_hudi_spark(
+    version: str,
+    *,
+    modes: tuple[str, ...] = MODES,
+    storage: str,
+    budget_s: float,
+    seed: int,
+    report_dir: Path,
+    profile: Profile,
+    progress: Callable[[str], None],
+    words: tuple[str, ...] = (),
+    on_round: Callable[[History], None] | None = None,
+    meddle: Callable[[Place, str], None] | None = None,
+) -> Campaign:
+    """Judge the write path of a released Hudi for `budget_s` seconds.
+
+    words: aim at these places alone. on_round: shown each history. meddle: given the storage and the table before each
+    audit, for tests of the kit. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
+    what was found so far. HarnessError for what is missing here; UsageError for a version that has no bundle.
+    """
+    began = time.monotonic()
+    program = _program(version, storage, report_dir, began + budget_s - CLOSING_S, progress)
+    search = _Search(profile=profile, progress=progress)
+    choices = Choices(version, modes, storage, seed, budget_s, words, search.killed)
+    try:
+        interrupted, trouble = _drive(search, choices, program, on_round, meddle)
+    finally:
+        end_marked(program.mark)
+    return Campaign(
+        sut=f"hudi-spark:{version}",
+        sut_version=version,
+        seed=seed,
+        duration_s=time.monotonic() - began,
+        runs=search.tally.runs,
+        steps=search.writes,
+        tally=search.tally,
+        failures=tuple(search.failures.values()),
+        last=search.last,
+        not_reached=search.not_reached(modes),
+        interrupted=interrupted,
+        trouble=trouble,
+    )
+
+
+def _drive(
+    search: _Search,
+    choices: Choices,
+    program: Program,
+    on_round: Callable[[History], None] | None,
+    meddle: Callable[[Place, str], None] | None,
+) -> tuple[bool, str]:
+    """Run every round; whether Ctrl-C ended it, and what trouble of the kit did."""
+    profile = search.profile.name
+    try:
+        with _scratch() as scratch:
+            while (spec := choices.next(program.left_s())) is not None:
+                search.progress(f"round {spec.number}: {spec.mode}, {spec.shape.table_type}, {spec.shape.partitions}")
+                played = play_round(
+                    spec, program=program, scratch=scratch, pace=choices.pace, profile=profile, meddle=meddle
+                )
+                search.add(played)
+                search.progress(search.line())
+                if on_round is not None:
+                    on_round(played.history)
+                if played.interrupted:
+                    return True, ""
+    except KeyboardInterrupt:
+        return True, ""
+    except OSError as error:
+        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
+    except HarnessError as error:
+        if not search.failures:
+            raise
+        return False, str(error)  # The violations found before it count all the same.
+    return False, ""
+
+
+def _program(version: str, storage: str, report_dir: Path, deadline: float, progress: Callable[[str], None]) -> Program:
+    """What drivers need; HarnessError for the first that is missing here."""
+    jars = bundle(version).find(progress)
+    home, java = _spark_home(), find_java()
+    _check_reader()
+    if storage == "s3":
+        jars = (*jars, *S3A.find(progress))
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+    return Program(home=home, java=java, jars=jars, mark=mark, logs=report_dir / "logs", deadline=deadline)
+
+
+def _spark_home() -> Path:
+    try:
+        return spark_home()
+    except HarnessError as error:
+        raise HarnessError(str(error).replace("the Hudi timeline server needs", "the Hudi write path needs")) from error
+
+
+def _check_reader() -> None:
+    if find_spec("hudi") is None:
+        raise HarnessError(
+            "reading the rows of a Hudi table needs hudi-rs, which is not installed; pip install '.[spark]' in a clone"
+            " of marker-sim"
+        )
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+    except OSError as error:
+        raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""Where a driver is killed: the places of a write, and of the rollback that follows it, told by what reaches storage.
+
+    write      requested · inflight · marker (direct) or flush (timeline) · data-file · last-data-file · metadata
+               · before-commit · after-commit · marker-deletion
+    rollback   rollback-requested · rollback-inflight · rollback-deletion · rollback-before-completion
+               · rollback-after-completion · rollback-marker-deletion
+    strays     reconcile: the deletion of what an attempt left that was not accepted
+
+A place is a put or a deletion of a path of either timeline layout, seen with Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0. On
+S3 the driver dies before or after the request is applied; on a local file system as soon as the kernel told of the
+moment, which is when a file was made (so that it may be torn) or closed. Limits: before means nothing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from marker_sim.faults import FaultKind
+from marker_sim.real.gate import Aim, When
+
+Stage = Literal["write", "rollback", "strays"]
+At = Literal["made", "whole"]
+
+_TIMELINE = r"\.hoodie/(timeline/)?"
+_WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
+_DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
+_MARKER_FILES = r"\.hoodie/\.temp/\d+/(?!.*\.crc$)"
+_BOTH: tuple[When, ...] = ("before", "after")
+_COMPLETED = _TIMELINE + r"\d+(_\d+)?\.(delta)?commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A place. pattern: of paths below the table. nths: which of the effects that fit. whens: on S3.
+
+    ats: on a local file system. mode: the mode that has it, "" for both. metadata: whether only a table with a metadata
+    table has it.
+    """
+
+    word: str
+    stage: Stage
+    pattern: str
+    operation: Literal["put", "delete"] = "put"
+    nths: tuple[int, ...] = (1,)
+    whens: tuple[When, ...] = _BOTH
+    ats: tuple[At, ...] = ("whole",)
+    mode: str = ""
+    metadata: bool = False
+
+    def aim(self, table: str, process: str, nth: int, when: When) -> Aim:
+        """A kill of the driver at this place."""
+        return Aim(
+            kind=FaultKind.KILL,
+            pattern=f"^{table}/{self.pattern}",
+            operations=(self.operation,),
+            process=process,
+            nth=nth,
+            when=when,
+        )
+
+
+PHASES = (
+    Phase(
+        word="requested", stage="write", pattern=_TIMELINE + r"\d+\.(delta)?commit\.requested$", ats=("made", "whole"),
+    ),
+    Phase(word="inflight", stage="write", pattern=_TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
+    Phase(
+        word="flush", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", nths=(1, 2, 3), ats=("made", "whole"),
+        mode="timeline",
+    ),
+    Phase(
+        word="type-file", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\.type$", ats=("made",), mode="timeline",
+    ),
+    Phase(
+        word="marker", stage="write", pattern=r"\.hoodie/\.temp/.*\.marker\.(CREATE|MERGE|APPEND)$", nths=(1, 2, 4),
+        mode="direct",
+    ),
+    Phase(word="data-file", stage="write", pattern=_DATA, nths=(1, 2, 3), ats=("made", "whole")),
+    Phase(
+        word="metadata", stage="write", pattern=r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
+        metadata=True,
+    ),
+    Phase(word="before-commit", stage="write", pattern=_COMPLETED + _WHOLE, whens=("before",), ats=("made",)),
+    Phase(word="after-commit", stage="write", pattern=_COMPLETED + "$", whens=("after",)),
+    Phase(
+        word="marker-deletion", stage="write", pattern=_MARKER_FILES, operation="delete", nths=(1, 1, 2),
+    ),
+    Phase(word="rollback-requested", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.requested$"),
+    Phase(word="rollback-inflight", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.inflight$"),
+    Phase(word="rollback-deletion", stage="rollback", pattern=_DATA, operation="delete", nths=(1, 2, 3)),
+    Phase(
+        word="rollback-before-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback" + _WHOLE,
+        whens=("before",), ats=("made",),
+    ),
+    Phase(
+        word="rollback-after-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback$",
+        whens=("after",),
+    ),
+    Phase(
+        word="rollback-marker-deletion", stage="rollback", pattern=_MARKER_FILES, operation="delete",
+        nths=(1, 1, 2),
+    ),
+    Phase(word="reconcile", stage="strays", pattern=_DATA, operation="delete"),
+)  # fmt: skip
+# Everything of a write is on storage but its commit: what a rollback has most to do with.
+LAST_DATA_FILE = Phase(word="last-data-file", stage="write", pattern=_DATA)
+
+
+def phases(mode: str, metadata: bool, stage: Stage) -> tuple[Phase, ...]:
+    """The places of a stage that a write in this mode has."""
+    return tuple(
+        each for each in PHASES if each.stage == stage and each.mode in ("", mode) and (metadata or not each.metadata)
+    )

@@ -1,0 +1,120 @@
+"""A round: a fresh storage, a table of one shape on it, the drivers that write it, and the history of all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from marker_sim import __version__
+from marker_sim.history import Header, History
+from marker_sim.real.recorder import Recorder
+from marker_sim.sut.hudi_spark.lives import Life, OutOfTime, Program
+from marker_sim.sut.hudi_spark.places import Place, Target, bucket_place, local_place
+from marker_sim.sut.hudi_spark.settings import Shape, hudi_options, spark_conf
+from marker_sim.sut.hudi_spark.table import Count, Pace, Refused, Step, Table
+
+LOCAL_MASTER = "local[2,4]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One round: everything that it chooses follows from `seed` and from what was met before it."""
+
+    number: int
+    seed: int
+    version: str
+    mode: str
+    storage: str
+    shape: Shape
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A round that is over. interrupted: by Ctrl-C."""
+
+    history: History
+    count: Count
+    interrupted: bool
+
+
+def play_round(
+    spec: Spec,
+    *,
+    program: Program,
+    scratch: Path,
+    pace: Pace,
+    profile: str,
+    meddle: Callable[[Place, str], None] | None = None,
+) -> Played:
+    """Run a round. profile: for the header. meddle: called before each audit, for tests of the kit.
+
+    HarnessError when the kit's surroundings failed.
+    """
+    recorder, target, name = Recorder(), Target(), f"t{spec.number}"
+    here = scratch / name
+    interrupted = False
+    with _place(spec, recorder, target, here, name) as place:
+
+        def begin(process: str) -> Life:
+            conf = {**spark_conf(LOCAL_MASTER, program.jars, here), **place.conf(process)}
+            options = hudi_options(spec.shape, spec.mode, spec.version)
+            job = {"conf": conf, "options": options, "table": place.uri}
+            return Life(process, f"{name}-{process}", program, job, here)
+
+        table = Table(
+            name=name, shape=spec.shape, recorder=recorder, place=place, target=target, begin=begin, program=program,
+            rng=random.Random(spec.seed), pace=pace, meddle=meddle,
+        )  # fmt: skip
+        try:
+            table.play(spec.steps)
+        except (OutOfTime, Refused):
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            table.close()
+            recorder.close()
+        place.check()
+        header = _header(spec, place, profile, name)
+    shutil.rmtree(here, ignore_errors=True)
+    return Played(history=History(header, tuple(recorder.events)), count=table.count, interrupted=interrupted)
+
+
+@contextlib.contextmanager
+def _place(spec: Spec, recorder: Recorder, target: Target, here: Path, name: str) -> Iterator[Place]:
+    if spec.storage == "local":
+        with local_place(recorder, target, here / "storage", name) as place:
+            yield place
+    else:
+        with bucket_place(recorder, target, name) as place:
+            yield place
+
+
+def _header(spec: Spec, place: Place, profile: str, table: str) -> Header:
+    return Header(
+        world="spark",
+        mode="direct" if spec.mode == "direct" else "timeline",
+        sut=f"hudi-spark:{spec.version}",
+        sut_version=spec.version,
+        kit_version=__version__,
+        profile=profile,
+        identity=False,
+        num_threads=spec.shape.threads,
+        seed=spec.seed,
+        options={**spec.shape.describe(), "table_version": _table_version(place, table)},
+        **place.describe(),
+    )
+
+
+def _table_version(place: Place, table: str) -> str:
+    """As hoodie.properties has it, "" when no write came that far."""
+    path = f"{table}/.hoodie/hoodie.properties"
+    if path not in place.tree.list():
+        return ""
+    lines = place.tree.read(path).decode("utf-8", "replace").splitlines()
+    return next((line.partition("=")[2] for line in lines if line.startswith("hoodie.table.version=")), "")
