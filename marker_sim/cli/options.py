@@ -9,12 +9,16 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
-    str | None, typer.Option(metavar="FILE", help="What is promised: reference, http, hudi or a TOML or JSON file.")
+    str | None,
+    typer.Option(metavar="FILE", help="What is promised: reference, http, hudi, hudi-spark or a file (TOML, JSON)."),
 ]
 Expect = Annotated[
     str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
 ]
-Sut = Annotated[str, typer.Option(metavar="SUT", help="reference, package.module:factory, http or hudi:VERSION.")]
+Sut = Annotated[
+    str,
+    typer.Option(metavar="SUT", help="reference, package.module:factory, http, hudi:VERSION, hudi-spark:VERSION."),
+]
 Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")]
 Storage = Annotated[
     str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")

@@ -28,19 +28,22 @@ SECRET_OPTION = "--s3-secret-key"
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_KINDS = "reference, package.module:factory, http (with --start) or hudi:VERSION"
+_KINDS = "reference, package.module:factory, http (with --start), hudi:VERSION or hudi-spark:VERSION"
+
+
+Kind = Literal["python", "http", "hudi", "hudi-spark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One `verify`, complete and consistent.
 
-    kind: who runs it. detail: the Hudi version for "hudi". modes: of the simulated world. storages: models there, one
+    kind: who runs it. detail: the version of a Hudi. modes: of a system with more than one. storages: models there, one
     real storage for foreign systems. baseline: None without --expect. guarantees: None for all. endpoint: None for the
     kit's own S3 front. identity: whether creates carry `requestid`. argv: without the secret of an endpoint.
     """
 
-    kind: Literal["python", "http", "hudi"]
+    kind: Kind
     sut: str
     detail: str
     modes: tuple[str, ...]
@@ -126,7 +129,9 @@ def parse_request(
         storages = _simulated(storage)
         words.refuse_all(sut)
     else:
-        storages = _foreign(sut, mode, storage)
+        storages = _foreign(kind, sut, mode, storage)
+        if kind == "hudi-spark":
+            words.refuse_all(sut)
         words.check(kind, sut, storages[0])
     return Request(
         kind=kind,
@@ -149,16 +154,16 @@ def parse_request(
     )
 
 
-def parse_sut(text: str) -> tuple[Literal["python", "http", "hudi"], str]:
-    """Who runs a system under test, and the version for "hudi"."""
+def parse_sut(text: str) -> tuple[Kind, str]:
+    """Who runs a system under test, and the version of a Hudi."""
     name, colon, rest = text.partition(":")
     if text == "http":
         return "http", ""
-    if name == "hudi":
+    if name in ("hudi", "hudi-spark"):
         if not re.fullmatch(r"\d+(\.\d+)+([-.\w]*)", rest):
-            raise UsageError(f"--sut was given {text!r}; write hudi:VERSION, for example hudi:1.0.2")
-        return "hudi", rest
-    if name in ("command", "hudi-spark"):
+            raise UsageError(f"--sut was given {text!r}; write {name}:VERSION, for example {name}:1.0.2")
+        return ("hudi" if name == "hudi" else "hudi-spark"), rest
+    if name == "command":
         raise UsageError(f"--sut was given {text!r}, which this version cannot run yet; accepted are {_KINDS}")
     if text != "reference" and not (colon and name and rest):
         raise UsageError(f"--sut was given {text!r}; accepted are {_KINDS}")
@@ -169,8 +174,8 @@ def default_profile(sut: str) -> str:
     """The shipped profile for a system; on a Python factory the kit's own write client runs, so it has a write path."""
     if sut == "reference" or sut.startswith("mutant:"):
         return "reference"
-    if sut.startswith("hudi:"):
-        return "hudi"
+    if sut.startswith(("hudi:", "hudi-spark:")):
+        return sut.partition(":")[0]
     return "python" if ":" in sut else "http"
 
 
@@ -201,8 +206,8 @@ def _simulated(storage: str | None) -> tuple[str, ...]:
     return MODELS[storage or "sim"]
 
 
-def _foreign(sut: str, mode: str, storage: str | None) -> tuple[str, ...]:
-    if mode == "direct":
+def _foreign(kind: str, sut: str, mode: str, storage: str | None) -> tuple[str, ...]:
+    if mode == "direct" and kind != "hudi-spark":
         raise UsageError(f"--mode was given 'direct', but --sut {sut} is a timeline server; leave --mode out")
     if storage in (None, *FORMS):
         return (storage or "local",)

@@ -17,7 +17,14 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaig
 from marker_sim.report.write import prepare_directory, write_outcome
 from marker_sim.search.campaign import run_simulated
 
-_EXTRAS = {"psutil": "foreign", "urllib3": "foreign", "pyspark": "hudi", "boto3": "s3", "moto": "s3"}
+_EXTRAS = {
+    "psutil": "foreign",
+    "urllib3": "foreign",
+    "pyspark": "hudi",
+    "boto3": "s3",
+    "moto": "s3",
+    "fastavro": "spark",
+}
 
 
 def verify(request: Request, as_json: bool) -> int:
@@ -102,6 +109,19 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             profile=request.profile,
             sut_name=request.sut,
             sut_version="",
+        )
+    if request.kind == "hudi-spark":
+        from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
+
+        return run_hudi_spark(
+            request.detail,
+            modes=request.modes,
+            storage=request.storages[0],
+            budget_s=request.budget_s,
+            seed=request.seed,
+            report_dir=request.report,
+            progress=progress,
+            profile=request.profile,
         )
     from marker_sim.sut.hudi import run_hudi
 
