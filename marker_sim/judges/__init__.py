@@ -2,6 +2,7 @@
 
     history ─► View (view.py: folded once) ─► one judge for each guarantee ─► Finding ─► Tally + Profile ─► rows
 
+A write path that tells its steps is judged by these; a black box by what is found of its tables (tables*.py).
 A guarantee has an entry in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception in `violations.VIOLATIONS`.
 G21 alone needs two histories: `modes_agree` is its judge, and no entry of `JUDGES`.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from marker_sim.history import History
+from marker_sim.judges import tables_ends, tables_files, tables_rows
 from marker_sim.judges.commits import marker_before_data, reconcile_exact
 from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
 from marker_sim.judges.exactness import exact_set, one_creator
@@ -27,6 +29,16 @@ from marker_sim.judges.view import View
 
 __all__ = ["JUDGES", "Breach", "Finding", "View", "judge", "modes_agree"]
 
+
+def _either(of_steps: Callable[[View], Finding], of_tables: Callable[[View], Finding]) -> Callable[[View], Finding]:
+    """A judge that takes a write path as the history shows it: by its steps, or by its tables."""
+
+    def judged(view: View) -> Finding:
+        return of_tables(view) if view.black_box else of_steps(view)
+
+    return judged
+
+
 JUDGES: dict[str, Callable[[View], Finding]] = {
     "G1": flushed_before_ack,
     "G2": exists_is_durable,
@@ -40,17 +52,17 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
     "G10": delete_complete,
     "G11": readable_while_written,
     "G12": hostile_input_refused,
-    "G13": marker_before_data,
-    "G14": reconcile_exact,
-    "G15": rollback_complete,
-    "G16": rollback_retryable,
+    "G13": _either(marker_before_data, tables_ends.marker_before_data),
+    "G14": _either(reconcile_exact, tables_files.reconcile_exact),
+    "G15": _either(rollback_complete, tables_files.rollback_complete),
+    "G16": _either(rollback_retryable, tables_files.rollback_retryable),
     "G17": markers_last,
-    "G18": no_residue,
-    "G19": rollback_first,
+    "G18": _either(no_residue, tables_ends.no_residue),
+    "G19": _either(rollback_first, tables_ends.rollback_first),
     "G20": no_late_write,
     "G22": hdfs_falls_back,
     "G23": rewrite_atomic,
-    "G24": rows_survive,
+    "G24": _either(rows_survive, tables_rows.rows_survive),
 }
 
 

@@ -1,4 +1,4 @@
-"""The records a view is made of: calls, steps of writes, deletions, server lives, misfortunes, calls of a directory."""
+"""The records a view is made of: calls, writes, their steps, deletions, server lives, misfortunes, directories."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ class Step(NamedTuple):
     def may_act(self, index: int) -> bool:
         """Whether something sent by it may be applied at an event: when it ended unknown, at any later time."""
         return self.invoke < index and (index < self.done or self.outcome != "ok")
+
+
+class TableWrite(NamedTuple):
+    """One write of a black-box write path, as its caller sees it. rows: the "key=value" that it asked for, sorted."""
+
+    invoke: int
+    done: int
+    outcome: str
+    process: str
+    table: str
+    rows: tuple[str, ...]
 
 
 class Deletion(NamedTuple):

@@ -24,7 +24,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 
-SHIPPED = ("reference", "python", "http", "hudi")
+SHIPPED = ("reference", "python", "http", "hudi", "hudi-spark")
 _KEYS = frozenset({"guarantee", "mode", "storage", "under", "promised", "applicable", "source"})
 _MODES = frozenset({"direct", "timeline", "both"})
 

@@ -20,6 +20,7 @@ from marker_sim.judges.calls import (
     FaultSpan,
     Life,
     Step,
+    TableWrite,
 )
 from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
 
@@ -35,7 +36,8 @@ class Reading:
     reads: presence is known at snapshots only, because effects were not seen or are not in Hudi's format.
     kills: when servers were killed, without the end of the run. observed: files as the kit read them last.
     closing: directories whose last snapshot came after their last effect. steps: the parts of writes, by completion,
-    open ones last. exits: when a process ended by itself.
+    open ones last. exits: when a process ended by itself. table_writes, audited: the writes of a black-box write path,
+    by completion, and what was found of its tables at rest.
     """
 
     def __init__(self, history: History) -> None:
@@ -62,6 +64,8 @@ class Reading:
         self.late_echoes: list[int] = []
         self.given_up: list[Event] = []
         self.rows: list[Event] = []
+        self.table_writes: list[TableWrite] = []
+        self.audited: list[Event] = []
         self.file_reads: list[Event] = []
         self.in_place = False
         self.arrived: dict[int, int] = {}
@@ -122,6 +126,9 @@ class Reading:
             if operation in STEPS:
                 self._keep_step(invoke, done, outcome)
                 return
+            if operation == "write":
+                self._keep_write(invoke, done, outcome)
+                return
             directory = self._directory(table, instant)
         life = self.arrived.get(index)
         if life is None:
@@ -147,6 +154,10 @@ class Reading:
         instant = self.events[done].instant if done != NEVER else invoke.instant
         row = (invoke[0], done, outcome, invoke[5], invoke[2], invoke[6] or "", instant or "", invoke[8] or "")
         self.steps.append(tuple.__new__(Step, row))
+
+    def _keep_write(self, invoke: Event, done: int, outcome: str) -> None:
+        rows = invoke.value if isinstance(invoke.value, tuple) else ()
+        self.table_writes.append(TableWrite(invoke.index, done, outcome, invoke.process, invoke.table or "", rows))
 
     def _directory(self, table: str | None, instant: str | None) -> Directory:
         path = f"{table}{TEMP}{instant}"
@@ -190,6 +201,8 @@ class Reading:
                 self.phases.append((index, str(event.value)))
             case "rows":
                 self.rows.append(event)
+            case "audit" | "entry" | "archive" | "data-file" | "marker-file":
+                self.audited.append(event)
             case "job-failed":
                 self.given_up.append(event)
             case "echo-late":

@@ -6,6 +6,7 @@ crowded      when two or more servers were live, paused ones included
 faults       what was wrong, from when until when, where
 rest, raw    what is stored when (stored.py)
 writes       instants, data files and timeline of write clients (writes.py)
+tables       what was found of the tables of a black-box write path at rest (tables.py)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion,
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.reading import Reading, content_of
 from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
+from marker_sim.judges.tables import Tables
 from marker_sim.judges.writes import WritePath
 from marker_sim.names import TYPE_FILE, data_path, is_append
 
@@ -69,6 +71,16 @@ class View(Reading):
     def writes(self) -> WritePath:
         """The write path of the run; judges ask for it only when a write began."""
         return WritePath(self)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What was found of tables at rest; judges ask for it only of a black-box write path."""
+        return Tables(self)
+
+    @property
+    def black_box(self) -> bool:
+        """Whether writes were asked for as a whole, and nobody says of what steps they are made."""
+        return bool(self.table_writes or self.audited)
 
     def ended(self, process: str) -> int:
         """When a process was killed, or ended by itself; NEVER when it lived until the run was over."""

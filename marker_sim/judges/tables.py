@@ -1,0 +1,290 @@
+"""Tables of a black-box write path as they were found at rest, folded once: every audit that was begun and ended.
+
+    instant       committed   a completed commit, deltacommit or replacecommit is on the timeline
+                  pending     it was requested, and is neither committed nor gone
+                  rolled back a completed rollback or restore names it
+    owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
+                  A log file of layout 1 bears the instant of the base file below it, so it belongs to the commit whose
+                  write stats name it or to the instant whose rollback does, else to nobody that is known.
+    command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
+
+What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
+one that a restore took. Where entries left the timeline, or one of a clean or rollback cannot be read, nobody knows
+what may be missing: `blind` says why.
+Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.judges.calls import TableWrite
+from marker_sim.judges.reading import Reading
+from marker_sim.judges.stored import NEVER
+from marker_sim.timeline import DataFile, parse_data_file
+
+COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
+# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+WRITES = frozenset({"commit", "deltacommit"})
+_UNDOING = frozenset({"rollback", "restore"})
+_SERVICES = _UNDOING | {"clean"}
+_HOODIE = ".hoodie/"
+_PARTITION_METADATA = ".hoodie_partition_metadata"
+
+
+class Entry(NamedTuple):
+    """One entry of a timeline. facts: by their first word, each in order. error: why it cannot be read."""
+
+    event: int
+    instant: str
+    path: str
+    action: str
+    state: str
+    facts: dict[str, tuple[str, ...]]
+    error: str | None
+
+    @property
+    def done(self) -> bool:
+        """Whether it is a completed one."""
+        return self.state == "completed"
+
+    def of(self, word: str) -> tuple[str, ...]:
+        """What its facts of a kind say."""
+        return self.facts.get(word, ())
+
+
+class Audit:
+    """One look at one table. begin, end: events; write: the completed write before it, None when nobody says which.
+
+    files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
+    left below the marker directory of an instant.
+    """
+
+    def __init__(self, begin: Event, events: list[Event], end: int, write: TableWrite | None) -> None:
+        self.table = begin.table or ""
+        self.begin = begin.index
+        self.end = end
+        self.write = write
+        self.files = {e.path: e.index for e in events if e.operation == "data-file" and e.path is not None}
+        self.sizes = {e.path: e.value for e in events if e.operation == "data-file"}
+        self.markers: dict[str, list[Event]] = {}
+        for event in events:
+            if event.operation == "marker-file":
+                self.markers.setdefault(event.instant or "", []).append(event)
+        self.entries = [_entry(event) for event in events if event.operation == "entry"]
+        self._archives = [event for event in events if event.operation == "archive"]
+
+    @cached_property
+    def committed(self) -> dict[str, Entry]:
+        """Completed commits by instant."""
+        return {entry.instant: entry for entry in self.entries if entry.done and entry.action in COMMITS}
+
+    @cached_property
+    def pending(self) -> dict[str, Entry]:
+        """Writes that are on the timeline and not completed, by instant; table services that wait are none."""
+        waiting = {e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES}
+        found: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.action in WRITES and not entry.done and entry.instant not in waiting:
+                found.setdefault(entry.instant, entry)
+        return {instant: entry for instant, entry in found.items() if instant not in self.committed}
+
+    @cached_property
+    def rolled_back(self) -> dict[str, list[Entry]]:
+        """The completed rollbacks and restores of each instant."""
+        return _targets(entry for entry in self.entries if entry.done)
+
+    @cached_property
+    def rolling_back(self) -> dict[str, list[Entry]]:
+        """The rollbacks of each instant that were begun and not completed."""
+        over = {entry.instant for entry in self.entries if entry.done}
+        return _targets(entry for entry in self.entries if entry.instant not in over)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Instants that the timeline says anything of."""
+        return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
+
+    @cached_property
+    def named(self) -> dict[str, Entry]:
+        """Which completed commit names a file."""
+        return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
+
+    @cached_property
+    def taken(self) -> dict[str, Entry]:
+        """Which completed rollback deleted a file."""
+        return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
+
+    @cached_property
+    def cleaned(self) -> frozenset[str]:
+        """Files that a clean or restore deleted, or that a clean is about to delete."""
+        words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
+        return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
+
+    @cached_property
+    def undone(self) -> dict[str, Entry]:
+        """Which completed rollback made the blocks of a log file invisible."""
+        return {p: e for e in self.entries if e.done and e.action in _UNDOING for p in e.of("undone")}
+
+    @cached_property
+    def appended(self) -> frozenset[str]:
+        """The log files that rollbacks wrote."""
+        return frozenset(p for e in self.entries if e.action in _UNDOING for p in e.of("appended"))
+
+    @cached_property
+    def layout(self) -> int:
+        """The timeline's: 1, or 2 as soon as an entry lies where only layout 2 has it."""
+        return 2 if any("/.hoodie/timeline/" in entry.path for entry in self.entries) else 1
+
+    @cached_property
+    def blind(self) -> str:
+        """Why what is missing or unknown proves nothing, "" when it does."""
+        if self._archives:
+            return f"entries left the timeline of {self.table} for {self._archives[0].path}, which is not read"
+        bad = next((e for e in self.entries if e.error and e.done and e.action in _SERVICES), None)
+        return f"{bad.path} cannot be read: {bad.error}" if bad else ""
+
+    @cached_property
+    def owned(self) -> dict[str, list[str]]:
+        """Data files by owner, "" for those of nobody that is known; a rollback's own command blocks are left out."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            if path not in self.appended:
+                found.setdefault(self._owner(path), []).append(path)
+        return found
+
+    def begun_after(self, instant: str) -> Entry | None:
+        """A commit that began after an instant and is completed."""
+        newest = max((key for key, entry in self.committed.items() if entry.action in COMMITS), default="")
+        return self.committed[newest] if newest > instant else None
+
+    def _owner(self, path: str) -> str:
+        if path in self.named:
+            return self.named[path].instant
+        file = parse_data_file(path)
+        if file is None:
+            return ""
+        if file.version is None or self.layout > 1:
+            return file.instant
+        undone = self.undone.get(path)
+        return undone.of("rolled-back")[0] if undone is not None and undone.of("rolled-back") else ""
+
+    def covers(self, rollback: Entry, path: str) -> bool:
+        """Whether a command block of a rollback lies in the file group of a log file."""
+        group = _group(parse_data_file(path))
+        blocks = (block for block in rollback.of("appended") if block in self.files or block in self.cleaned)
+        return any(_group(parse_data_file(block)) == group for block in blocks)
+
+
+class Tables:
+    """All audits of a run that were ended, in order, and what is known of who may still write."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.writes = sorted(reading.table_writes)
+        self.audits = tuple(self._audits())
+        self._names = sorted({write.table for write in self.writes} | {audit.table for audit in self.audits})
+        self._first = self._first_effects() if reading.header.witness == "effects" else {}
+
+    def _audits(self) -> list[Audit]:
+        by_ok = {write.done: write for write in self.writes if write.outcome == "ok"}
+        found: list[Audit] = []
+        open_: dict[str | None, tuple[Event, list[Event]]] = {}
+        for event in self._reading.audited:
+            if event.operation == "audit" and event.value == "begin":
+                open_[event.table] = (event, [])
+            elif event.operation == "audit" and event.table in open_:
+                begin, events = open_.pop(event.table)
+                cause = -1 if begin.caused_by is None else begin.caused_by
+                found.append(Audit(begin, events, event.index, by_ok.get(cause)))
+            elif event.table in open_:
+                open_[event.table][1].append(event)
+        return found
+
+    def before(self, audit: Audit) -> Audit | None:
+        """The audit of the same table before one."""
+        return next((a for a in reversed(self.audits) if a.table == audit.table and a.end < audit.begin), None)
+
+    def after(self, index: int, path: str) -> Audit | None:
+        """The first audit after an event of the table that a storage path lies in."""
+        return next((a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/")), None)
+
+    def first(self, table: str, path: str) -> int:
+        """The first effect on a data file, NEVER where effects are not known."""
+        return self._first.get(f"{table}/{path}", NEVER)
+
+    def stayed_alone(self) -> bool:
+        """Whether no task can outlive its driver or run twice at a time; else the option `executors` is "apart"."""
+        return self._reading.header.options.get("executors", "with-driver") == "with-driver"
+
+    def surely_before_finalize(self, audit: Audit, path: str, commit: Entry) -> bool:
+        """Whether a file that a commit does not name was there when its markers were listed for the last time.
+
+        It was when a file that the commit does name came later. Otherwise a task that nobody waited for may have
+        written it after, where there are such tasks.
+        """
+        came = self.first(audit.table, path)
+        later = (self.first(audit.table, other) for other in commit.of("wrote"))
+        return self.stayed_alone() or any(came < other < NEVER for other in later)
+
+    def surely_before_rollback(self, audit: Audit, path: str, rollback: Entry) -> bool:
+        """Whether a file was there when a rollback listed markers: it came before the write that rolled back began.
+
+        Where effects are not known, every driver whose write had not ended well died, and took its tasks along.
+        """
+        stored = self._first.get(rollback.path)
+        if stored is not None:
+            began = max((write.invoke for write in self.writes if write.invoke < stored), default=-1)
+            if self.first(audit.table, path) < began:
+                return True
+        return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
+
+    def _raised(self, write: TableWrite) -> bool:
+        """Whether a write ended badly in a driver that went on to write."""
+        return write.outcome != "ok" and any(w.process == write.process and w.invoke > write.done for w in self.writes)
+
+    def first_puts(self) -> dict[tuple[str, str], int]:
+        """The first effect on each data file, by table and path; empty where effects are not known."""
+        found: dict[tuple[str, str], int] = {}
+        for path, index in self._first.items():
+            table = next(table for table in self._names if path.startswith(f"{table}/"))
+            relative = path[len(table) + 1 :]
+            name = relative.rpartition("/")[2]
+            if name and not relative.startswith(_HOODIE) and not name.startswith(_PARTITION_METADATA):
+                found[table, relative] = index
+        return found
+
+    def _first_effects(self) -> dict[str, int]:
+        first: dict[str, int] = {}
+        prefixes = tuple(f"{table}/" for table in self._names)
+        for event in self._reading.events:
+            stored = event.kind == "effect" and event.value is not None
+            if stored and event.path is not None and event.path.startswith(prefixes):
+                first.setdefault(event.path, event.index)
+        return first
+
+
+def _entry(event: Event) -> Entry:
+    facts: dict[str, list[str]] = {}
+    for fact in event.value if isinstance(event.value, tuple) else ():
+        word, _, rest = fact.partition(" ")
+        facts.setdefault(word, []).append(rest)
+    known = {word: tuple(values) for word, values in facts.items()}
+    action, state = known.get("action", ("",))[0], known.get("state", ("",))[0]
+    return Entry(event.index, event.instant or "", event.path or "", action, state, known, event.error)
+
+
+def _targets(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.action in _UNDOING:
+            for target in entry.of("rolled-back"):
+                found.setdefault(target, []).append(entry)
+    return found
+
+
+def _group(file: DataFile | None) -> tuple[str, str] | None:
+    return None if file is None else (file.partition, file.file_id)

@@ -1,0 +1,105 @@
+"""Judges of what writes leave and when they mark: G13 marker-before-data, G18 no-residue, G19 rollback-first."""
+
+from __future__ import annotations
+
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.stored import NEVER, TEMP
+from marker_sim.judges.tables import Tables
+from marker_sim.judges.tables_files import Count, breach, judge_of_tables
+from marker_sim.judges.view import View
+
+
+def marker_before_data(view: View) -> Finding:
+    """G13, where every effect is known: before a data file of a table first came into storage, a marker had named it.
+
+    Whose it is does not matter: a log file of timeline layout 1 does not say which instant wrote it. A command block of
+    a rollback is no data. Not applicable where storage was read now and then.
+    """
+    tables = view.tables
+    if view.header.witness != "effects" or not tables.writes:
+        return Finding(guarantee="G13", applicable=False)
+    named = _named(view)
+    blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
+    breaches: list[Breach] = []
+    judged = 0
+    for path, index in tables.first_puts().items():
+        if path in blocks:
+            continue
+        table, relative = path
+        judged += 1
+        since = named.get(path, NEVER)
+        if since >= index:
+            late = f"; one came at event {since} only" if since != NEVER else ", nor came one later"
+            message = f"{table}: {relative!r} is put at event {index} and no marker has named it before{late}"
+            breaches.append(view.breach(message, (index, index if since == NEVER else since)))
+    return Finding(guarantee="G13", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _named(view: View) -> dict[tuple[str, str], int]:
+    """Since when a marker in any marker directory of its table has named a data file."""
+    named: dict[tuple[str, str], int] = {}
+    for directory, home in view.rest.homes.items():
+        table = directory.partition(TEMP)[0]
+        for name, span in home.spans.items():
+            if span:
+                key = (table, view.names_data(name)[1])
+                named[key] = min(span[0], named.get(key, NEVER))
+    return named
+
+
+def _no_residue(view: View, tables: Tables) -> Count:
+    """G18, at every audit: no marker file of an instant that is over is left when a commit that began after it is
+    completed. Where tasks may outlive their driver, a late one may have marked again, and nobody can say.
+    """
+    over: set[tuple[str, str]] = set()
+    found: dict[tuple[str, str], Breach] = {}
+    open_ = 0
+    for audit in tables.audits:
+        done = {entry.instant for entry in audit.entries if entry.done} | audit.rolled_back.keys()
+        over |= {(audit.table, instant) for instant in done if audit.begun_after(instant)}
+        for instant, left in audit.markers.items():
+            later = audit.begun_after(instant)
+            if later is None or (instant in audit.known and instant not in done):
+                continue
+            if instant in audit.known or not audit.blind:
+                if not tables.stayed_alone():
+                    open_ += 1
+                    continue
+                over.add((audit.table, instant))
+                how = "committed" if instant in audit.committed else "rolled back" if instant in audit.known else "gone"
+                message = (
+                    f"it is {how}, {left[0].path!r} is left of its markers ({len(left)} files in all), and the commit"
+                    f" {later.instant} that began after it is completed"
+                )
+                proof = breach(view, audit, instant, message, left[0].index, later.event)
+                found.setdefault((audit.table, instant), proof)
+    return len(over), list(found.values()), open_
+
+
+def _rollback_first(view: View, tables: Tables) -> Count:
+    """G19, at every audit after writes that did not end well: no older write is on the timeline and not completed.
+
+    Table services that wait for their turn are none. A single writer's write that failed is over when the next one
+    begins, whether its driver died or raised.
+    """
+    judged, since = 0, -1
+    found: dict[tuple[str, str], Breach] = {}
+    for audit in tables.audits:
+        until = audit.write.invoke if audit.write else audit.begin
+        left = [w for w in tables.writes if w.table == audit.table and w.outcome != "ok" and since < w.invoke < until]
+        since = until
+        judged += len(left)
+        for instant, entry in audit.pending.items():
+            later = audit.begun_after(instant)
+            if later is not None:
+                message = (
+                    f"{entry.path} is there, neither completed nor rolled back, although the commit {later.instant}"
+                    " that began after it is completed"
+                )
+                proof = breach(view, audit, instant, message, entry.event, later.event)
+                found.setdefault((audit.table, instant), proof)
+    return judged, list(found.values()), 0
+
+
+no_residue = judge_of_tables("G18", _no_residue)
+rollback_first = judge_of_tables("G19", _rollback_first)
