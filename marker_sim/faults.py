@@ -115,5 +115,6 @@ FAULT_CLASS = {
     "slow-task": "client",
     "kill-worker": "client",
     "kill-executor": "client",
+    "lost-shuffle": "client",
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client")

@@ -38,7 +38,8 @@ class Aim:
 
     pattern: a regular expression searched for in the path. process: a prefix of the caller's name, "" for all.
     when: for KILL and PAUSE, before or after the call is applied. duration_ms: of a pause, a delay, a silence.
-    value: what the kind needs besides, as in `plan.Fault`. seen, fired: how often it fitted and struck so far.
+    value: what the kind needs besides, as in `plan.Fault`. spares: roles whose calls go on, because whoever hurts
+    something when they make them hurts somebody else. seen, fired: how often it fitted and struck so far.
     """
 
     kind: FaultKind
@@ -50,6 +51,7 @@ class Aim:
     when: When = "before"
     duration_ms: int = 0
     value: int = 1
+    spares: tuple[str, ...] = ()
     seen: int = 0
     fired: int = 0
     _regex: re.Pattern[str] = field(init=False)
@@ -64,6 +66,10 @@ class Aim:
             and call.process.startswith(self.process)
             and self._regex.search(call.path) is not None
         )
+
+    def hits(self, call: Call) -> bool:
+        """Whether it is the caller that suffers."""
+        return call.role not in self.spares
 
 
 class Gate:

@@ -7,6 +7,8 @@
     rollback   its record; list the markers on storage; delete every file that they name; the instant off the timeline;
                the rollback completed; then the marker directory. Each part can be done again, so a rollback that was
                cut short is run again, under the same record, and comes to the same end.
+    after both what was deleted is deleted once more: an attempt that nobody counts any more may have written its file
+               meanwhile, and one that writes it later finds no marker directory and takes it back (spark/tasks.py)
 
 One writer for each table, and eager rollback. Before it takes over from a driver that may be dead, a driver waits until
 nothing that the other sent can still be applied: a completed instant must not appear while it is being rolled back.
@@ -85,6 +87,7 @@ class WriteClient:
         journal: Journal = unheard,
     ) -> None:
         self.slices: dict[Group, Slice] = {}
+        self._deleted: tuple[str, list[str]] = ("", [])
         self._table = table
         self._storage = storage
         self._runtime = runtime
@@ -111,6 +114,7 @@ class WriteClient:
         data = encode_commit(stats, extra or {})
         self._journal("commit", instant, paths, lambda: self._records.write(entry, data))
         self._delete_markers(instant)
+        self._delete_again(instant)
 
     def _begin(self) -> str:
         timeline = self._records.read()
@@ -155,6 +159,7 @@ class WriteClient:
             self._records.remove(Entry(instant, action, state))
         self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)
         self._delete_markers(instant)
+        self._delete_again(instant)
 
     def _sweep(self, timeline: Timeline, commits: dict[str, tuple[WriteStat, ...]]) -> None:
         """Remove markers that outlived their instant, and the files that only they name; unknown instants are left."""
@@ -193,7 +198,17 @@ class WriteClient:
         take committed data away.
         """
         own = sorted(path for path in paths if _may_be_of(instant, path))
+        self._deleted = (instant, own)
         for_each(self._runtime, self._options.finalize_parallelism, own, self._delete_file)
+
+    def _delete_again(self, instant: str) -> None:
+        """The files that late attempts wrote since; the instant is over, so what cannot be deleted fails nothing."""
+        last, paths = self._deleted
+        for path in paths if last == instant else ():
+            try:
+                self._delete_file(path)
+            except SeamError:
+                return
 
     def _delete_file(self, path: str) -> None:
         persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))

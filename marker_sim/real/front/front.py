@@ -157,7 +157,7 @@ class S3Front:
             if ask.operation == "other":
                 return self._through(ask, environ)
             aim = self._struck(ask, call)
-            if aim is None or aim.kind is FaultKind.PAUSE:
+            if aim is None or aim.kind is FaultKind.PAUSE or not aim.hits(call):
                 return self._apply(aim, call, ask, environ)
             if aim.kind is FaultKind.KILL:
                 if aim.when == "after":

@@ -66,9 +66,9 @@ class Driver:
             child.storage,
             child.runtime,
             child.options,
-            _DriverMarkers(child, self._mode),
+            DriverMarkers(child, self._mode),
             DELTA_COMMIT if plan.merge_on_read else COMMIT,
-            partial(self._journal, table),
+            partial(journal, child, table),
         )
         instant = client.begin()
         child.link.record("kit", "kit", "observe", "mode", table, instant, value=self._mode, error=why or None)
@@ -80,15 +80,6 @@ class Driver:
         client.finalize(instant, stats)
         client.commit(instant, stats, {"write": str(ordinal)})
         child.run_again = lambda: None
-
-    def _journal(self, table: str, operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any:
-        child = self.child
-        ended = record_call(child.link, child.me, operation, (table, instant), None, value, None, body)
-        if ended.error is not None:
-            raise ended.error
-        if operation == "begin":
-            child.link.ask("began", table, ended.value)
-        return ended.value
 
     # writer.stage.Backend
 
@@ -145,6 +136,18 @@ class Driver:
                 self._messages.put(message)
 
 
+def journal(
+    child: Child, table: str, operation: str, instant: str | None, value: Value, body: Callable[[], Any]
+) -> Any:
+    """Record a part of a write to a table (writer.client.Journal, once child and table are given)."""
+    ended = record_call(child.link, child.me, operation, (table, instant), None, value, None, body)
+    if ended.error is not None:
+        raise ended.error
+    if operation == "begin":
+        child.link.ask("began", table, ended.value)
+    return ended.value
+
+
 class _Worker:
     """An executor as its driver knows it."""
 
@@ -154,7 +157,7 @@ class _Worker:
         self.busy: Attempt | None = None
 
 
-class _DriverMarkers:
+class DriverMarkers:
     """Where a driver finds markers (writer.client.Markers)."""
 
     def __init__(self, child: Child, mode: str) -> None:

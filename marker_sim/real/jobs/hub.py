@@ -34,6 +34,7 @@ class Hub:
         self._arrived = threading.Condition()
         self._sending = threading.Lock()
         self._roles: dict[str, str] = {}
+        self._left: Callable[[str], object] = lambda process: None
         self._closed = False
         self._listener = Listener(self.address, "AF_UNIX", backlog=512)
         self._threads = [threading.Thread(target=self._listen, daemon=True, name="hub")]
@@ -50,15 +51,18 @@ class Hub:
         stored: Callable[[str], bytes | None],
         paused: Callable[[str], bool],
         failed: Callable[[BaseException], None],
+        left: Callable[[str], object] = lambda process: None,
     ) -> None:
         """A run begins. answers: by what is asked, called with the child's name and the arguments.
 
         stored: the content of a storage path now, for effects whose process died while it applied them. paused:
-        whether a child is stopped. failed: hears what went wrong while a child was answered.
+        whether a child is stopped. failed: hears what went wrong while a child was answered. left: hears of each
+        connection that a child closed, which its end does too.
         """
         self.gate = gate
         self._failed = failed
         self._paused = paused
+        self._left = left
         self._answers.update(answers)
         self._stored = stored
         self._known.clear()
@@ -115,6 +119,7 @@ class Hub:
             thread.start()
 
     def _serve(self, connection: Connection) -> None:
+        process = ""
         try:
             process, purpose = connection.recv()
             if purpose == "inbox":
@@ -135,6 +140,8 @@ class Hub:
                     connection.send(self._answers[what](process, *arguments))
         except (EOFError, OSError):
             connection.close()
+            if process:
+                self._left(process)
         except Exception as error:
             # Whoever asked gets no answer, and the run must not be judged as if nothing had happened.
             self._failed(error)
@@ -169,7 +176,8 @@ class Hub:
     def _apply(self, connection: Connection, aim: Aim | None, call: Call) -> None:
         """Let a child apply its effect, or suffer; the gate's lock is held until it has."""
         try:
-            connection.send(None if aim is None else (aim.kind, aim.when, aim.duration_ms, aim.value))
+            hit = aim if aim is not None and aim.hits(call) else None
+            connection.send(None if hit is None else (hit.kind, hit.when, hit.duration_ms, hit.value))
             what, (effects,) = connection.recv()
             assert what == "leave", what
         except (EOFError, OSError):

@@ -90,6 +90,10 @@ class Application:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
+    def kill_now(self) -> None:
+        """SIGKILL for the session; returns at once, so it may be called with a lock held."""
+        self.signal(signal.SIGKILL)
+
     def kill(self) -> None:
         """SIGKILL for the session, and wait until no process of it is left."""
         self.signal(signal.SIGKILL)

@@ -104,7 +104,8 @@ class Standalone:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),
+                # One system call and nothing of Python's that another thread might hold a lock of.
+                preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
             )
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:

@@ -1,0 +1,175 @@
+"""Does what a plan says to the processes of a Spark application, and keeps count of what really happened.
+
+A task fault strikes when an attempt says where it is, a driver's death at a storage effect (the gate calls `hurt`) or
+between two of its steps, a server's at its own effect. Each is recorded under the recorder's lock in the moment the
+signal is sent, so nothing that follows from it comes before it in the history.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from marker_sim.faults import FaultKind
+from marker_sim.real.gate import Aim, Call
+from marker_sim.real.jobs.lives import Life
+from marker_sim.real.jobs.nemesis import Silent
+from marker_sim.spark.plans import DRIVER, EXECUTOR, DriverKill, ServerKill, StorageFault, TaskFault, TaskKind, aim_of
+
+if TYPE_CHECKING:
+    from marker_sim.spark.jobs import Jobs
+
+OTHERS_S = 8.0
+
+
+class Nemesis:
+    """Hurts one run. struck: the numbers of the plan's faults that happened. healed: nothing strikes any more."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.healed = False
+        self.struck: Counter[int] = Counter()
+        self._jobs = jobs
+        self._aims: dict[Aim, int] = {}
+        self._met: dict[tuple[int, int], set[int]] = {}
+        self._ended: dict[int, set[int]] = {}
+        self._turn = threading.Condition()
+
+    def arm(self, write: int) -> None:
+        """A write (from 1) is about to begin: aim what belongs to it."""
+        for kind in (DriverKill, ServerKill, StorageFault):
+            for number, fault in self._jobs.spark_plan.of(write, kind):
+                aim = aim_of(fault)
+                if aim is not None:
+                    self._aims[aim] = number
+                    self._jobs.gate.arm(aim)
+
+    def disarm(self) -> None:
+        """The write is over; what did not strike by now never will."""
+        for aim in self._jobs.gate.disarm():
+            if aim.fired:
+                self.struck[self._aims[aim]] += aim.fired
+
+    def hurt(self, aim: Aim, call: Call) -> None:
+        """An aim at the gate strikes; its lock is held."""
+        fault = self._jobs.spark_plan.faults[self._aims[aim]]
+        if isinstance(fault, DriverKill):
+            self.kill_driver(fault.phase, call.path)
+        elif isinstance(fault, ServerKill):
+            self._kill(self._jobs.lives[call.process], call.path)
+
+    def step(self, _: str, name: str, write: int) -> None:
+        """The driver stands between two steps of a write; does not return to one that dies here."""
+        for number, fault in self._jobs.spark_plan.of(write, DriverKill):
+            if fault.phase == name and not self.struck[number] and not self.healed:
+                self.struck[number] += 1
+                self.kill_driver(name, None)
+                raise Silent
+
+    def kill_driver(self, phase: str, path: str | None) -> None:
+        """SIGKILL for the driver's session; the timeline server is a part of it."""
+        jobs = self._jobs
+        with jobs.recorder.lock:
+            driver, server = jobs.driver_life(), jobs.server
+            if driver is None or driver.doomed:
+                return
+            driver.doomed = True
+            jobs.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
+            if server is not None and not server.doomed:
+                server.doomed = True
+                jobs.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
+            jobs.kill_application()
+
+    def moment(self, name: str, moment: str, write: int, task: int, attempt: int) -> str | None:
+        """An attempt is at a moment; what it shall do. Returns when it may go on; a killed one gets no answer."""
+        if moment == "closed":
+            with self._turn:
+                self._ended.setdefault(write, set()).add(task)
+                self._turn.notify_all()
+        for number, fault in self._jobs.spark_plan.of(write, TaskFault):
+            if (fault.task, fault.moment) == (task, moment) and not self.healed:
+                if fault.kind is TaskKind.MEET and attempt in (fault.attempt, fault.attempt + 1):
+                    self._meet(number, fault, name, attempt)
+                elif fault.attempt == attempt and not self.struck[number]:
+                    self.struck[number] += 1
+                    return self._task(fault, self._jobs.lives[name])
+        return None
+
+    def _task(self, fault: TaskFault, life: Life) -> str | None:
+        recorder = self._jobs.recorder
+        match fault.kind:
+            case TaskKind.FAILED:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+                return "fail"
+            case TaskKind.WORKER:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+                self._kill(life, None)
+                raise Silent
+            case TaskKind.EXECUTOR:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+                self._kill_executors(life.actor)
+                raise Silent
+            case TaskKind.LOST:
+                self._await_others(fault)
+                hosts = [host for host in self._jobs.cluster.executors() if host != life.actor]
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+                for host in hosts:
+                    self._kill_executors(host)
+            case _:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value, value="begin")
+                self._jobs.over.wait(fault.duration_ms / 1000)
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value, value="end")
+        return None
+
+    def _meet(self, number: int, fault: TaskFault, name: str, attempt: int) -> None:
+        """Hold an attempt until its copy, or the original, is here too."""
+        key = (fault.write, fault.task)
+        with self._turn:
+            met = self._met.setdefault(key, set())
+            met.add(attempt)
+            self._turn.notify_all()
+            if self._turn.wait_for(lambda: len(met) > 1, fault.duration_ms / 1000) and not self.struck[number]:
+                self.struck[number] += 1
+                self._jobs.recorder.record(name, "nemesis", "fault", fault.kind.value)
+
+    def _await_others(self, fault: TaskFault) -> None:
+        """Until every other task of the write has written its file, and a little for its result to be told."""
+        tasks = len(self._jobs.plan.writes[fault.write - 1].tasks)
+        with self._turn:
+            self._turn.wait_for(lambda: len(self._ended.get(fault.write, ())) >= tasks, OTHERS_S)
+        self._jobs.over.wait(1.0)
+
+    def _kill_executors(self, host: str) -> None:
+        """SIGKILL for the executors of a host, each with its Python workers."""
+        jobs = self._jobs
+        with jobs.recorder.lock:
+            for jvm in jobs.cluster.executors()[host]:
+                try:
+                    below = jvm.children(recursive=True)
+                    jvm.kill()
+                except psutil.NoSuchProcess:
+                    continue
+                pids = {process.pid: process for process in below}
+                for life in jobs.lives.values():
+                    if life.role == EXECUTOR and life.pid in pids:
+                        self._kill(life, None)
+                for process in below:
+                    if process.is_running():
+                        process.kill()
+
+    def _kill(self, life: Life, path: str | None) -> None:
+        """SIGKILL for one process."""
+        with self._jobs.recorder.lock:
+            if life.doomed:
+                return
+            life.doomed = True
+            self._jobs.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
+            life.signal(signal.SIGKILL)
+
+
+def missed(jobs: Jobs) -> tuple[Any, ...]:
+    """The faults of the plan that never struck."""
+    return tuple(f for n, f in enumerate(jobs.spark_plan.faults) if not jobs.nemesis.struck[n])
