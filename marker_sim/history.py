@@ -44,6 +44,22 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     observe  rows                       table, value=sorted "key=value" as a reader of completed commits finds them
                                         at the end; error=what it could not read
 
+    A black-box write path shows less: writes as a whole, and its tables at rest.
+
+    invoke   write                      process=a driver's life, table, value=sorted "key=value" that it upserts: a key
+                                        once, the value of no other write; one writer, one write after the other
+             ends ok, fail or info      caused_by=its invoke; info: its driver died or raised
+    fault    kill                       process=a driver's life, path=the effect it was aimed at, error=the phase
+    observe  audit                      table, value "begin" | "end" of a look while nobody writes, caused_by=the ok
+                                        write before it; in between, of that table:
+    observe  entry                      table, instant, path=of an entry of its timeline, value=sorted facts (see
+                                        docs/history.md); error=why it cannot be read
+    observe  archive                    path=of entries that left the timeline, which nobody reads
+    observe  data-file                  path relative to the table, value=its size in bytes; no partition metadata
+    observe  marker-file                table, instant, path relative to the table
+    observe  rows                       process=the reader, value=sorted "key=value", duplicates kept; error=why it
+                                        cannot be read, from "unsupported:" on when it can read no such table
+
     observe  phase                      value "faults" | "healed" | "probe" | "end"
 """
 

@@ -217,8 +217,8 @@ class Tables:
         return self._first.get(f"{table}/{path}", NEVER)
 
     def stayed_alone(self) -> bool:
-        """Whether no task can outlive its driver or run twice at a time; else the option `executors` is "apart"."""
-        return self._reading.header.options.get("executors", "with-driver") == "with-driver"
+        """Whether no task outlives its driver or runs twice at a time: the option `master` says that Spark was local."""
+        return self._reading.header.options.get("master", "local").startswith("local")
 
     def surely_before_finalize(self, audit: Audit, path: str, commit: Entry) -> bool:
         """Whether a file that a commit does not name was there when its markers were listed for the last time.
