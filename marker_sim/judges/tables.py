@@ -217,7 +217,7 @@ class Tables:
         return self._first.get(f"{table}/{path}", NEVER)
 
     def stayed_alone(self) -> bool:
-        """Whether no task outlives its driver or runs twice at a time: the option `master` says that Spark was local."""
+        """Whether no task outlives its driver or runs twice at a time: by the option `master`, Spark was local."""
         return self._reading.header.options.get("master", "local").startswith("local")
 
     def surely_before_finalize(self, audit: Audit, path: str, commit: Entry) -> bool:

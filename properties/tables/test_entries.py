@@ -1,0 +1,129 @@
+"""Timelines that real releases wrote, of both layouts, as facts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from marker_sim.tables.entries import Place, Unreadable, facts, is_archive, place_of
+from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    (
+        (".hoodie/001.commit.requested", Place("001", "commit", "requested", "")),
+        (".hoodie/001.inflight", Place("001", "commit", "inflight", "")),
+        (".hoodie/001.commit", Place("001", "commit", "completed", "")),
+        (".hoodie/001.deltacommit.inflight", Place("001", "deltacommit", "inflight", "")),
+        (".hoodie/timeline/001_002.rollback", Place("001", "rollback", "completed", "002")),
+        (".hoodie/timeline/001.clustering.requested", Place("001", "clustering", "requested", "")),
+        (".hoodie/hoodie.properties", None),
+        (".hoodie/timeline/001_002.commit.3f0c-11", None),
+        (".hoodie/.001.commit.crc", None),
+        (".hoodie/metadata/.hoodie/001.deltacommit", None),
+        (".hoodie/archived/001.commit", None),
+        ("a/001.commit", None),
+    ),
+)
+def test_an_entry_is_told_by_its_name_and_place(path: str, place: Place | None) -> None:
+    assert place_of(path) == place
+
+
+def test_archives_are_told_from_their_indices() -> None:
+    assert is_archive(".hoodie/archived/.commits_.archive.1_1-0-1")
+    assert is_archive(".hoodie/timeline/history/001_002_0.parquet")
+    assert not is_archive(".hoodie/timeline/history/_version_")
+    assert not is_archive("a/001.parquet")
+
+
+def of(tree: Frozen, path: str) -> dict[str, list[str]]:
+    place = place_of(path)
+    assert place is not None
+    found: dict[str, list[str]] = {}
+    for fact in facts(place, tree.files[path]):
+        word, _, rest = fact.partition(" ")
+        found.setdefault(word, []).append(rest)
+    return found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_entry_of_a_real_timeline_is_read(name: str) -> None:
+    tree = frozen(name)
+    places = {path: place_of(path) for path in tree.files}
+    read = {path: facts(place, tree.files[path]) for path, place in places.items() if place is not None}
+    written = [fact for found in read.values() for fact in found if fact.startswith("wrote ")]
+    assert len(read) == len(tree.files) - 1, "all but hoodie.properties"
+    assert {fact.partition(" ")[2] for fact in written} >= set(tree.sizes) - {
+        path for path in tree.sizes if ".log." in path
+    }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clean_names_what_it_deletes_and_what_it_deleted(release: str) -> None:
+    tree = frozen(f"{release}-cow")
+    path = min(path for path in tree.files if path.endswith(".clean"))
+    instant = path.rpartition("/")[2][:17]
+    planned, done = of(tree, tree.entry(instant, ".clean.requested")), of(tree, path)
+    assert planned["will-delete"] == done["deleted"] and len(done["deleted"]) == 5
+    assert not set(done["deleted"]) & set(tree.sizes)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_overwrite_names_the_groups_it_replaced(release: str) -> None:
+    tree = frozen(f"{release}-cow")
+    path = min(path for path in tree.files if path.endswith(".replacecommit"))
+    found = of(tree, path)
+    assert len(found["replaced"]) == 1 and found["replaced"][0].startswith("a|") and found["write"] == ["5"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_rollback_names_its_instant_and_what_it_did(release: str) -> None:
+    tree = frozen(f"{release}-mor")
+    path = min(path for path in tree.files if path.endswith(".rollback"))
+    found, asked = of(tree, path), of(tree, tree.entry(path.rpartition("/")[2][:17], ".rollback.requested"))
+    assert found["rolled-back"] == asked["rolled-back"] and len(found["rolled-back"]) == 1
+    if release == "0.15.0":
+        assert set(found["appended"]) <= set(tree.sizes), "table version 6 undoes by command blocks"
+        assert len(found["undone"]) == 2 and "deleted" not in found
+    else:
+        assert found["deleted"] == asked["will-delete"], "later versions delete log files"
+        assert not set(found["deleted"]) & set(tree.sizes)
+
+
+def test_json_and_avro_say_the_same() -> None:
+    """A table that was upgraded has entries of both kinds in one timeline."""
+    tree = frozen("0.15.0-cow")
+    path = min(path for path in tree.files if path.endswith(".commit"))
+    record = json.loads(tree.files[path])
+    assert facts(Place("1", "commit", "completed", ""), json.dumps(record).encode()) == facts(
+        Place("1", "commit", "completed", ""), tree.files[path]
+    )
+    other = frozen("1.0.2-cow")
+    path = min(path for path in other.files if path.endswith(".commit"))
+    assert other.files[path].startswith(b"Obj\x01")
+
+
+@pytest.mark.parametrize(
+    "content", (b"", b"{", b"[]", b"{}", b"Obj\x01", b"\x00" * 40, b'{"partitionToWriteStats": 3}')
+)
+def test_a_completed_commit_that_says_nothing_is_unreadable(content: bytes) -> None:
+    with pytest.raises(Unreadable, match="commit of 001"):
+        facts(Place("001", "commit", "completed", ""), content)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_torn_entry_is_unreadable_or_says_nothing_wrong(name: str) -> None:
+    tree = frozen(name)
+    for path, content in tree.files.items():
+        place = place_of(path)
+        if place is None:
+            continue
+        whole = facts(place, content)
+        for length in range(0, len(content), 97):
+            try:
+                torn = facts(place, content[:length])
+            except Unreadable:
+                continue
+            assert set(torn) <= set(whole), f"{path} cut to {length} bytes"

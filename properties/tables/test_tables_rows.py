@@ -1,0 +1,120 @@
+"""G24 from writes and rows alone, on stories by hand and on drawn ones that a simple table obeys."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from properties.tables.frozen import Frozen, Writes
+
+NOTHING = Frozen({}, {})
+
+
+def story(*writes: tuple[str, tuple[str, ...]]) -> Writes:
+    told = Writes()
+    for outcome, rows in writes:
+        told.write(outcome, *rows)
+    return told
+
+
+TWO = (("ok", ("a=1", "b=1")), ("info", ("a=2", "b=2")))
+OVERWRITTEN = (*TWO, ("ok", ("a=3",)))
+
+
+@pytest.mark.parametrize(
+    ("writes", "rows", "said"),
+    (
+        (TWO, ("a=1", "b=1"), ""),
+        (TWO, ("a=2", "b=2"), ""),
+        (TWO, ("a=2", "b=1"), "in part"),
+        (TWO, ("a=1", "b=2"), "in part"),
+        (TWO, ("a=1",), "not found"),
+        (TWO, ("b=2",), "not found"),
+        (TWO, (), "not found"),
+        (TWO, ("a=1", "b=1", "b=1"), "2 times"),
+        (TWO, ("a=1", "b=1", "c=1"), "no write"),
+        (TWO, ("a=9", "b=1"), "no write"),
+        (OVERWRITTEN, ("a=3", "b=2"), ""),
+        (OVERWRITTEN, ("a=3", "b=1"), ""),
+        (OVERWRITTEN, ("a=2", "b=2"), "not found"),
+        (OVERWRITTEN, ("a=1", "b=1"), "not found"),
+        ((("ok", ("a=1",)), ("fail", ("a=2",))), ("a=2",), "failed"),
+        ((("ok", ("a=1",)), ("info", ("b=2",))), ("a=1",), ""),
+    ),
+)
+def test_a_key_shows_the_last_write_of_it_that_is_visible(
+    writes: tuple[tuple[str, tuple[str, ...]], ...], rows: tuple[str, ...], said: str
+) -> None:
+    for reader in ("hudi", "hudi-rs"):
+        told = story(*writes)
+        told.read(*rows, reader=reader)
+        found = told.judged("G24")
+        assert found.judged == 1
+        assert bool(found.breaches) == bool(said)
+        assert not said or any(said in breach.message and reader in breach.message for breach in found.breaches)
+
+
+def test_a_write_of_unknown_outcome_is_decided_once() -> None:
+    for second, count in ((("a=1",), 0), (("a=2",), 1)):
+        told = story(("ok", ("a=1",)), ("info", ("a=2",)))
+        told.read("a=1")
+        told.write("ok", "b=3")
+        told.read(*second, "b=3")
+        found = told.judged("G24")
+        assert found.judged == 2 and len(found.breaches) == count
+    told = story(("ok", ("a=1",)), ("info", ("a=2",)))
+    told.read("a=2")
+    told.read("a=2", reader="hudi-rs")
+    told.write("ok", "b=3")
+    told.read("a=1", "b=3")
+    assert len(told.judged("G24").breaches) == 1
+
+
+def test_a_table_that_cannot_be_read_is_a_breach_and_a_reader_that_cannot_read_any_is_not() -> None:
+    told = story(*TWO)
+    told.read(error="no such file")
+    assert len(told.judged("G24").breaches) == 1
+    told = story(*TWO)
+    told.read(error="unsupported: log files")
+    found = told.judged("G24")
+    assert found.applicable and not found.judged and not found.breaches and "unsupported" in found.undecided
+
+
+def test_nothing_read_or_nothing_completed_is_not_judged() -> None:
+    assert not story(*TWO).judged("G24").applicable
+    told = story(("info", ("a=1",)))
+    told.read(error="no table yet")
+    found = told.judged("G24")
+    assert found.applicable and not found.judged and not found.breaches
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[tuple[str, tuple[str, ...]]], dict[str, str]]:
+    """Writes of one table, and its rows when each write of unknown outcome is visible or not."""
+    rows: dict[str, str] = {"k9": "w0"}
+    writes: list[tuple[str, tuple[str, ...]]] = [("ok", ("k9=w0",))]
+    for number in range(1, draw(st.integers(1, 6))):
+        keys = draw(st.sets(st.sampled_from(["k0", "k1", "k2", "k3"]), min_size=1))
+        mine = dict.fromkeys(sorted(keys), f"w{number}")
+        outcome = draw(st.sampled_from(["ok", "ok", "info", "fail"]))
+        writes.append((outcome, tuple(f"{key}={value}" for key, value in mine.items())))
+        if outcome == "ok" or (outcome == "info" and draw(st.booleans())):
+            rows |= mine
+    return writes, rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.data())
+def test_what_a_table_may_show_holds_and_what_a_completed_write_lost_does_not(
+    drawn: tuple[list[tuple[str, tuple[str, ...]]], dict[str, str]], data: st.DataObject
+) -> None:
+    writes, rows = drawn
+    told = story(*writes)
+    told.read(*(f"{key}={value}" for key, value in rows.items()))
+    assert not told.judged("G24").breaches
+    done = {row for outcome, mine in writes if outcome == "ok" for row in mine}
+    key = data.draw(st.sampled_from(sorted(key for key in rows if f"{key}={rows[key]}" in done)))
+    worse = story(*writes)
+    worse.read(*(f"{other}={value}" for other, value in rows.items() if other != key))
+    assert worse.judged("G24").breaches
