@@ -9,7 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.tables import Unreadable, read_rows
+from marker_sim.real.front import S3Front
+from marker_sim.real.gate import Gate
+from marker_sim.real.recorder import Recorder
+from marker_sim.tables import LocalTree, S3Tree, Unreadable, read_rows
 
 PROPERTIES = """hoodie.table.name=t
 hoodie.table.type=COPY_ON_WRITE
@@ -68,6 +71,30 @@ def test_completed_commits_are_read_and_others_are_not(tmp_path: Path) -> None:
     assert read_rows(str(tmp_path), {}) == ("k1=2", "k2=1", "k3=2")
     write(tmp_path, "20260103000000000", {"k1": "3"}, completed=False)
     assert read_rows(str(tmp_path), {}) == ("k1=2", "k2=1", "k3=2")
+
+
+def test_objects_are_read_as_files_are(tmp_path: Path) -> None:
+    boto3 = pytest.importorskip("boto3")
+    write(tmp_path / "t", "20260101000000000", {"k1": "1", "k2": "1"})
+    with S3Front(Gate(Recorder(), lambda _aim, _call: None), bucket="lake") as front:
+        options = {
+            "aws_endpoint": front.endpoint,
+            "aws_access_key_id": "reader",
+            "aws_secret_access_key": "any",
+            "aws_region": "us-east-1",
+            "aws_allow_http": "true",
+        }
+        client = boto3.client(
+            "s3",
+            endpoint_url=front.endpoint,
+            aws_access_key_id="writer",
+            aws_secret_access_key="any",
+            region_name="us-east-1",
+        )
+        for path in LocalTree(tmp_path).list():
+            client.put_object(Bucket="lake", Key=path, Body=(tmp_path / path).read_bytes())
+        assert S3Tree(front).list() == LocalTree(tmp_path).list()
+        assert read_rows("s3://lake/t", options) == ("k1=1", "k2=1")
 
 
 def test_a_key_that_is_there_twice_is_found_twice(tmp_path: Path) -> None:
