@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
-from marker_sim.judges.tables import Tables
+from marker_sim.judges.tables import Audit, Tables
 from marker_sim.judges.tables_files import Count, breach, judge_of_tables
 from marker_sim.judges.view import View
 
@@ -66,14 +66,20 @@ def _no_residue(view: View, tables: Tables) -> Count:
                     open_ += 1
                     continue
                 over.add((audit.table, instant))
-                how = "committed" if instant in audit.committed else "rolled back" if instant in audit.known else "gone"
                 message = (
-                    f"it is {how}, {left[0].path!r} is left of its markers ({len(left)} files in all), and the commit"
+                    f"it is {_how(audit, instant)}, {left[0].path!r} is left of its markers ({len(left)} files in all), and the commit"
                     f" {later.instant} that began after it is completed"
                 )
                 proof = breach(view, audit, instant, message, left[0].index, later.event)
                 found.setdefault((audit.table, instant), proof)
     return len(over), list(found.values()), open_
+
+
+def _how(audit: Audit, instant: str) -> str:
+    """In which way an instant is over."""
+    if instant in audit.rolled_back:
+        return "rolled back"
+    return "completed" if instant in audit.known else "not on the timeline"
 
 
 def _rollback_first(view: View, tables: Tables) -> Count:

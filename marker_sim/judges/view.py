@@ -80,6 +80,8 @@ class View(Reading):
     @property
     def black_box(self) -> bool:
         """Whether writes were asked for as a whole, and nobody says of what steps they are made."""
+        if any(step.operation == "begin" for step in self.steps):
+            return False
         return bool(self.table_writes or self.audited)
 
     def ended(self, process: str) -> int:
