@@ -67,8 +67,8 @@ def _no_residue(view: View, tables: Tables) -> Count:
                     continue
                 over.add((audit.table, instant))
                 message = (
-                    f"it is {_how(audit, instant)}, {left[0].path!r} is left of its markers ({len(left)} files in all), and the commit"
-                    f" {later.instant} that began after it is completed"
+                    f"it is {_how(audit, instant)}, {left[0].path!r} is left of its markers ({len(left)} files in"
+                    f" all), and the commit {later.instant} that began after it is completed"
                 )
                 proof = breach(view, audit, instant, message, left[0].index, later.event)
                 found.setdefault((audit.table, instant), proof)
