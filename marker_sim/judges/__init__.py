@@ -2,7 +2,7 @@
 
     history ─► View (view.py: folded once) ─► one judge for each guarantee ─► Finding ─► Tally + Profile ─► rows
 
-A write path that tells its steps is judged by these; a black box by what is found of its tables (tables*.py).
+A write path that tells its steps is judged by `JUDGES`, a black box by what is found of its tables (tables*.py).
 A guarantee has an entry in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception in `violations.VIOLATIONS`.
 G21 alone needs two histories: `modes_agree` is its judge, and no entry of `JUDGES`.
 """
@@ -27,17 +27,7 @@ from marker_sim.judges.rows import rows_survive
 from marker_sim.judges.serving import every_request_answered, isolation
 from marker_sim.judges.view import View
 
-__all__ = ["JUDGES", "Breach", "Finding", "View", "judge", "modes_agree"]
-
-
-def _either(of_steps: Callable[[View], Finding], of_tables: Callable[[View], Finding]) -> Callable[[View], Finding]:
-    """A judge that takes a write path as the history shows it: by its steps, or by its tables."""
-
-    def judged(view: View) -> Finding:
-        return of_tables(view) if view.black_box else of_steps(view)
-
-    return judged
-
+__all__ = ["BLACK_BOX_JUDGES", "JUDGES", "Breach", "Finding", "View", "judge", "modes_agree"]
 
 JUDGES: dict[str, Callable[[View], Finding]] = {
     "G1": flushed_before_ack,
@@ -52,21 +42,38 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
     "G10": delete_complete,
     "G11": readable_while_written,
     "G12": hostile_input_refused,
-    "G13": _either(marker_before_data, tables_ends.marker_before_data),
-    "G14": _either(reconcile_exact, tables_files.reconcile_exact),
-    "G15": _either(rollback_complete, tables_files.rollback_complete),
-    "G16": _either(rollback_retryable, tables_files.rollback_retryable),
+    "G13": marker_before_data,
+    "G14": reconcile_exact,
+    "G15": rollback_complete,
+    "G16": rollback_retryable,
     "G17": markers_last,
-    "G18": _either(no_residue, tables_ends.no_residue),
-    "G19": _either(rollback_first, tables_ends.rollback_first),
+    "G18": no_residue,
+    "G19": rollback_first,
     "G20": no_late_write,
     "G22": hdfs_falls_back,
     "G23": rewrite_atomic,
-    "G24": _either(rows_survive, tables_rows.rows_survive),
+    "G24": rows_survive,
+}
+
+# Of a black-box write path nobody sees what it asks its marker store for, nor when it lists or commits.
+BLACK_BOX_JUDGES: dict[str, Callable[[View], Finding]] = {
+    "G13": tables_ends.marker_before_data,
+    "G14": tables_files.reconcile_exact,
+    "G15": tables_files.rollback_complete,
+    "G16": tables_files.rollback_retryable,
+    "G18": tables_ends.no_residue,
+    "G19": tables_ends.rollback_first,
+    "G24": tables_rows.rows_survive,
 }
 
 
 def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
     """Judge a history by some guarantees (ids), by default all; one finding for each, in the order of the table."""
     view = View(history)
-    return tuple(check(view) for name, check in JUDGES.items() if guarantees is None or name in guarantees)
+    names = [name for name in JUDGES if guarantees is None or name in guarantees]
+    if not view.black_box:
+        return tuple(JUDGES[name](view) for name in names)
+    return tuple(
+        BLACK_BOX_JUDGES[name](view) if name in BLACK_BOX_JUDGES else Finding(guarantee=name, applicable=False)
+        for name in names
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from marker_sim.judges import BLACK_BOX_JUDGES, judge
 from properties.tables.frozen import TABLE, TABLES, Frozen, Writes, at_rest, frozen
 
 FILES = ("G14", "G15", "G18", "G19")
@@ -274,3 +275,21 @@ def test_a_marker_comes_before_its_data_file() -> None:
         found = story.judged("G13")
         assert found.judged == 1 and len(found.breaches) == count
     assert not bent("1.0.2-cow").judged("G13").applicable, "a local file system does not tell the order"
+
+
+def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
+    """Markers come and go by requests that are not in the history: no name is one that nobody asked for."""
+    story = Writes(witness="effects", storage="s3")
+    done = story.write("ok", "k=1")
+    story.effect(".hoodie/.temp/001/a/f-0_0-1-2_001.parquet.marker.CREATE", b"")
+    story.audit(frozen("1.0.2-cow"), done)
+    findings = judge(story.history())
+    assert {finding.guarantee for finding in findings if finding.applicable} == {
+        "G13",
+        "G14",
+        "G15",
+        "G16",
+        "G18",
+        "G19",
+    }
+    assert set(BLACK_BOX_JUDGES) == {"G13", "G14", "G15", "G16", "G18", "G19", "G24"}
