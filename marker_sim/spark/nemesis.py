@@ -18,7 +18,17 @@ from marker_sim.faults import FaultKind
 from marker_sim.real.gate import Aim, Call
 from marker_sim.real.jobs.lives import Life
 from marker_sim.real.jobs.nemesis import Silent
-from marker_sim.spark.plans import DRIVER, EXECUTOR, DriverKill, ServerKill, StorageFault, TaskFault, TaskKind, aim_of
+from marker_sim.spark.plans import (
+    DRIVER,
+    EXECUTOR,
+    PHASES,
+    DriverKill,
+    ServerKill,
+    StorageFault,
+    TaskFault,
+    TaskKind,
+    aim_of,
+)
 
 if TYPE_CHECKING:
     from marker_sim.spark.jobs import Jobs
@@ -39,13 +49,15 @@ class Nemesis:
         self._turn = threading.Condition()
 
     def arm(self, write: int) -> None:
-        """A write (from 1) is about to begin: aim what belongs to it."""
-        for kind in (DriverKill, ServerKill, StorageFault):
+        """A write (from 1) is about to begin: aim what belongs to it, but for the driver's death."""
+        for kind in (ServerKill, StorageFault):
             for number, fault in self._jobs.spark_plan.of(write, kind):
-                aim = aim_of(fault)
-                if aim is not None:
-                    self._aims[aim] = number
-                    self._jobs.gate.arm(aim)
+                self._arm(number, fault)
+
+    def _arm(self, number: int, fault: DriverKill | ServerKill | StorageFault) -> None:
+        aim = aim_of(fault)
+        self._aims[aim] = number
+        self._jobs.gate.arm(aim)
 
     def disarm(self) -> None:
         """The write is over; what did not strike by now never will."""
@@ -64,10 +76,14 @@ class Nemesis:
     def step(self, _: str, name: str, write: int) -> None:
         """The driver stands between two steps of a write; does not return to one that dies here."""
         for number, fault in self._jobs.spark_plan.of(write, DriverKill):
-            if fault.phase == name and not self.struck[number] and not self.healed:
+            if self.healed or self.struck[number]:
+                continue
+            if fault.phase == name:
                 self.struck[number] += 1
                 self.kill_driver(name, None)
                 raise Silent
+            if fault.phase in PHASES and PHASES[fault.phase].since == name and number not in self._aims.values():
+                self._arm(number, fault)
 
     def kill_driver(self, phase: str, path: str | None) -> None:
         """SIGKILL for the driver's session; the timeline server is a part of it."""

@@ -78,8 +78,9 @@ class StorageFault:
 
 
 class Phase(NamedTuple):
-    """Where the driver is when it dies: whose effects, which operations, which paths."""
+    """Where the driver is when it dies: from which step of its write on, whose effects, which operations and paths."""
 
+    since: str
     pattern: str
     operations: tuple[str, ...]
     process: str
@@ -87,12 +88,12 @@ class Phase(NamedTuple):
 
 # Local marker files are written beside and renamed, so that a flush is one effect on every storage.
 PHASES = {
-    "flush": Phase(rf"{_TEMP}[^/]+/(MARKERS\d+$|.*\.marker\.)", ("put", "overwrite"), ""),
-    "data": Phase(_DATA, ("put", "overwrite"), EXECUTOR),
-    "reconcile": Phase(_DATA, ("delete",), DRIVER),
-    "commit": Phase(r"/\.hoodie/[^/]+\.(commit|deltacommit)$", ("put", "overwrite"), DRIVER),
-    "marker-deletion": Phase(_TEMP, ("delete",), ""),
-    "rollback": Phase(rf"/\.hoodie/[^/]+\.rollback(\.\w+)?$|{_DATA}", WRITES, DRIVER),
+    "flush": Phase("begin-ended", rf"{_TEMP}[^/]+/(MARKERS\d+$|.*\.marker\.)", ("put", "overwrite"), ""),
+    "data": Phase("begin-ended", _DATA, ("put", "overwrite"), EXECUTOR),
+    "reconcile": Phase("finalize-begins", _DATA, ("delete",), DRIVER),
+    "commit": Phase("commit-begins", r"/\.hoodie/[^/]+\.(commit|deltacommit)$", ("put", "overwrite"), DRIVER),
+    "marker-deletion": Phase("commit-ended", _TEMP, ("delete",), ""),
+    "rollback": Phase("rollback-begins", r"", WRITES, DRIVER),
 }
 # Between the steps of the driver's write: STEP-begins comes before it touches anything, STEP-ended after it.
 STEPS = tuple(f"{step}-{end}" for step in ("begin", "rollback", "finalize", "commit") for end in ("begins", "ended"))
@@ -119,26 +120,22 @@ class SparkPlan:
         return self.plan.to_dict() | {"spark_faults": faults}
 
 
-def aim_of(fault: DriverKill | ServerKill | StorageFault) -> Aim | None:
-    """The aim at the gate of a fault; None for a step of the driver, which is no effect."""
+def aim_of(fault: DriverKill | ServerKill | StorageFault) -> Aim:
+    """The aim at the gate of a fault; a driver's death must be one of PHASES."""
     match fault:
         case DriverKill():
-            phase = PHASES.get(fault.phase)
-            if phase is None:
-                return None
+            _, pattern, operations, process = PHASES[fault.phase]
             return Aim(
                 kind=FaultKind.KILL,
-                pattern=phase.pattern,
-                operations=phase.operations,
-                process=phase.process,
+                pattern=pattern,
+                operations=operations,
+                process=process,
                 nth=fault.nth,
                 when=fault.when,
                 spares=(EXECUTOR,),
             )
         case ServerKill():
-            return Aim(
-                kind=FaultKind.KILL, pattern=_TEMP, process="server", nth=fault.nth, when=fault.when
-            )  # fmt: skip
+            return Aim(kind=FaultKind.KILL, pattern=_TEMP, process="server", nth=fault.nth, when=fault.when)
         case StorageFault():
             return Aim(
                 kind=fault.kind,

@@ -21,6 +21,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.real.jobs.children import Child
 from marker_sim.real.jobs.parquet import PARQUET
 from marker_sim.seams import Condition, Content, SeamError, Storage
+from marker_sim.spark.counts import TOO_LATE
 from marker_sim.spark.plans import EXECUTOR
 from marker_sim.timeline import WriteStat, WriteToken
 from marker_sim.writer.attempt import Assignment, path_of
@@ -73,7 +74,7 @@ class WriteTasks(NamedTuple):
             stat = child.system.write_file(work, attempt, child.runtime, create, 0, PARQUET)
             if not markers.exists():
                 attempt.delete(f"{work.table}/{work.path}")
-                raise TooLate(f"{work.path} was written after its instant was over, and is deleted")
+                raise TooLate(f"{work.path} was written {TOO_LATE}, and is deleted")
             attempt.moment("closed")
             return stat
 

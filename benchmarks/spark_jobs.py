@@ -1,0 +1,99 @@
+"""Jobs of the reference on a Spark cluster under faults, and what came of them: a row for each mode, storage and plan.
+
+    python benchmarks/spark_jobs.py --seed 7 --rounds 1 --mode both --storage both
+
+`tasks` plans let an application suffer everything but its driver's death, `driver` plans let drivers die. A row says
+how many jobs began, which faults happened, how many copies of a task succeeded beside it, how many data files no commit
+names after the next write, and which promised guarantees were broken. Ends with 1 when one was, or a stray was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from marker_sim.history import write_jsonl
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.real.spark.standalone import Standalone
+from marker_sim.spark.counts import Counts, count
+from marker_sim.spark.draws import driver_plan, task_plan
+from marker_sim.spark.jobs import SparkRun, run_spark
+from marker_sim.sut.bundles import spark_home
+from marker_sim.sut.hudi import find_java
+
+PLANS = {"tasks": task_plan, "driver": driver_plan}
+
+
+def promised(run: SparkRun) -> list[str]:
+    """The breaches that the reference promises not to have, each with its guarantee."""
+    header, profile = run.history.header, load_profile("reference")
+    found = []
+    for finding in judge(run.history):
+        for breach in finding.breaches:
+            if profile.promise(finding.guarantee, header.mode, header.storage, breach.under).promised:
+                found.append(f"{finding.guarantee} under {breach.under}: {breach.message} {breach.evidence}")
+    return found
+
+
+def main() -> int:
+    """Run the plans; 1 when something is wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--mode", choices=("direct", "timeline", "both"), default="both")
+    parser.add_argument("--storage", choices=("local", "s3", "both"), default="both")
+    parser.add_argument("--plan", choices=("tasks", "driver", "both"), default="both")
+    parser.add_argument("--sut", default="reference")
+    given = parser.parse_args()
+    modes = ("direct", "timeline") if given.mode == "both" else (given.mode,)
+    storages = ("local", "s3") if given.storage == "both" else (given.storage,)
+    plans = tuple(PLANS) if given.plan == "both" else (given.plan,)
+    scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-jobs-"))
+    bad = 0
+    with Standalone(scratch / "cluster", java=find_java(), home=spark_home()) as cluster:
+        for kind in plans:
+            for mode in modes:
+                for storage in storages:
+                    bad += _row(kind, mode, storage, given, cluster, scratch)
+    if not bad:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 1 if bad else 0
+
+
+def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster: Standalone, scratch: Path) -> int:
+    total, broken, missed, drivers, began = Counts(), [], [], 0, time.monotonic()
+    for number in range(given.rounds):
+        plan = PLANS[kind](given.seed + number, mode, storage)
+        logs = scratch / f"{kind}-{mode}-{storage}-{number}"
+        run = run_spark(plan, cluster, logs, given.sut)
+        counts = count(run.history)
+        total.add(counts)
+        drivers += run.drivers
+        missed += run.missed
+        found = promised(run)
+        broken += found
+        if found or counts.strays:
+            write_jsonl(run.history, logs / "history.jsonl")
+            print(f"   seed {given.seed + number}: history in {logs / 'history.jsonl'}")
+    took = time.monotonic() - began
+    print(
+        f"{kind} {mode} {storage}: {total.jobs} jobs, {total.completed} completed, {drivers} drivers, {total.rollbacks}"
+        f" rollbacks, {total.attempts} attempts, {total.copies} copies beside, {total.again} again, {total.late} late"
+        f" ones taken back; strays {len(total.strays)}, promises broken {len(broken)}; {took:.0f} s"
+    )
+    print(f"   driver kills {dict(sorted(total.kills.items()))}; faults {dict(sorted(total.faults.items()))}")
+    for line in (*(f"   not struck: {fault}" for fault in missed), *(f"   {line}" for line in broken)):
+        print(line)
+    for stray in total.strays:
+        print(f"   stray: {stray}")
+    sys.stdout.flush()
+    return len(total.strays) + len(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What really happened in a run on Spark, counted from its history alone. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from marker_sim.history import History
+from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_data_file, parse_entry
+
+TOO_LATE = "after its instant was over"
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Sums over runs. kills: of drivers, by phase. faults: all others, by their word.
+
+    jobs: writes that began, completed: commits on the timeline. copies: attempts that succeeded beside another one of
+    their task, so that one file had to go; again: those that succeeded after another one had. late: attempts that took
+    back their own file. strays: data files at the end that no completed commit names.
+    """
+
+    jobs: int = 0
+    completed: int = 0
+    rollbacks: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    copies: int = 0
+    again: int = 0
+    late: int = 0
+    strays: tuple[str, ...] = ()
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another run."""
+        self.jobs += other.jobs
+        self.completed += other.completed
+        self.rollbacks += other.rollbacks
+        self.kills += other.kills
+        self.faults += other.faults
+        self.attempts += other.attempts
+        self.copies += other.copies
+        self.again += other.again
+        self.late += other.late
+        self.strays += other.strays
+
+
+def count(history: History) -> Counts:
+    """The counts of one run, the last write of the kit's included."""
+    counts = Counts()
+    attempts: dict[tuple[str | None, str], list[tuple[int, int]]] = {}
+    for event in history.events:
+        what = (event.kind, event.operation)
+        if what == ("fault", "kill") and event.role == "driver":
+            counts.kills[event.error or "kill"] += 1
+        elif event.kind == "fault" and event.value not in ("end", "end-of-run", "with-its-driver"):
+            counts.faults[event.operation] += 1
+        elif what == ("ok", "begin"):
+            counts.jobs += 1
+        elif what == ("ok", "rollback"):
+            counts.rollbacks += 1
+        elif what == ("ok", "attempt") and event.caused_by is not None:
+            file = parse_data_file(event.path or "")
+            key = (event.instant, file.file_id if file is not None else "")
+            attempts.setdefault(key, []).append((event.caused_by, event.index))
+        elif what == ("info", "attempt") and TOO_LATE in (event.error or ""):
+            counts.late += 1
+    for spans in attempts.values():
+        counts.attempts += len(spans)
+        beside = sum(began < spans[0][1] for began, _ in spans[1:])
+        counts.copies += beside
+        counts.again += len(spans) - 1 - beside
+    counts.completed, counts.strays = _strays(history)
+    return counts
+
+
+def _strays(history: History) -> tuple[int, tuple[str, ...]]:
+    """How many commits there are, and the data files that none of them names."""
+    files = {e.path: e.value for e in history.events if e.kind == "observe" and e.operation == "file" and e.path}
+    named: set[str] = set()
+    commits = 0
+    for path, content in files.items():
+        entry = parse_entry(path)
+        if entry is None or entry.state is not State.COMPLETED or entry.action == ROLLBACK:
+            continue
+        commits += 1
+        table = path.partition("/.hoodie/")[0]
+        assert isinstance(content, bytes)
+        named |= {f"{table}/{stat.path}" for stat in decode_commit(content)}
+    data = (path for path in files if "/.hoodie/" not in path)
+    return commits, tuple(sorted(path for path in data if path not in named))
