@@ -24,13 +24,15 @@ from marker_sim.history import Event
 from marker_sim.judges.calls import TableWrite
 from marker_sim.judges.reading import Reading
 from marker_sim.judges.stored import NEVER
-from marker_sim.timeline import DataFile, parse_data_file
+from marker_sim.timeline import DataFile, WriteToken, parse_data_file
 
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 # A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
 WRITES = frozenset({"commit", "deltacommit"})
 _UNDOING = frozenset({"rollback", "restore"})
 _SERVICES = _UNDOING | {"clean"}
+# What a rollback writes its command blocks with (HoodieLogFormat.UNKNOWN_WRITE_TOKEN).
+BLOCK_TOKEN = WriteToken(1, 0, 1)
 _HOODIE = ".hoodie/"
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 
@@ -187,7 +189,8 @@ class Tables:
         self.writes = sorted(reading.table_writes)
         self.audits = tuple(self._audits())
         self._names = sorted({write.table for write in self.writes} | {audit.table for audit in self.audits})
-        self._first = self._first_effects() if reading.header.witness == "effects" else {}
+        self._effects = reading.header.witness == "effects"
+        self._spans = self._fold() if self._effects else {}
 
     def _audits(self) -> list[Audit]:
         by_ok = {write.done: write for write in self.writes if write.outcome == "ok"}
@@ -212,9 +215,10 @@ class Tables:
         """The first audit after an event of the table that a storage path lies in."""
         return next((a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/")), None)
 
-    def first(self, table: str, path: str) -> int:
-        """The first effect on a data file, NEVER where effects are not known."""
-        return self._first.get(f"{table}/{path}", NEVER)
+    def came(self, audit: Audit, path: str) -> int:
+        """When a data file that an audit found had come, from absent to present; NEVER where effects are not known."""
+        spans = self._spans.get(f"{audit.table}/{path}", [])
+        return max((index for index in spans[::2] if index < audit.begin), default=NEVER)
 
     def stayed_alone(self) -> bool:
         """Whether no task outlives its driver or runs twice at a time: by the option `master`, Spark was local."""
@@ -224,22 +228,25 @@ class Tables:
         """Whether a file that a commit does not name was there when its markers were listed for the last time.
 
         It was when a file that the commit does name came later. Otherwise a task that nobody waited for may have
-        written it after, where there are such tasks.
+        written it after, where there are such tasks, and where effects are known it must at least have come before the
+        completed entry: a put may be applied late.
         """
-        came = self.first(audit.table, path)
-        later = (self.first(audit.table, other) for other in commit.of("wrote"))
-        return self.stayed_alone() or any(came < other < NEVER for other in later)
+        came = self.came(audit, path)
+        if any(came < self.came(audit, other) < NEVER for other in commit.of("wrote")):
+            return True
+        stored = self._spans.get(commit.path, [NEVER])[0]
+        return self.stayed_alone() and (not self._effects or came < stored < NEVER)
 
     def surely_before_rollback(self, audit: Audit, path: str, rollback: Entry) -> bool:
-        """Whether a file was there when a rollback listed markers: it came before the write that rolled back began.
+        """Whether a file was there when a rollback listed markers: it came before the write that began to roll back.
 
         Where effects are not known, every driver whose write had not ended well died, and took its tasks along.
         """
-        stored = self._first.get(rollback.path)
-        if stored is not None:
+        if self._effects:
+            entries = [e.path for e in audit.entries if e.instant == rollback.instant and e.action == rollback.action]
+            stored = min((self._spans[entry][0] for entry in entries if entry in self._spans), default=-1)
             began = max((write.invoke for write in self.writes if write.invoke < stored), default=-1)
-            if self.first(audit.table, path) < began:
-                return True
+            return self.came(audit, path) < began
         return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
 
     def _raised(self, write: TableWrite) -> bool:
@@ -247,24 +254,26 @@ class Tables:
         return write.outcome != "ok" and any(w.process == write.process and w.invoke > write.done for w in self.writes)
 
     def first_puts(self) -> dict[tuple[str, str], int]:
-        """The first effect on each data file, by table and path; empty where effects are not known."""
+        """The first put of each data file, by table and path; empty where effects are not known."""
         found: dict[tuple[str, str], int] = {}
-        for path, index in self._first.items():
+        for path, span in self._spans.items():
             table = next(table for table in self._names if path.startswith(f"{table}/"))
             relative = path[len(table) + 1 :]
             name = relative.rpartition("/")[2]
             if name and not relative.startswith(_HOODIE) and not name.startswith(_PARTITION_METADATA):
-                found[table, relative] = index
+                found[table, relative] = span[0]
         return found
 
-    def _first_effects(self) -> dict[str, int]:
-        first: dict[str, int] = {}
+    def _fold(self) -> dict[str, list[int]]:
+        """When files of the tables came and went, as flat lists of events."""
+        spans: dict[str, list[int]] = {}
         prefixes = tuple(f"{table}/" for table in self._names)
         for event in self._reading.events:
-            stored = event.kind == "effect" and event.value is not None
-            if stored and event.path is not None and event.path.startswith(prefixes):
-                first.setdefault(event.path, event.index)
-        return first
+            if event.kind == "effect" and event.path is not None and event.path.startswith(prefixes):
+                span = spans.setdefault(event.path, [])
+                if (event.value is None) == bool(len(span) % 2):
+                    span.append(event.index)
+        return {path: span for path, span in spans.items() if span}
 
 
 def _entry(event: Event) -> Entry:

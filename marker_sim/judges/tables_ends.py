@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
-from marker_sim.judges.tables import Audit, Tables
+from marker_sim.judges.tables import BLOCK_TOKEN, Audit, Tables
 from marker_sim.judges.tables_files import Count, breach, judge_of_tables
 from marker_sim.judges.view import View
+from marker_sim.timeline import parse_data_file
 
 
 def marker_before_data(view: View) -> Finding:
@@ -23,9 +24,10 @@ def marker_before_data(view: View) -> Finding:
     breaches: list[Breach] = []
     judged = 0
     for path, index in tables.first_puts().items():
-        if path in blocks:
-            continue
         table, relative = path
+        file = parse_data_file(relative)
+        if path in blocks or (file is not None and file.version is not None and file.token == BLOCK_TOKEN):
+            continue
         judged += 1
         since = named.get(path, NEVER)
         if since >= index:

@@ -117,6 +117,33 @@ def test_where_tasks_outlive_their_driver_a_stray_accuses_nobody() -> None:
         assert len(story.judged("G14").breaches) == count, order
 
 
+def test_a_file_that_a_late_put_brings_back_after_its_rollback_accuses_nobody() -> None:
+    """Neither does one that came after the rollback had begun; one that came before and stayed does."""
+    tree = frozen("1.0.2-mor")
+    instant = target(tree)
+    stray, entry = f"a/f-0_{STRAY}_{instant}.parquet", kind(tree, "rollback")[0]
+    tree.sizes[stray] = 7
+    there: tuple[str, bytes | None] = (stray, b"x")
+    gone: tuple[str, bytes | None] = (stray, None)
+    rolled: tuple[str, bytes | None] = (entry, b"x")
+    for before, after, count in (
+        ((there,), (rolled,), 1),
+        ((there,), (gone, rolled, there), 0),
+        ((), (rolled, there), 0),
+        ((), (there, rolled), 0),
+    ):
+        story = Writes(witness="effects", storage="s3")
+        story.write("info", "k=1")
+        for path, content in before:
+            story.effect(path, content)
+        story.recorder.record("driver-2", "driver", "invoke", "write", story.place, value=("k=2",))
+        for path, content in after:
+            story.effect(path, content)
+        done = story.recorder.record("driver-2", "driver", "ok", "write", story.place, caused_by=story.recorder.mark())
+        story.audit(tree, done)
+        assert len(story.judged("G15").breaches) == count, (before, after)
+
+
 def test_an_empty_base_file_is_as_good_as_none() -> None:
     tree = frozen("1.2.0-cow")
     path = tree.data(kind(tree, "commit")[1])
