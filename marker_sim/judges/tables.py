@@ -24,15 +24,13 @@ from marker_sim.history import Event
 from marker_sim.judges.calls import TableWrite
 from marker_sim.judges.reading import Reading
 from marker_sim.judges.stored import NEVER
-from marker_sim.timeline import DataFile, WriteToken, parse_data_file
+from marker_sim.timeline import DataFile, parse_data_file
 
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 # A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
 WRITES = frozenset({"commit", "deltacommit"})
 _UNDOING = frozenset({"rollback", "restore"})
 _SERVICES = _UNDOING | {"clean"}
-# What a rollback writes its command blocks with (HoodieLogFormat.UNKNOWN_WRITE_TOKEN).
-BLOCK_TOKEN = WriteToken(1, 0, 1)
 _HOODIE = ".hoodie/"
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
-from marker_sim.judges.tables import BLOCK_TOKEN, Audit, Tables
+from marker_sim.judges.tables import Audit, Tables
 from marker_sim.judges.tables_files import Count, breach, judge_of_tables
 from marker_sim.judges.view import View
 from marker_sim.timeline import parse_data_file
@@ -13,20 +13,22 @@ from marker_sim.timeline import parse_data_file
 def marker_before_data(view: View) -> Finding:
     """G13, where every effect is known: before a data file of a table first came into storage, a marker had named it.
 
-    Whose it is does not matter: a log file of timeline layout 1 does not say which instant wrote it. A command block of
-    a rollback is no data. Not applicable where storage was read now and then.
+    Whose it is does not matter: a log file of timeline layout 1 does not say which instant wrote it. Such a one is
+    judged when a commit names it, for else it may hold a rollback's command block, which is no data. Not applicable
+    where storage was read now and then.
     """
     tables = view.tables
     if view.header.witness != "effects" or not tables.writes:
         return Finding(guarantee="G13", applicable=False)
     named = _named(view)
-    blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
+    written = {(audit.table, path) for audit in tables.audits for path in audit.named}
+    later = {audit.table for audit in tables.audits if audit.layout > 1}
     breaches: list[Breach] = []
     judged = 0
     for path, index in tables.first_puts().items():
         table, relative = path
         file = parse_data_file(relative)
-        if path in blocks or (file is not None and file.version is not None and file.token == BLOCK_TOKEN):
+        if file is None or (file.version is not None and table not in later and path not in written):
             continue
         judged += 1
         since = named.get(path, NEVER)

@@ -304,6 +304,21 @@ def test_a_marker_comes_before_its_data_file() -> None:
     assert not bent("1.0.2-cow").judged("G13").applicable, "a local file system does not tell the order"
 
 
+@pytest.mark.parametrize(("name", "count"), (("0.15.0-mor", 1), ("1.0.2-mor", 2)))
+def test_a_log_file_is_data_unless_it_may_hold_a_command_block(name: str, count: int) -> None:
+    """Below version 8 that is any that no commit names, whatever its write token says."""
+    tree = frozen(name)
+    named = tree.data(".log.")
+    other = f"a/.f-0_20200101000000000.log.2_{STRAY}"
+    story = Writes(witness="effects", storage="s3")
+    done = story.write("ok", "k=1")
+    for path in (named, other):
+        story.effect(path)
+    story.audit(tree, done)
+    found = story.judged("G13")
+    assert found.judged == count and len(found.breaches) == count
+
+
 def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
     """Markers come and go by requests that are not in the history: no name is one that nobody asked for."""
     story = Writes(witness="effects", storage="s3")
