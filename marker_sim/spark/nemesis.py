@@ -107,9 +107,9 @@ class Nemesis:
                 self._turn.notify_all()
         for number, fault in self._jobs.spark_plan.of(write, TaskFault):
             if (fault.task, fault.moment) == (task, moment) and not self.healed:
-                if fault.kind is TaskKind.MEET and attempt in (fault.attempt, fault.attempt + 1):
+                if fault.kind is TaskKind.MEET:
                     self._meet(number, fault, name, attempt)
-                elif fault.attempt == attempt and not self.struck[number]:
+                elif not self.struck[number]:
                     self.struck[number] += 1
                     return self._task(fault, self._jobs.lives[name])
         return None

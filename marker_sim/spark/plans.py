@@ -36,13 +36,12 @@ class TaskKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFault:
-    """Strikes once, at an attempt (Spark's attempt number) of a task (its index) of a write (from 1)."""
+    """Strikes once, at the first attempt of a task (its index) of a write (from 1) that comes to the moment."""
 
     kind: TaskKind
     write: int
     task: int = 0
     moment: str = "marker"
-    attempt: int = 0
     duration_ms: int = 6_000
 
 

@@ -1,0 +1,91 @@
+"""The reference's write path on Spark under every fault, and defects planted in it that must be seen.
+
+    pytest -m spark -n 0 scenarios/test_spark.py            MARKER_SIM_PROFILE=nightly: more seeds and every combination
+
+One cluster serves all tests of this module, one application after another. Each test asserts that its faults struck.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.spark_jobs import promised
+from marker_sim.judges import judge
+from marker_sim.plan import Plan, Task, Write
+from marker_sim.real.spark.standalone import Standalone
+from marker_sim.spark.counts import Counts, count
+from marker_sim.spark.draws import TASKS, driver_plan, task_plan
+from marker_sim.spark.jobs import SparkRun, run_spark
+from marker_sim.spark.plans import DriverKill, SparkPlan, TaskFault, TaskKind
+from marker_sim.sut.bundles import spark_home
+from marker_sim.sut.hudi import find_java
+
+pytestmark = pytest.mark.spark
+
+NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
+ROUNDS = 8 if NIGHTLY else 1
+KILLS = 12 if NIGHTLY else 5
+ALL = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
+SOME = (ALL, ALL) if NIGHTLY else ([("direct", "local"), ("timeline", "s3")], [("direct", "s3"), ("timeline", "local")])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with Standalone(tmp_path_factory.mktemp("cluster"), java=find_java(), home=spark_home()) as one:
+        yield one
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize(("mode", "storage"), SOME[0])
+def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no_file_is_left(
+    mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
+) -> None:
+    run = run_spark(task_plan(chaos_seed + number, mode, storage), cluster, tmp_path)
+    counts = _sound(run)
+    assert counts.completed == counts.jobs
+    assert counts.copies, "no copy of a task succeeded beside it"
+    assert counts.again, "no task was computed again"
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize(("mode", "storage"), SOME[1])
+def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
+    mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
+) -> None:
+    plan = driver_plan(chaos_seed + number, mode, storage, KILLS)
+    run = run_spark(plan, cluster, tmp_path)
+    counts = _sound(run)
+    assert counts.kills.total() == sum(isinstance(fault, DriverKill) for fault in plan.faults) == KILLS
+    assert counts.rollbacks, "nothing was rolled back"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "guarantee", "fault"),
+    [
+        ("file-before-marker", "G13", None),
+        ("no-reconcile", "G14", TaskFault(kind=TaskKind.MEET, write=2, task=1, moment="marker")),
+        ("rollback-without-logs", "G15", DriverKill(write=2, phase="finalize-begins")),
+    ],
+)
+def test_a_planted_defect_is_seen(
+    mutant: str, guarantee: str, fault: TaskFault | DriverKill | None, cluster: Standalone, tmp_path: Path
+) -> None:
+    tasks = tuple(Task(partition="p", group=f"g{number}", kind="APPEND") for number in range(TASKS))
+    writes = (Write(tasks=tasks), Write(tasks=tasks))
+    plan = Plan(mode="direct", storage="local", directories=(), writes=writes, merge_on_read=True)
+    run = run_spark(SparkPlan(plan=plan, faults=(fault,) if fault else ()), cluster, tmp_path, f"mutant:{mutant}")
+    assert not run.missed
+    assert guarantee in {finding.guarantee for finding in judge(run.history) if finding.breaches}
+
+
+def _sound(run: SparkRun) -> Counts:
+    """Every fault struck, no promise was broken, and no data file is left that no commit names."""
+    assert not run.missed
+    assert not promised(run)
+    counts = count(run.history)
+    assert not counts.strays
+    return counts
