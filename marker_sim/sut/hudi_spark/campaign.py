@@ -40,7 +40,7 @@ CLOSING_S = 3.0
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """What the rounds came to so far. armed, killed: aims by mode and word."""
+    """What the rounds came to so far. armed, met: steps by mode and name."""
 
     profile: Profile
     progress: Callable[[str], None]
@@ -48,7 +48,7 @@ class _Search:
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     last: History | None = None
     armed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    killed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
     writes: int = 0
 
@@ -58,11 +58,11 @@ class _Search:
         mode = history.header.mode
         findings = judge(history)
         self.tally.add(history, findings)
-        for word, number in sorted(count.armed.items()):
-            self.armed[mode, word] += number
-        for word, number in sorted(count.killed.items()):
-            self.killed[mode, word] += number
-            self.tally.reach(f"driver killed at {word}", number)
+        for name, number in sorted(count.armed.items()):
+            self.armed[mode, name] += number
+        for name, number in sorted(count.met.items()):
+            self.met[mode, name] += number
+            self.tally.reach(name, number)
         for what, number in sorted(count.counts.items()):
             self.tally.reach(what, number)
         self.refused += count.refused
@@ -91,19 +91,19 @@ class _Search:
     def not_reached(self, modes: tuple[str, ...]) -> tuple[str, ...]:
         """What had to happen and did not."""
         missed = [
-            f"a driver killed at {word} in {mode} mode (aimed at {number} times)"
-            for (mode, word), number in sorted(self.armed.items())
-            if not self.killed[mode, word]
+            f"{name} in {mode} mode (aimed at {number} times)"
+            for (mode, name), number in sorted(self.armed.items())
+            if not self.met[mode, name]
         ]
         for mode in modes:
-            if not any(killed_mode == mode for killed_mode, _ in self.killed):
+            if not any(met_mode == mode and number for (met_mode, _), number in self.met.items()):
                 missed.append(f"a driver killed in {mode} mode")
         return (*missed, *(f"a write after a kill: {why}" for why in self.refused))
 
     def line(self) -> str:
         """How far it is."""
         broken = ", ".join(sorted({name for name, _ in self.failures}, key=lambda name: int(name[1:]))) or "none"
-        kills = sum(self.killed.values())
+        kills = self.tally.faults.get("kill", 0)
         return f"{self.tally.runs} tables, {self.writes} writes, {kills} drivers killed, violated so far: {broken}"
 
 
@@ -117,20 +117,20 @@ def run_hudi_spark(
     report_dir: Path,
     profile: Profile,
     progress: Callable[[str], None],
-    words: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
     on_round: Callable[[History], None] | None = None,
     meddle: Callable[[Place, str], None] | None = None,
 ) -> Campaign:
     """Judge the write path of a released Hudi for `budget_s` seconds.
 
-    words: aim at these places alone. on_round: shown each history. meddle: given the storage and the table before each
+    names: take these steps alone. on_round: shown each history. meddle: given the storage and the table before each
     audit, for tests of the kit. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
     what was found so far. HarnessError for what is missing here; UsageError for a version that has no bundle.
     """
     began = time.monotonic()
     program = _program(version, storage, report_dir, began + budget_s - CLOSING_S, progress)
     search = _Search(profile=profile, progress=progress)
-    choices = Choices(version, modes, storage, seed, budget_s, words, search.killed)
+    choices = Choices(version, modes, storage, seed, budget_s, names, search.met)
     try:
         interrupted, trouble = _drive(search, choices, program, on_round, meddle)
     finally:

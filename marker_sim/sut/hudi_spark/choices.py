@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Literal
 
 from marker_sim.sut.hudi_spark.phases import phases
 from marker_sim.sut.hudi_spark.rounds import Spec
 from marker_sim.sut.hudi_spark.settings import Shape, draw_shape
-from marker_sim.sut.hudi_spark.table import Pace, Step
+from marker_sim.sut.hudi_spark.steps import Step
+from marker_sim.sut.hudi_spark.table import Pace
+from marker_sim.sut.hudi_spark.troubles import executor_troubles, storage_troubles
 
-KILLS_MIN, KILLS_MAX = 2, 6
+KILLS_MIN, KILLS_MAX = 3, 6
 ROUNDS_WANTED = 4
-FIRST_S, EACH_S = 18.0, 15.0
+FIRST_S, EACH_S = 12.0, 14.0
 
 
 class Choices:
-    """The rounds that fit into a budget. words: aim at these places alone. killed: drivers killed by mode and word."""
+    """The rounds that fit into a budget. names: take these steps alone. met: steps by mode and name."""
 
     def __init__(
         self,
@@ -25,13 +28,13 @@ class Choices:
         storage: str,
         seed: int,
         budget_s: float,
-        words: tuple[str, ...],
-        killed: Mapping[tuple[str, str], int],
+        names: tuple[str, ...],
+        met: Mapping[tuple[str, str], int],
     ) -> None:
         self.pace = Pace()
         self._version, self._modes, self._storage, self._seed = version, modes, storage, seed
-        self._words = words
-        self._killed = killed
+        self._names = names
+        self._met = met
         self._number = 0
         kills = int((budget_s / ROUNDS_WANTED - FIRST_S) / EACH_S)
         self._kills = min(max(kills, KILLS_MIN), KILLS_MAX)
@@ -45,30 +48,42 @@ class Choices:
         rng = random.Random(f"{self._seed} {number}")
         mode = self._modes[number % len(self._modes)]
         shape = draw_shape(rng, number // len(self._modes), self._version)
+        master: Literal["local", "standalone"] = "standalone" if self._standalone(number) else "local"
         return Spec(
             number=number,
             seed=self._seed * 1_000 + number,
             version=self._version,
             mode=mode,
             storage=self._storage,
+            master=master,
             shape=shape,
-            steps=self._steps(rng, mode, shape),
+            steps=self._steps(rng, mode, shape, master),
         )
 
-    def _steps(self, rng: random.Random, mode: str, shape: Shape) -> tuple[Step, ...]:
-        """Kills at the places met least so far, of a write and of a rollback in turn."""
-        found: dict[str, list[Step]] = {}
-        for stage in ("write", "rollback"):
-            steps = [
-                Step(phase=each, nth=rng.choice(each.nths), when=rng.choice(each.whens), at=rng.choice(each.ats))
-                for each in phases(mode, shape.metadata, stage)
-                if not self._words or each.word in self._words
-            ]
+    def _standalone(self, number: int) -> bool:
+        """Whether executors of a round are processes: of the last of each `ROUNDS_WANTED` rounds of a mode."""
+        if self._names:
+            return any(name.startswith("executor") for name in self._names)
+        return number // len(self._modes) % ROUNDS_WANTED == ROUNDS_WANTED - 1
+
+    def _steps(self, rng: random.Random, mode: str, shape: Shape, master: str) -> tuple[Step, ...]:
+        """Kills at the places met least so far, of a write and of a rollback in turn, and what else goes wrong here."""
+        if master == "standalone":
+            others = list(executor_troubles(rng))
+        else:
+            others = list(storage_troubles(rng)) if self._storage == "s3" else []
+        found = [
+            [each.step(rng) for each in phases(mode, shape.metadata, "write")],
+            [each.step(rng) for each in phases(mode, shape.metadata, "rollback")],
+            others,
+        ]
+        for steps in found:
             rng.shuffle(steps)
-            found[stage] = sorted(steps, key=lambda step: self._killed.get((mode, step.phase.word), 0))
+            steps.sort(key=lambda step: self._met.get((mode, step.name), 0))
         turns: list[Step] = []
-        while len(turns) < self._kills and (found["write"] or found["rollback"]):
-            for stage, share in (("write", 2), ("rollback", 1)):
-                turns += found[stage][:share]
-                del found[stage][:share]
+        shares = (1, 0, 2) if master == "standalone" else (2, 1, 1)
+        while any(found) and len(turns) < self._kills:
+            for steps, share in zip(found, shares, strict=True):
+                turns += [step for step in steps[:share] if not self._names or step.name in self._names]
+                del steps[: max(share, 1)]
         return tuple(turns[: self._kills])

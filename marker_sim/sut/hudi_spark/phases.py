@@ -4,7 +4,6 @@
                · before-commit · after-commit · marker-deletion
     rollback   rollback-requested · rollback-inflight · rollback-deletion · rollback-before-completion
                · rollback-after-completion · rollback-marker-deletion
-    strays     reconcile: the deletion of what an attempt left that was not accepted
 
 A place is a put or a deletion of a path of either timeline layout, seen with Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0. On
 S3 the driver dies before or after the request is applied; on a local file system as soon as the kernel told of the
@@ -13,18 +12,17 @@ moment, which is when a file was made (so that it may be torn) or closed. Limits
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from marker_sim.faults import FaultKind
-from marker_sim.real.gate import Aim, When
-
-Stage = Literal["write", "rollback", "strays"]
-At = Literal["made", "whole"]
+from marker_sim.real.gate import When
+from marker_sim.sut.hudi_spark.steps import At, Blow, Stage, Step
 
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
-_DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
+DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
 _MARKER_FILES = r"\.hoodie/\.temp/\d+/(?!.*\.crc$)"
 _BOTH: tuple[When, ...] = ("before", "after")
 _COMPLETED = _TIMELINE + r"\d+(_\d+)?\.(delta)?commit"
@@ -48,15 +46,26 @@ class Phase:
     mode: str = ""
     metadata: bool = False
 
-    def aim(self, table: str, process: str, nth: int, when: When) -> Aim:
-        """A kill of the driver at this place."""
-        return Aim(
+    @property
+    def name(self) -> str:
+        """What is counted."""
+        return f"driver killed at {self.word}"
+
+    def step(self, rng: random.Random) -> Step:
+        """A kill of the driver at this place, its details drawn."""
+        return Step(name=self.name, stage=self.stage, blows=(self.blow(rng),))
+
+    def blow(self, rng: random.Random) -> Blow:
+        """The kill alone."""
+        return Blow(
+            who="driver",
+            word=self.word,
             kind=FaultKind.KILL,
-            pattern=f"^{table}/{self.pattern}",
+            pattern=self.pattern,
             operations=(self.operation,),
-            process=process,
-            nth=nth,
-            when=when,
+            nth=rng.choice(self.nths),
+            when=rng.choice(self.whens),
+            at=rng.choice(self.ats),
         )
 
 
@@ -76,7 +85,7 @@ PHASES = (
         word="marker", stage="write", pattern=r"\.hoodie/\.temp/.*\.marker\.(CREATE|MERGE|APPEND)$", nths=(1, 2, 4),
         mode="direct",
     ),
-    Phase(word="data-file", stage="write", pattern=_DATA, nths=(1, 2, 3), ats=("made", "whole")),
+    Phase(word="data-file", stage="write", pattern=DATA, nths=(1, 2, 3), ats=("made", "whole")),
     Phase(
         word="metadata", stage="write", pattern=r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
         metadata=True,
@@ -88,7 +97,7 @@ PHASES = (
     ),
     Phase(word="rollback-requested", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.requested$"),
     Phase(word="rollback-inflight", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.inflight$"),
-    Phase(word="rollback-deletion", stage="rollback", pattern=_DATA, operation="delete", nths=(1, 2, 3)),
+    Phase(word="rollback-deletion", stage="rollback", pattern=DATA, operation="delete", nths=(1, 2, 3)),
     Phase(
         word="rollback-before-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback" + _WHOLE,
         whens=("before",), ats=("made",),
@@ -101,10 +110,15 @@ PHASES = (
         word="rollback-marker-deletion", stage="rollback", pattern=_MARKER_FILES, operation="delete",
         nths=(1, 1, 2),
     ),
-    Phase(word="reconcile", stage="strays", pattern=_DATA, operation="delete"),
 )  # fmt: skip
-# Everything of a write is on storage but its commit: what a rollback has most to do with.
-LAST_DATA_FILE = Phase(word="last-data-file", stage="write", pattern=_DATA)
+# The deletion of what an attempt left that was not accepted.
+RECONCILE = Phase(word="reconcile", stage="write", pattern=DATA, operation="delete")
+
+
+def last_data_file(count: int) -> Step:
+    """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
+    phase = Phase(word="last-data-file", stage="write", pattern=DATA)
+    return Step(name=phase.name, stage="write", blows=(replace(phase.blow(random.Random(0)), nth=count, when="after"),))
 
 
 def phases(mode: str, metadata: bool, stage: Stage) -> tuple[Phase, ...]:

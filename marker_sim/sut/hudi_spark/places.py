@@ -1,25 +1,26 @@
 """Where the table of a round lies, and who tells the kit what happens to its storage.
 
-    local   a fresh directory that is watched (real/watch.py): a driver dies as soon as the kernel told of an effect
-    s3      a bucket of the kit's S3 (real/front): it dies before a request is applied, or after it and before the reply
+    local   a fresh directory that is watched (real/watch.py): blows fall as soon as the kernel told of an effect
+    s3      a bucket of the kit's S3 (real/front): they fall before a request is applied, or after it and before the
+            reply
 
-Both kill by SIGKILL for the driver's whole session, recorded as `fault kill` in one go with the effect that it was
-aimed at. Aims strike from the moment they are armed, and not at all once they are taken away.
+What strikes is recorded in one go with the effect that it was aimed at. Aims strike from the moment they are armed, and
+not at all once they are taken away.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from marker_sim.real.gate import Aim, Call, Gate
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.watch import Watch
-from marker_sim.sut.hudi_spark.phases import At
 from marker_sim.sut.hudi_spark.settings import s3a_conf
+from marker_sim.sut.hudi_spark.steps import At
 from marker_sim.tables import LocalTree, S3Tree, Tree
 
 BUCKET = "lake"
@@ -53,28 +54,21 @@ class Place(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Target:
-    """The driver that an aim kills: `process`, and what kills it. phase: the word of what is aimed at."""
+    """Who makes the calls of the moment, and what each aim that is armed does when it strikes."""
 
     process: str = ""
-    phase: str = ""
-    kill: Callable[[], None] = lambda: None
+    acts: dict[Aim, Callable[[Call], None]] = field(default_factory=dict)
 
-
-def killer(recorder: Recorder, target: Target) -> Callable[[Aim, Call], None]:
-    """What a gate does at an aim: kills the driver of the moment and records it, with the phase as `error`."""
-
-    def hurt(_aim: Aim, call: Call) -> None:
-        recorder.fault(target.process, "kill", path=call.path, act=target.kill, error=target.phase)
-
-    return hurt
+    def hurt(self, aim: Aim, call: Call) -> None:
+        """What a gate does at an aim; the recorder's lock is held."""
+        self.acts[aim](call)
 
 
 @contextlib.contextmanager
 def local_place(recorder: Recorder, target: Target, root: Path, table: str) -> Iterator[Place]:
     """A fresh directory; it is there after the block."""
     (root / table).mkdir(parents=True)
-    hurt = killer(recorder, target)
-    whole, made = Gate(recorder, hurt), Gate(recorder, hurt)
+    whole, made = Gate(recorder, target.hurt), Gate(recorder, target.hurt)
 
     def process() -> str:
         return target.process
@@ -95,7 +89,7 @@ def bucket_place(recorder: Recorder, target: Target, table: str) -> Iterator[Pla
     """A fresh bucket, gone after the block. Imported here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.real.front import S3Front
 
-    gate = Gate(recorder, killer(recorder, target))
+    gate = Gate(recorder, target.hurt)
     with S3Front(gate, bucket=BUCKET) as front:
         yield _Bucket(front, gate, table)
 

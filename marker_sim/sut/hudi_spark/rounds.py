@@ -8,27 +8,51 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from marker_sim import __version__
 from marker_sim.history import Header, History
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.spark.standalone import Standalone
 from marker_sim.sut.hudi_spark.lives import Life, OutOfTime, Program
 from marker_sim.sut.hudi_spark.places import Place, Target, bucket_place, local_place
 from marker_sim.sut.hudi_spark.settings import Shape, hudi_options, spark_conf
-from marker_sim.sut.hudi_spark.table import Count, Pace, Refused, Step, Table
+from marker_sim.sut.hudi_spark.steps import Step
+from marker_sim.sut.hudi_spark.table import Count, Pace, Refused, Table
 
 LOCAL_MASTER = "local[2,4]"
+# A copy of a task that stands still starts as soon as half of its stage is done.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.4",
+    "spark.speculation.multiplier": "1.2",
+    "spark.speculation.minTaskRuntime": "100ms",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Master:
+    """Where drivers find executors. conf: what they are told besides. executors: those that are processes."""
+
+    url: str
+    conf: dict[str, str]
+    executors: Callable[[], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One round: everything that it chooses follows from `seed` and from what was met before it."""
+    """One round: everything that it chooses follows from `seed` and from what was met before it.
+
+    master: "local", where all of a job is one process, or "standalone", where executors are processes on two hosts.
+    """
 
     number: int
     seed: int
     version: str
     mode: str
     storage: str
+    master: Literal["local", "standalone"]
     shape: Shape
     steps: tuple[Step, ...]
 
@@ -58,17 +82,17 @@ def play_round(
     recorder, target, name = Recorder(), Target(), f"t{spec.number}"
     here = scratch / name
     interrupted = False
-    with _place(spec, recorder, target, here, name) as place:
+    with _place(spec, recorder, target, here, name) as place, _master(spec, program, here) as master:
 
         def begin(process: str) -> Life:
-            conf = {**spark_conf(LOCAL_MASTER, program.jars, here), **place.conf(process)}
+            conf = {**spark_conf(master.url, program.jars, here), **master.conf, **place.conf(process)}
             options = hudi_options(spec.shape, spec.mode, spec.version)
             job = {"conf": conf, "options": options, "table": place.uri}
             return Life(process, f"{name}-{process}", program, job, here)
 
         table = Table(
             name=name, shape=spec.shape, recorder=recorder, place=place, target=target, begin=begin, program=program,
-            rng=random.Random(spec.seed), pace=pace, meddle=meddle,
+            rng=random.Random(spec.seed), pace=pace, executors=master.executors, meddle=meddle,
         )  # fmt: skip
         try:
             table.play(spec.steps)
@@ -95,6 +119,20 @@ def _place(spec: Spec, recorder: Recorder, target: Target, here: Path, name: str
             yield place
 
 
+@contextlib.contextmanager
+def _master(spec: Spec, program: Program, here: Path) -> Iterator[Master]:
+    if spec.master == "local":
+        yield Master(url=LOCAL_MASTER, conf={}, executors=tuple)
+        return
+    with Standalone(here / "cluster", java=program.java, home=program.home, cores=1) as cluster:
+
+        def executors() -> tuple[int, ...]:
+            cluster.check()
+            return tuple(process.pid for found in cluster.executors().values() for process in found)
+
+        yield Master(url=cluster.url, conf={"spark.executor.cores": "1", **SPECULATION}, executors=executors)
+
+
 def _header(spec: Spec, place: Place, profile: str, table: str) -> Header:
     return Header(
         world="spark",
@@ -106,7 +144,7 @@ def _header(spec: Spec, place: Place, profile: str, table: str) -> Header:
         identity=False,
         num_threads=spec.shape.threads,
         seed=spec.seed,
-        options={**spec.shape.describe(), "table_version": _table_version(place, table)},
+        options={**spec.shape.describe(), "master": spec.master, "table_version": _table_version(place, table)},
         **place.describe(),
     )
 

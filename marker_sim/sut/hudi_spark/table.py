@@ -18,39 +18,27 @@ from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
-from marker_sim.real.gate import Aim, When
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.spark.application import Gone
 from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
-from marker_sim.sut.hudi_spark.phases import LAST_DATA_FILE, At, Phase
+from marker_sim.sut.hudi_spark.phases import last_data_file
 from marker_sim.sut.hudi_spark.places import Place, Target
 from marker_sim.sut.hudi_spark.settings import KEYS, Shape
+from marker_sim.sut.hudi_spark.steps import DRIVER, Step
+from marker_sim.sut.hudi_spark.strikes import Strikes
 from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
 
 KIT = "kit"
-DRIVER = "driver"
 ROWS_MIN, ROWS_MAX = 8, 14
 RECOVERIES_MAX = 3
 READER_S = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A driver that is killed at a place of a write, or of the rollback after it. before: of a rollback, the kill that
-    makes it necessary.
-    """
-
-    phase: Phase
-    nth: int
-    when: When
-    at: At
-
-
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What a round came to. killed, armed: by word of a phase. counts: what else happened how often."""
+    """What a round came to. met, armed: steps by name. counts: what else happened. refused: why writes were."""
 
-    killed: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
     armed: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
@@ -60,7 +48,7 @@ class Pace:
     """How long steps take here, learnt while they run; with each goes a recovery at the end of the round."""
 
     def __init__(self) -> None:
-        self._took_s = {"write": 16.0, "strays": 16.0, "rollback": 26.0}
+        self._took_s = {"write": 16.0, "rollback": 26.0}
 
     def estimate_s(self, stage: str) -> float:
         """For a step and the recovery after it."""
@@ -72,7 +60,10 @@ class Pace:
 
 
 class Table:
-    """A table under test and the driver that writes it. meddle: called before each audit, for tests of the kit."""
+    """A table under test and the driver that writes it. executors: those that are processes of their own.
+
+    meddle: called before each audit, for tests of the kit.
+    """
 
     def __init__(
         self,
@@ -86,6 +77,7 @@ class Table:
         program: Program,
         rng: random.Random,
         pace: Pace,
+        executors: Callable[[], tuple[int, ...]],
         meddle: Callable[[Place, str], None] | None = None,
     ) -> None:
         self.name = name
@@ -99,6 +91,7 @@ class Table:
         self._program = program
         self._rng = rng
         self._pace = pace
+        self._executors = executors
         self._meddle = meddle
         self._ordinal = 0
         self._lives = 0
@@ -110,20 +103,20 @@ class Table:
         """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
         self.recover()
         for step in steps:
-            if self._program.left_s() < self._pace.estimate_s(step.phase.stage):
+            if self._program.left_s() < self._pace.estimate_s(step.stage):
                 break
             began = time.monotonic()
             if self.life is None:
                 self.recover()
             self.suffer(step)
-            self._pace.took(step.phase.stage, time.monotonic() - began)
+            self._pace.took(step.stage, time.monotonic() - began)
         if self.life is None:
             self.recover()
 
     def suffer(self, step: Step) -> None:
         """One kill; the table is left as the dead driver left it."""
-        if step.phase.stage == "rollback":
-            if not self.write(self._last_data_file()):
+        if step.stage == "rollback":
+            if not self.write(last_data_file(len(self.shape.names))):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
         self.write(step)
@@ -143,7 +136,8 @@ class Table:
         assert self.life is not None
         life, rows = self.life, self._draw_rows()
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
-        aim = self._arm(step)
+        strikes = Strikes(step, self.name, life, self.recorder, self._executors)
+        strikes.arm(self.place, self.target)
         asked = self.recorder.record(life.name, DRIVER, "invoke", "write", self._directory, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
         try:
@@ -155,18 +149,18 @@ class Table:
             raise
         finally:
             self.place.disarm()
-        struck = aim is not None and aim.fired > 0
+            strikes.end()
         if error is None:
             done = self.recorder.record(life.name, DRIVER, "ok", "write", self._directory, caused_by=asked)
         else:
             self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked)
             done = -1
         if step is not None:
-            self.count.armed[step.phase.word] += 1
-            if struck:
-                self.count.killed[step.phase.word] += 1
-        if struck or error is not None:
-            self._bury(error, struck)
+            self.count.armed[step.name] += 1
+            self.count.met[step.name] += strikes.met
+        self._faults += strikes.fired
+        if strikes.deadly or error is not None:
+            self._bury(error, strikes.deadly)
             return True
         self._audit(done)
         return False
@@ -196,7 +190,6 @@ class Table:
         said = life.said()
         life.end()
         if struck:
-            self._faults += 1
             return
         if dead or not self._faults:
             raise HarnessError(f"{life.name} failed without a fault ({error}): {said}")
@@ -207,19 +200,8 @@ class Table:
         self._lives += 1
         name = f"driver-{self._lives}"
         self.life = self._begin(name)
-        self.target.process, self.target.kill = name, self.life.strike
+        self.target.process = name
         self.life.wait_ready()
-
-    def _arm(self, step: Step | None) -> Aim | None:
-        if step is None or self.life is None:
-            return None
-        self.target.phase = step.phase.word
-        aim = step.phase.aim(self.name, self.life.name, step.nth, step.when)
-        self.place.arm(aim, at=step.at)
-        return aim
-
-    def _last_data_file(self) -> Step:
-        return Step(phase=LAST_DATA_FILE, nth=len(self.shape.names), when="after", at="whole")
 
     def _draw_rows(self) -> list[tuple[str, str, str, int]]:
         """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""

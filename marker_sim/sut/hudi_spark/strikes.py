@@ -1,0 +1,101 @@
+"""The blows of one write while it runs: who is killed or stopped when an aim strikes, and who goes on after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from marker_sim.faults import FaultKind
+from marker_sim.real.gate import Call
+from marker_sim.real.recorder import Recorder
+from marker_sim.sut.hudi_spark.lives import Life
+from marker_sim.sut.hudi_spark.places import Place, Target
+from marker_sim.sut.hudi_spark.steps import Blow, Step
+
+
+class Strikes:
+    """What a step does to one write. step: None for a write without misfortune. executors: their processes now.
+
+    Whoever was stopped goes on when its time is over, or at `end`.
+    """
+
+    def __init__(
+        self,
+        step: Step | None,
+        table: str,
+        life: Life,
+        recorder: Recorder,
+        executors: Callable[[], tuple[int, ...]],
+    ) -> None:
+        self._life = life
+        self._recorder = recorder
+        self._pids = executors() if step is not None else ()
+        self._blows = [(blow, blow.aim(table, life.name)) for blow in (step.blows if step is not None else ())]
+        self._stopped: dict[int, threading.Timer] = {}
+        self._guard = threading.Lock()
+
+    def arm(self, place: Place, target: Target) -> None:
+        """The aims strike from now on."""
+        target.acts = {}
+        for blow, aim in self._blows:
+            target.acts[aim] = partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._hurt, blow)
+            place.arm(aim, at=blow.at)
+
+    def end(self) -> None:
+        """Everybody goes on; no aim may be armed any more."""
+        for pid, timer in list(self._stopped.items()):
+            timer.cancel()
+            self._go_on(pid)
+
+    @property
+    def fired(self) -> int:
+        """How many blows fell."""
+        return sum(aim.fired for _, aim in self._blows)
+
+    @property
+    def met(self) -> bool:
+        """Whether the last blow fell."""
+        return bool(self._blows) and self._blows[-1][1].fired > 0
+
+    @property
+    def deadly(self) -> bool:
+        """Whether the driver was killed."""
+        return any(blow.who == "driver" and aim.fired for blow, aim in self._blows)
+
+    def _kill_driver(self, blow: Blow, call: Call) -> None:
+        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=blow.word)
+
+    def _hurt(self, blow: Blow, call: Call) -> None:
+        """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
+        if not self._pids:
+            return
+        pid = random.Random(call.path).choice(self._pids)
+        name = f"executor-of-{self._life.name}"
+        if blow.kind is FaultKind.KILL:
+            act = partial(_signal, pid, signal.SIGKILL)
+            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=blow.word)
+            return
+        timer = threading.Timer(blow.duration_ms / 1000, self._go_on, (pid,))
+        timer.daemon = True
+        self._stopped[pid] = timer
+        act = partial(_signal, pid, signal.SIGSTOP)
+        self._recorder.fault(name, "pause", "begin", path=call.path, act=act, error=blow.word)
+        timer.start()
+
+    def _go_on(self, pid: int) -> None:
+        with self._guard:
+            if self._stopped.pop(pid, None) is None:
+                return
+        self._recorder.fault(
+            f"executor-of-{self._life.name}", "pause", "end", act=partial(_signal, pid, signal.SIGCONT)
+        )
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
