@@ -159,7 +159,7 @@ class EmbeddedServer:
     def _keep(self) -> None:
         while True:
             name = self._child.link.ask("new-server")
-            words = [sys.executable, "-m", "marker_sim.spark.server", self._spec_path, name]
+            words = [sys.executable, "-m", "marker_sim.spark", "server", self._spec_path, name]
             code = subprocess.Popen(words, stdin=subprocess.DEVNULL).wait()
             self._child.link.ask("server-gone", name, code)
 
@@ -174,7 +174,7 @@ def open_session(settings: dict[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def main(spec_path: str) -> None:
+def drive(spec_path: str) -> None:
     """Do what standard input says until it ends; then the whole session dies."""
     raw = Path(spec_path).read_bytes()
     spec = pickle.loads(raw)
@@ -206,7 +206,3 @@ def _listen(asked: SimpleQueue[dict[str, Any]]) -> None:
 def _say(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -173,7 +173,7 @@ class Jobs:
         }
         path = self._scratch / f"driver-{self.drivers}"
         path.write_bytes(pickle.dumps(spec))
-        words = [sys.executable, "-m", "marker_sim.spark.driver", str(path)]
+        words = [sys.executable, "-m", "marker_sim.spark", "driver", str(path)]
         environment = {**self.cluster.environment(), "PYSPARK_PYTHON": sys.executable}
         application = Application(name, words, environment, self._logs / f"driver-{self.drivers}.log")
         self._application = application

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 from pathlib import Path
 
 from marker_sim.real.jobs.children import Child
@@ -12,13 +11,9 @@ from marker_sim.real.jobs.server import serve
 from marker_sim.spark.plans import SERVER
 
 
-def main(spec_path: str, name: str) -> None:
+def embed(spec_path: str, name: str) -> None:
     """Serve markers under a name until the end of the process."""
     spec = pickle.loads(Path(spec_path).read_bytes())
     child = Child({**spec, "process": name, "role": SERVER})
     child.link.ask("hello", SERVER, os.getpid(), "")
     serve(child, spec["storage"])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
