@@ -9,8 +9,10 @@ import os
 import random
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pyarrow.parquet as pq
@@ -21,13 +23,19 @@ from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.profiles import load_profile
-from marker_sim.real.gate import Call
+from marker_sim.real.gate import Aim, Call
 from marker_sim.real.processes import VARIABLE
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.spark.application import Gone
 from marker_sim.sut.bundles import Jars
 from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
 from marker_sim.sut.hudi_spark.choices import Choices
+from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
 from marker_sim.sut.hudi_spark.phases import DATA, PHASES
-from marker_sim.sut.hudi_spark.places import Place
+from marker_sim.sut.hudi_spark.places import Place, Target
+from marker_sim.sut.hudi_spark.settings import draw_shape
+from marker_sim.sut.hudi_spark.table import Pace, Refused, Table
+from marker_sim.tables import LocalTree, Unreadable
 from marker_sim.tables.entries import facts, place_of
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
@@ -150,6 +158,118 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Jars, "cached", lambda self: (tmp_path / "some.jar",))
     with pytest.raises(HarnessError, match="the Hudi write path needs Java and JAVA_HOME is"):
         play(tmp_path, "1.0.2", 10.0)
+
+
+class Driver:
+    """Stands in for a driver: each write ends as `outcomes` say in turn, and the last one again and again."""
+
+    def __init__(self, name: str, outcomes: list[str]) -> None:
+        self.name, self.alive, self._outcomes = name, True, outcomes
+
+    def wait_ready(self) -> None: ...
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["do"] == "read":
+            return {"rows": []}
+        outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if outcome == "out of time":
+            raise OutOfTime
+        if outcome == "dies":
+            self.alive = False
+            raise Gone(self.name)
+        if outcome == "hangs":
+            raise Hangs
+        return {"ok": True} if outcome == "ok" else {"error": outcome}
+
+    def strike(self) -> None:
+        self.alive = False
+
+    def end(self) -> None:
+        self.alive = False
+
+    def said(self) -> str:
+        return "its last words"
+
+
+class Nowhere:
+    """Storage that nothing happens to, but for what is aimed: an aim strikes when it is armed."""
+
+    def __init__(self, root: Path, target: Target) -> None:
+        self.tree, self.uri = LocalTree(root), str(root)
+        self.reader: tuple[str, dict[str, str]] = (str(root), {})
+        self._target = target
+
+    def arm(self, *aims: Aim, at: str = "whole") -> None:
+        for aim in aims:
+            aim.fired += 1
+            self._target.acts[aim](Call(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+
+    def disarm(self) -> None: ...
+
+
+def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
+    recorder, target = Recorder(), Target()
+    shape = draw_shape(random.Random(3), 0, "1.0.2")
+    program = Program(
+        home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
+    )  # fmt: skip
+    table = Table(
+        name="t0", shape=shape, recorder=recorder, place=cast(Place, Nowhere(tmp_path, target)), target=target,
+        begin=lambda name: cast(Life, Driver(name, outcomes)), program=program, rng=random.Random(1), pace=Pace(),
+        executors=tuple,
+    )  # fmt: skip
+    return table, recorder
+
+
+KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.Random(0))
+
+
+def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    table, recorder = acted(tmp_path, ["ok", "out of time"])
+    with pytest.raises(OutOfTime):
+        table.play([KILL])
+    ends = [(event.kind, event.operation, event.value) for event in recorder.events[-2:]]
+    assert ends == [("fault", "kill", "end-of-run"), ("info", "write", None)]
+
+
+@pytest.mark.parametrize("last", ["HoodieRollbackException: it cannot", "hangs"])
+def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    table, recorder = acted(tmp_path, ["ok", "dies", last])
+    with pytest.raises(Refused, match="no write succeeded any more"):
+        table.play([KILL])
+    assert table.count.met == {KILL.name: 1}
+    assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
+    infos = [event.error for event in recorder.events if event.kind == "info"]
+    assert len(infos) == 4
+    assert table.count.refused[0] == infos[1]
+
+
+@pytest.mark.parametrize("outcome", ["dies", "hangs", "SparkException: no"])
+def test_a_driver_that_fails_without_a_fault_is_the_surroundings_fault(tmp_path: Path, outcome: str) -> None:
+    table, _ = acted(tmp_path, [outcome])
+    with pytest.raises(HarnessError, match=r"failed without a fault .*its last words"):
+        table.play([KILL])
+
+
+def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def unreadable(uri: str, options: object, deadline_s: float) -> tuple[str, ...]:
+        asked.append(uri)
+        raise Unreadable("no such codec")
+
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", unreadable)
+    table, recorder = acted(tmp_path, ["ok", "dies", "ok"])
+    table.play([KILL])
+    said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]
+    assert said == ["unsupported: before any fault: no such codec"]
+    assert len(asked) == 1
 
 
 def play(
