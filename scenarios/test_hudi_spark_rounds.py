@@ -1,0 +1,227 @@
+"""Rounds of `--sut hudi-spark:VERSION` without Spark: where blows fall, what comes next, and how a round can end."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from marker_sim.errors import HarnessError
+from marker_sim.real.gate import Aim, Call
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.spark.application import Gone
+from marker_sim.sut.hudi_spark.choices import Choices
+from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
+from marker_sim.sut.hudi_spark.phases import DATA, PHASES
+from marker_sim.sut.hudi_spark.places import Place, Target
+from marker_sim.sut.hudi_spark.settings import draw_shape
+from marker_sim.sut.hudi_spark.table import Pace, Refused, Table
+from marker_sim.tables import LocalTree, Unreadable
+
+I1, I2 = "20261121172129786", "20261121172133948"
+FILE_ID = "f7a62827-d340-4e43-94d2-6206a470252b-0"
+UUID = "0d822f47-674f-4d48-abff-36268519ddcf"
+# What the releases write, by place: layout 1 (0.x, and 1.x at table version 6) and layout 2.
+EFFECTS = {
+    "requested": ("put", f".hoodie/{I1}.commit.requested", f".hoodie/timeline/{I1}.deltacommit.requested"),
+    "inflight": ("put", f".hoodie/{I1}.inflight", f".hoodie/timeline/{I1}.deltacommit.inflight"),
+    "flush": ("put", f".hoodie/.temp/{I1}/MARKERS0", f".hoodie/.temp/{I1}/MARKERS17"),
+    "type-file": ("put", f".hoodie/.temp/{I1}/MARKERS.type"),
+    "marker": (
+        "put",
+        f".hoodie/.temp/{I1}/p1/{FILE_ID}_1-14-24_{I1}.parquet.marker.CREATE",
+        f".hoodie/.temp/{I1}/2024/01/01/.{FILE_ID}_{I1}.log.1_1-30-52.marker.APPEND",
+    ),
+    "data-file": ("put", f"a b/{FILE_ID}_1-14-24_{I1}.parquet", f"p1/.{FILE_ID}_{I1}.log.1_1-30-52"),
+    "metadata": (
+        "put",
+        f".hoodie/metadata/.hoodie/{I1}.deltacommit",
+        f".hoodie/metadata/.hoodie/timeline/{I1}_{I2}.deltacommit",
+    ),
+    "before-commit": (
+        "put",
+        f".hoodie/{I1}.commit",
+        f".hoodie/timeline/{I1}_{I2}.deltacommit",
+        f".hoodie/timeline/{I1}_{I2}.commit.{UUID}",
+    ),
+    "after-commit": ("put", f".hoodie/{I1}.deltacommit", f".hoodie/timeline/{I1}_{I2}.commit"),
+    "marker-deletion": ("delete", f".hoodie/.temp/{I1}/MARKERS3", f".hoodie/.temp/{I1}/p/x.parquet.marker.MERGE"),
+    "rollback-requested": ("put", f".hoodie/{I2}.rollback.requested", f".hoodie/timeline/{I2}.rollback.requested"),
+    "rollback-inflight": ("put", f".hoodie/{I2}.rollback.inflight", f".hoodie/timeline/{I2}.rollback.inflight"),
+    "rollback-deletion": ("delete", f"p1/{FILE_ID}_1-14-24_{I1}.parquet", f"p1/.{FILE_ID}_{I1}.log.1_1-30-52"),
+    "rollback-before-completion": ("put", f".hoodie/{I2}.rollback", f".hoodie/timeline/{I2}_{I2}.rollback.{UUID}"),
+    "rollback-after-completion": ("put", f".hoodie/{I2}.rollback", f".hoodie/timeline/{I2}_{I2}.rollback"),
+    "rollback-marker-deletion": ("delete", f".hoodie/.temp/{I1}/MARKERS.type"),
+}
+NEVER_AIMED_AT = (
+    ".hoodie/hoodie.properties",
+    f".hoodie/.temp/{I1}/.MARKERS0.crc",
+    f"p1/.{FILE_ID}_1-14-24_{I1}.parquet.crc",
+    "p1/.hoodie_partition_metadata",
+    f".hoodie/metadata/files/.files-0000-0_{I1}.log.1_0-25-30",
+    f".hoodie/metadata/files/files-0000-0_0-25-30_{I1}.hfile",
+)
+
+
+def fitting(operation: str, path: str, process: str = "driver-1") -> set[str]:
+    call = Call(process, "driver", operation, f"t0/{path}")
+    rng = random.Random(0)
+    return {phase.word for phase in PHASES if phase.blow(rng).aim("t0", "driver-1").fits(call)}
+
+
+@pytest.mark.parametrize("word", sorted(EFFECTS))
+def test_a_place_is_met_by_what_the_releases_write_there(word: str) -> None:
+    operation, *paths = EFFECTS[word]
+    assert all(word in fitting(operation, path) for path in paths), paths
+    other = "delete" if operation == "put" else "put"
+    assert not any(word in fitting(other, path) for path in paths)
+
+
+def test_every_place_has_an_example() -> None:
+    assert set(EFFECTS) == {phase.word for phase in PHASES}
+
+
+@pytest.mark.parametrize("path", NEVER_AIMED_AT)
+def test_no_driver_is_killed_at_what_is_no_place(path: str) -> None:
+    assert not fitting("put", path)
+    assert re.search(f"^t0/{DATA}", f"t0/{path}") is None
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: str) -> None:
+    met: dict[tuple[str, str], int] = {}
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met)
+    for _ in range(40):
+        spec = choices.next(10_000.0)
+        assert spec is not None
+        for step in spec.steps:
+            met[spec.mode, step.name] = met.get((spec.mode, step.name), 0) + 1
+    for mode in ("direct", "timeline"):
+        places = {phase.name for phase in PHASES if phase.mode in ("", mode)}
+        names = {name for each, name in met if each == mode}
+        assert places <= names
+        assert {"executor killed", "executor paused", "driver killed at reconcile"} <= names
+        assert ("puts refused" in names) is (storage == "s3")
+        kills = [count for (each, name), count in met.items() if each == mode and name in places - {"metadata"}]
+        assert min(kills) >= 2, "every place was met again and again"
+
+
+def test_the_same_seed_chooses_the_same_rounds() -> None:
+    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}) for _ in range(2))
+    assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
+
+
+class Driver:
+    """Stands in for a driver: each write ends as `outcomes` say in turn, and the last one again and again."""
+
+    def __init__(self, name: str, outcomes: list[str]) -> None:
+        self.name, self.alive, self._outcomes = name, True, outcomes
+
+    def wait_ready(self) -> None: ...
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["do"] == "read":
+            return {"rows": []}
+        outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if outcome == "out of time":
+            raise OutOfTime
+        if outcome == "dies":
+            self.alive = False
+            raise Gone(self.name)
+        if outcome == "hangs":
+            raise Hangs
+        return {"ok": True} if outcome == "ok" else {"error": outcome}
+
+    def strike(self) -> None:
+        self.alive = False
+
+    def end(self) -> None:
+        self.alive = False
+
+    def said(self) -> str:
+        return "its last words"
+
+
+class Nowhere:
+    """Storage that nothing happens to, but for what is aimed: an aim strikes when it is armed."""
+
+    def __init__(self, root: Path, target: Target) -> None:
+        self.tree, self.uri = LocalTree(root), str(root)
+        self.reader: tuple[str, dict[str, str]] = (str(root), {})
+        self._target = target
+
+    def arm(self, *aims: Aim, at: str = "whole") -> None:
+        for aim in aims:
+            aim.fired += 1
+            self._target.acts[aim](Call(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+
+    def disarm(self) -> None: ...
+
+
+def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
+    recorder, target = Recorder(), Target()
+    shape = draw_shape(random.Random(3), 0, "1.0.2")
+    program = Program(
+        home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
+    )  # fmt: skip
+    table = Table(
+        name="t0", shape=shape, recorder=recorder, place=cast(Place, Nowhere(tmp_path, target)), target=target,
+        begin=lambda name: cast(Life, Driver(name, outcomes)), program=program, rng=random.Random(1), pace=Pace(),
+        executors=tuple,
+    )  # fmt: skip
+    return table, recorder
+
+
+KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.Random(0))
+
+
+def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    table, recorder = acted(tmp_path, ["ok", "out of time"])
+    with pytest.raises(OutOfTime):
+        table.play([KILL])
+    ends = [(event.kind, event.operation, event.value) for event in recorder.events[-2:]]
+    assert ends == [("fault", "kill", "end-of-run"), ("info", "write", None)]
+
+
+@pytest.mark.parametrize("last", ["HoodieRollbackException: it cannot", "hangs"])
+def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    table, recorder = acted(tmp_path, ["ok", "dies", last])
+    with pytest.raises(Refused, match="no write succeeded any more"):
+        table.play([KILL])
+    assert table.count.met == {KILL.name: 1}
+    assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
+    infos = [event.error for event in recorder.events if event.kind == "info"]
+    assert len(infos) == 4
+    assert table.count.refused[0] == infos[1]
+
+
+@pytest.mark.parametrize("outcome", ["dies", "hangs", "SparkException: no"])
+def test_a_driver_that_fails_without_a_fault_is_the_surroundings_fault(tmp_path: Path, outcome: str) -> None:
+    table, _ = acted(tmp_path, [outcome])
+    with pytest.raises(HarnessError, match=r"failed without a fault .*its last words"):
+        table.play([KILL])
+
+
+def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def unreadable(uri: str, options: object, deadline_s: float) -> tuple[str, ...]:
+        asked.append(uri)
+        raise Unreadable("no such codec")
+
+    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", unreadable)
+    table, recorder = acted(tmp_path, ["ok", "dies", "ok"])
+    table.play([KILL])
+    said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]
+    assert said == ["unsupported: before any fault: no such codec"]
+    assert len(asked) == 1
