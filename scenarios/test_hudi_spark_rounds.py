@@ -201,6 +201,7 @@ def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
     infos = [event.error for event in recorder.events if event.kind == "info"]
     assert len(infos) == 4
     assert table.count.refused[0] == infos[1]
+    assert [event.process for event in recorder.events[-2:]] == ["hudi", "hudi-rs"], "it was read once more"
 
 
 @pytest.mark.parametrize("outcome", ["dies", "hangs", "SparkException: no"])

@@ -1,25 +1,29 @@
 """The findings about Hudi's write path again, with nothing but PySpark and kill -9.
 
-    python hudi_spark.py BUNDLE [torn-commit] [markers-left]
+    python hudi_spark.py BUNDLE [torn-commit] [markers-left] [no-write-any-more]
 
-BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file of the
-timeline is seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
+BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file is
+seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 DRIVER = """
 import sys
 from pyspark.sql import SparkSession
-bundle, table, ordinal, markers = sys.argv[1:]
+import json
+bundle, table, ordinal, more = sys.argv[1:]
 spark = (SparkSession.builder.master("local[2]").config("spark.driver.extraClassPath", bundle)
     .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer").config("spark.ui.enabled", "false")
     .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
@@ -29,7 +33,7 @@ if ordinal != "read":
     (spark.createDataFrame(rows, "key string, part string, value string, ts long").write.format("hudi").mode("append")
         .options(**{"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "key",
             "hoodie.datasource.write.partitionpath.field": "part", "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.write.markers.type": markers, "hoodie.metadata.enable": "false"}).save(table))
+            **json.loads(more)}).save(table))
 print("rows by value:", sorted((r["value"], r["count"]) for r in
     spark.read.format("hudi").load(table).groupBy("value").count().collect()))
 """
@@ -37,25 +41,48 @@ TRIES = 10
 DRIVER_S = 120.0
 
 
-def run(bundle: str, table: Path, ordinal: str, markers: str, kill_at: int | None = None) -> None:
-    """One driver. kill_at: kill it when the timeline has that many completed commits."""
-    words = [sys.executable, "-c", DRIVER, bundle, str(table), ordinal, markers]
+DIRECT = {"hoodie.write.markers.type": "DIRECT", "hoodie.metadata.enable": "false"}
+TIMELINE = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED", "hoodie.metadata.enable": "false"}
+MERGE_ON_READ = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.metadata.enable": "true",
+    "hoodie.write.table.version": "6",
+    "hoodie.write.auto.upgrade": "false",
+}
+
+
+def run(
+    bundle: str,
+    table: Path,
+    ordinal: str,
+    options: dict[str, str],
+    seen: Callable[[], list[Path]] = list,
+    number: int = 1,
+) -> bool:
+    """One driver, and whether it ended well. It is killed when `number` files are seen."""
+    words = [sys.executable, "-c", DRIVER, bundle, str(table), ordinal, json.dumps(options)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    driver = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
-    deadline = time.monotonic() + DRIVER_S
-    while kill_at is not None and driver.poll() is None and time.monotonic() < deadline:
-        if len(completed(table)) >= kill_at:
-            os.killpg(driver.pid, signal.SIGKILL)
-            print(f"$ kill -9 driver {ordinal}   # {completed(table)[-1].name} was seen")
-            break
-    try:
-        said, _ = driver.communicate(timeout=max(1.0, deadline - time.monotonic()))
-    finally:
-        if driver.poll() is None:
-            os.killpg(driver.pid, signal.SIGKILL)
-    print(f"driver {ordinal} ended with {driver.returncode}", said.strip())
+    with tempfile.TemporaryFile("w+") as errors:
+        driver = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
+        deadline = time.monotonic() + DRIVER_S
+        while seen is not list and driver.poll() is None and time.monotonic() < deadline:
+            found = seen()
+            if len(found) >= number:
+                os.killpg(driver.pid, signal.SIGKILL)
+                print(f"$ kill -9 driver {ordinal}   # {found[-1].name} was seen")
+                break
+        try:
+            said, _ = driver.communicate(timeout=max(1.0, deadline - time.monotonic()))
+        finally:
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)
+        errors.seek(0)
+        causes = [line.strip()[:160] for line in errors if line.startswith("Caused by")]
+    rows = [line for line in said.splitlines() if line.startswith("rows by value")]
+    print(f"driver {ordinal} ended with {driver.returncode}", *rows, *dict.fromkeys(causes), sep="\n    ")
+    return driver.returncode == 0
 
 
 def completed(table: Path) -> list[Path]:
@@ -80,12 +107,12 @@ def torn_commit(bundle: str, scratch: Path) -> None:
     """A driver that dies while it makes the completed commit leaves an empty one, which counts as completed."""
     for attempt in range(TRIES):
         table = scratch / f"torn-{attempt}"
-        run(bundle, table, "1", "TIMELINE_SERVER_BASED")
-        run(bundle, table, "2", "TIMELINE_SERVER_BASED", kill_at=2)
+        run(bundle, table, "1", TIMELINE)
+        run(bundle, table, "2", TIMELINE, partial(completed, table), 2)
         print("after the kill:")
         show(table)
         if any(path.stat().st_size == 0 for path in completed(table)):
-            run(bundle, table, "3", "TIMELINE_SERVER_BASED")
+            run(bundle, table, "3", TIMELINE)
             print("after the next write:")
             show(table)
             return
@@ -95,15 +122,37 @@ def torn_commit(bundle: str, scratch: Path) -> None:
 def markers_left(bundle: str, scratch: Path) -> None:
     """A driver that dies between its commit and the deletion of its markers leaves them, whoever writes after it."""
     table = scratch / "markers"
-    run(bundle, table, "1", "DIRECT")
-    run(bundle, table, "2", "DIRECT", kill_at=2)
+    run(bundle, table, "1", DIRECT)
+    run(bundle, table, "2", DIRECT, lambda: [path for path in completed(table) if path.stat().st_size], 2)
     for ordinal in ("3", "4"):
-        run(bundle, table, ordinal, "DIRECT")
+        run(bundle, table, ordinal, DIRECT)
     print("after two more writes:")
     show(table)
 
 
-FINDINGS = {"torn-commit": torn_commit, "markers-left": markers_left}
+def no_write_any_more(bundle: str, scratch: Path) -> None:
+    """With a metadata table, a log file that a killed driver left empty makes every later write fail."""
+    for attempt in range(TRIES):
+        table = scratch / f"empty-{attempt}"
+
+        def logs(table: Path = table) -> list[Path]:
+            return [path for path in table.glob("p*/.*.log.*") if not path.name.endswith(".crc")]
+
+        run(bundle, table, "1", MERGE_ON_READ)
+        run(bundle, table, "2", MERGE_ON_READ, logs, 3)
+        print(
+            "after the kill:",
+            *(f"  {path.stat().st_size:6d} bytes  {path.relative_to(table)}" for path in logs()),
+            sep="\n",
+        )
+        if not run(bundle, table, "3", MERGE_ON_READ):
+            run(bundle, table, "4", MERGE_ON_READ)
+            run(bundle, table, "5", {**MERGE_ON_READ, "hoodie.metadata.enable": "false"})
+            return
+    print(f"not seen in {TRIES} kills")
+
+
+FINDINGS = {"torn-commit": torn_commit, "markers-left": markers_left, "no-write-any-more": no_write_any_more}
 
 if __name__ == "__main__":
     bundle, *names = sys.argv[1:]

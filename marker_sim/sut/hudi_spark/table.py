@@ -30,6 +30,7 @@ from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
 
 KIT = "kit"
 ROWS_MIN, ROWS_MAX = 8, 14
+_Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
 READER_S = 30.0
 
@@ -122,12 +123,19 @@ class Table:
         self.write(step)
 
     def recover(self) -> None:
-        """A write that succeeds and an audit after it; in fresh drivers when it does not at once."""
+        """A write that succeeds and an audit after it; in fresh drivers when it does not at once.
+
+        Refused after `RECOVERIES_MAX` tries; what readers find then is recorded.
+        """
         for _ in range(RECOVERIES_MAX):
             if self.life is None:
                 self._start()
             if not self.write(None):
                 return
+        self._start()
+        self._record_rows(
+            self._read()
+        )  # A table that cannot be read any more breaks more than one that is not written.
         self.count.refused.append(f"no write succeeded any more on table {self.name}")
         raise Refused(self.count.refused[-1])
 
@@ -217,18 +225,26 @@ class Table:
     def _audit(self, caused_by: int) -> None:
         if self._meddle is not None:
             self._meddle(self.place, self.name)
+        found = self._read()
+        observe_table(self.recorder, self.name, self.place.tree, caused_by)
+        self._record_rows(found)
+        self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
+        self.count.counts["audit"] += 1
+
+    def _read(self) -> dict[str, _Reading]:
+        """What each reader finds."""
         rows, error = self._read_by_hudi()
         found = {"hudi": (rows, error)}
         if self._hudi_rs:
             found["hudi-rs"] = self._read_by_hudi_rs(rows)
-        observe_table(self.recorder, self.name, self.place.tree, caused_by)
+        return found
+
+    def _record_rows(self, found: dict[str, _Reading]) -> None:
         for reader, (rows, error) in found.items():
             self.recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
             self.count.counts[f"rows read by {reader}"] += error is None
-        self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
-        self.count.counts["audit"] += 1
 
-    def _read_by_hudi(self) -> tuple[tuple[str, ...] | None, str | None]:
+    def _read_by_hudi(self) -> _Reading:
         assert self.life is not None
         try:
             answer = self.life.ask({"do": "read"})
@@ -238,7 +254,7 @@ class Table:
             return None, str(answer["error"])
         return tuple(sorted(f"{key}={value}" for key, value in answer["rows"])), None
 
-    def _read_by_hudi_rs(self, expected: tuple[str, ...] | None) -> tuple[tuple[str, ...] | None, str | None]:
+    def _read_by_hudi_rs(self, expected: tuple[str, ...] | None) -> _Reading:
         """What it finds; before any fault what it cannot read is a limit of its own, and it is not asked again."""
         uri, options = self.place.reader
         try:
