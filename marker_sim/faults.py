@@ -113,6 +113,8 @@ FAULT_CLASS = {
     # On a Spark job; the words are those of spark/plans.py.
     "task-failed": "client",
     "slow-task": "client",
+    "late-attempt": "client",
+    "late-failure": "client",
     "kill-worker": "client",
     "kill-executor": "client",
     "lost-shuffle": "client",

@@ -49,6 +49,7 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
     assert counts.completed == counts.jobs
     assert counts.copies, "no copy of a task succeeded beside it"
     assert counts.again, "no task was computed again"
+    assert counts.late, "no attempt outlived its instant"
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))

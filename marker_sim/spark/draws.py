@@ -35,6 +35,7 @@ def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
     kinds += [(TaskKind.EXECUTOR, rng.choice(("marker", "file", "closed")))]
     kinds += [(TaskKind.SLOW, rng.choice(("marker", "file"))), (TaskKind.LOST, "closed")]
     kinds += [(TaskKind.MEET, "marker"), (TaskKind.MEET, "file")]
+    kinds += [(TaskKind.LATE, "file"), (TaskKind.LATE_FAILED, "file")]
     rng.shuffle(kinds)
     faults: list[_Fault] = [
         TaskFault(kind=kind, write=number, task=rng.randrange(TASKS), moment=moment)

@@ -103,7 +103,13 @@ class Jobs:
         Counters(self._scratch / "steps")
         self._hub = Hub(self._scratch / "hub")
         self._hub.attach(
-            self.gate, self._answers(), self.world.stored, lambda _: False, self._trouble.append, self._left
+            self.gate,
+            self._answers(),
+            self.world.stored,
+            paused=lambda _: False,
+            failed=self._trouble.append,
+            dead=self._dead,
+            left=self._left,
         )
 
     def run(self) -> History:
@@ -265,6 +271,10 @@ class Jobs:
     def _address(self, _: str, server: str) -> tuple[str, int] | None:
         life = self.server
         return None if life is None or life.doomed else (life.name, life.port)
+
+    def _dead(self, process: str) -> bool:
+        life = self.lives.get(process)
+        return life is not None and life.doomed
 
     def _left(self, process: str) -> None:
         """A connection was closed: Spark may have ended the Python worker that had it."""

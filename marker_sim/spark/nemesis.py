@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from marker_sim.spark.jobs import Jobs
 
 OTHERS_S = 8.0
+MARKERS_GONE_S = 0.4
 
 
 class Nemesis:
@@ -46,6 +47,7 @@ class Nemesis:
         self._aims: dict[Aim, int] = {}
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
+        self._committed: set[int] = set()
         self._turn = threading.Condition()
 
     def arm(self, write: int) -> None:
@@ -75,6 +77,10 @@ class Nemesis:
 
     def step(self, _: str, name: str, write: int) -> None:
         """The driver stands between two steps of a write; does not return to one that dies here."""
+        if name == "commit-ended":
+            with self._turn:
+                self._committed.add(write)
+                self._turn.notify_all()
         for number, fault in self._jobs.spark_plan.of(write, DriverKill):
             if self.healed or self.struck[number]:
                 continue
@@ -134,6 +140,12 @@ class Nemesis:
                 recorder.record(life.name, "nemesis", "fault", fault.kind.value)
                 for host in hosts:
                     self._kill_executors(host)
+            case TaskKind.LATE | TaskKind.LATE_FAILED:
+                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+                with self._turn:
+                    self._turn.wait_for(lambda: fault.write in self._committed, fault.duration_ms / 1000)
+                self._jobs.over.wait(MARKERS_GONE_S)
+                return "fail" if fault.kind is TaskKind.LATE_FAILED else None
             case _:
                 recorder.record(life.name, "nemesis", "fault", fault.kind.value, value="begin")
                 self._jobs.over.wait(fault.duration_ms / 1000)

@@ -32,6 +32,8 @@ class TaskKind(Enum):
     LOST = "lost-shuffle"  # the same for the other executor, as soon as the results of all other tasks are there
     SLOW = "slow-task"  # it stands still for duration_ms, so that Spark starts a copy of it
     MEET = "speculative"  # the same until the copy is as far, and then both go on and succeed
+    LATE = "late-attempt"  # the same until its instant is over, so that it writes what nobody asks for any more
+    LATE_FAILED = "late-failure"  # the same, and then it fails in the middle of that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

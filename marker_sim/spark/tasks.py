@@ -5,7 +5,8 @@ for two applications number their stages and attempts alike, and nothing else in
 the attempt is Spark's id of the task attempt, which no other one of the application has, a recomputed stage included.
 
 Spark stops counting an attempt before its Python worker stops writing. So an attempt looks for its marker directory
-when its file is whole: where that is gone, the driver has deleted what it knew of, and the attempt deletes its own.
+when its file is whole, or its writing failed: where that is gone, the driver has deleted what it knew of, and the
+attempt deletes its own.
 Source: Hudi 0.15.0 FSUtils.makeWriteToken and TaskContextSupplier; the digits are our decision.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -70,10 +72,20 @@ class WriteTasks(NamedTuple):
         markers = child.markers(self.mode, self.place)
         create = attempt.after_marker(markers.create)
 
+        def took_back() -> bool:
+            if markers.exists():
+                return False
+            attempt.delete(f"{work.table}/{work.path}")
+            return True
+
         def act() -> WriteStat:
-            stat = child.system.write_file(work, attempt, child.runtime, create, 0, PARQUET)
-            if not markers.exists():
-                attempt.delete(f"{work.table}/{work.path}")
+            try:
+                stat = child.system.write_file(work, attempt, child.runtime, create, 0, PARQUET)
+            except SeamError:
+                with suppress(SeamError):
+                    took_back()  # Half a file is as late as a whole one.
+                raise
+            if took_back():
                 raise TooLate(f"{work.path} was written {TOO_LATE}, and is deleted")
             attempt.moment("closed")
             return stat

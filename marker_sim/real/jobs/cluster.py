@@ -95,7 +95,15 @@ class Cluster:
             **self.clients.answers(),
         }
         self.nursery.begin(self._gone)
-        self.hub.attach(self.gate, answers, self.world.stored, lambda name: self.nursery.lives[name].paused, self.fail)
+        lives = self.nursery.lives
+        self.hub.attach(
+            self.gate,
+            answers,
+            self.world.stored,
+            paused=lambda name: lives[name].paused,
+            failed=self.fail,
+            dead=lambda name: name in lives and lives[name].doomed,
+        )
 
     def run(self) -> History:
         """Play the phases and close the history; no process is left."""

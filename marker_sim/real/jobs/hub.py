@@ -34,6 +34,7 @@ class Hub:
         self._arrived = threading.Condition()
         self._sending = threading.Lock()
         self._roles: dict[str, str] = {}
+        self._dead: Callable[[str], bool] = lambda process: False
         self._left: Callable[[str], object] = lambda process: None
         self._closed = False
         self._listener = Listener(self.address, "AF_UNIX", backlog=512)
@@ -51,17 +52,20 @@ class Hub:
         stored: Callable[[str], bytes | None],
         paused: Callable[[str], bool],
         failed: Callable[[BaseException], None],
+        dead: Callable[[str], bool] = lambda process: False,
         left: Callable[[str], object] = lambda process: None,
     ) -> None:
         """A run begins. answers: by what is asked, called with the child's name and the arguments.
 
         stored: the content of a storage path now, for effects whose process died while it applied them. paused:
-        whether a child is stopped. failed: hears what went wrong while a child was answered. left: hears of each
-        connection that a child closed, which its end does too.
+        whether a child is stopped. failed: hears what went wrong while a child was answered. dead: whether a child was
+        killed: what it had still sent is not recorded. left: hears of each connection that a child closed, which its
+        end does too.
         """
         self.gate = gate
         self._failed = failed
         self._paused = paused
+        self._dead = dead
         self._left = left
         self._answers.update(answers)
         self._stored = stored
@@ -135,7 +139,11 @@ class Hub:
                 if what == "enter":
                     self._effect(connection, process, *arguments)
                 elif what == "record":
-                    connection.send(self._record(*arguments))
+                    with self.gate.lock:
+                        if self._dead(process):
+                            raise EOFError
+                        index = self._record(*arguments)
+                    connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
         except (EOFError, OSError):
