@@ -26,6 +26,8 @@ from marker_sim.real.wires import install as toxiproxy
 JAVA_MIN = 17
 INSTALL_FOREIGN = "pip install '.[foreign]' in a clone of marker-sim"
 INSTALL_HUDI = "pip install '.[hudi]' in a clone of marker-sim"
+INSTALL_SPARK = "pip install '.[spark]' in a clone of marker-sim"
+SPARK = "--sut hudi-spark:VERSION"
 VERSION_TIMEOUT_S = 20.0
 CORE = ("greenlet", "hypothesis", "jinja2", "pyarrow", "rich", "typer")
 FOREIGN = ("psutil", "urllib3")
@@ -67,7 +69,9 @@ def examine() -> tuple[Check, ...]:
         *core,
         *foreign,
         _java(),
-        _package("pyspark", "--sut hudi:VERSION", INSTALL_HUDI),
+        _package("pyspark", "--sut hudi:VERSION and hudi-spark:VERSION", INSTALL_HUDI),
+        _package("fastavro", SPARK, INSTALL_SPARK),
+        _package("hudi", SPARK, INSTALL_SPARK),
         *_bundles(),
         _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
         Check(
@@ -102,7 +106,7 @@ def _java() -> Check:
     how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
     if found and (number is None or int(number[1]) < JAVA_MIN):
         how, found = f"{found} is here but too old; {how}", ""
-    return Check(name="java", found=found, needed_for="--sut hudi:VERSION", how=how)
+    return Check(name="java", found=found, needed_for="--sut hudi:VERSION and hudi-spark:VERSION", how=how)
 
 
 def _bundles() -> tuple[Check, ...]:
