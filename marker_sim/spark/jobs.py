@@ -18,16 +18,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.names import MarkerDirectory
-from marker_sim.options import MarkerOptions, format_options
+from marker_sim.options import MarkerOptions
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.real.gate import Gate
+from marker_sim.real.jobs.closing import header_of, observe
 from marker_sim.real.jobs.hub import Hub
 from marker_sim.real.jobs.lives import Life
-from marker_sim.real.jobs.parquet import PARQUET
 from marker_sim.real.jobs.steps import Counters
 from marker_sim.real.jobs.worlds import LocalWorld, S3World, World
 from marker_sim.real.recorder import Recorder
@@ -37,7 +36,6 @@ from marker_sim.spark.nemesis import Nemesis, missed
 from marker_sim.spark.plans import DRIVER, SERVER, SparkPlan
 from marker_sim.sut.python import load_system
 from marker_sim.system import MARKERS_TYPES
-from marker_sim.writer.slices import table_rows
 
 WRITE_LIMIT_S = 120.0
 READY_S = 60.0
@@ -285,41 +283,13 @@ class Jobs:
                     life.doomed = True
                     self.recorder.record(process, life.role, "observe", "exited", error="its executor ended it")
 
-    # The end.
-
     def _observe(self) -> None:
-        record, began, files = self.recorder.record, self.recorder.mark(), self.world.files()
-        for path in sorted(files):
-            record("kit", "kit", "observe", "file", path=path, value=files[path])
-        for directory in self._instants:
-            record("kit", "kit", "observe", "snapshot", directory, directory.path, caused_by=began)
-        for number in sorted({write.table for write in self.plan.writes}):
-            table, value, error = self.plan.tables[number], None, None
-            try:
-                value = tuple(f"{key}={row}" for key, row in sorted(table_rows(table, files, PARQUET).items()))
-            except ValueError as unreadable:
-                error = str(unreadable)
-            record("kit", "kit", "observe", "rows", MarkerDirectory(table, ""), value=value, error=error)
+        tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
+        observe(self.recorder, self.world.files(), self._instants, tables)
 
     def _header(self) -> Header:
-        capabilities = self.world.capabilities
-        names = ("put_if_absent", "put_if_unchanged", "atomic_replace", "host_lock", "batched_markers")
-        return Header(
-            world="spark",
-            mode="direct" if self.plan.mode == "direct" else "timeline",
-            storage=self.plan.storage,
-            sut=self.system.name,
-            sut_version=self.system.version or __version__,
-            kit_version=__version__,
-            profile=self.system.profile,
-            num_threads=self.plan.num_threads,
-            late_effect_ms=capabilities.late_effect_ms,
-            storage_timeout_ms=1_000,
-            seed=self.plan.seed,
-            options=format_options(self.options),
-            capabilities={name: getattr(capabilities, name) for name in names},
-            plan=replace(self.spark_plan, plan=self.plan).to_dict(),
-        )
+        header = header_of("spark", self.plan, self.system, self.options, self.world.capabilities)
+        return replace(header, plan=replace(self.spark_plan, plan=self.plan).to_dict())
 
 
 def _probe(plan: Plan) -> Write:

@@ -9,6 +9,7 @@
     hub.py      answers the children  ◄─────► link.py       events, effects and steps on their way to the kit
                                               wire.py       HTTP to the timeline server
     template.py is the process that children are forked from; steps.py counts; parquet.py is the format of the rows;
+    closing.py reads what is stored when a run is over;
     walk.py goes through every crash point of a plan
 
 The same plans as in the simulated world, the same stage, write client, markers and judges. A fault arms at its actor's

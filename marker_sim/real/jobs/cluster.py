@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.markers.choice import Choice
 from marker_sim.names import MarkerDirectory, parse_directory
-from marker_sim.options import MarkerOptions, format_options
+from marker_sim.options import MarkerOptions
 from marker_sim.plan import PROBE, Op, Plan
 from marker_sim.real.gate import Aim, Gate
 from marker_sim.real.jobs.clients import Clients
+from marker_sim.real.jobs.closing import header_of, observe
 from marker_sim.real.jobs.lives import Life, Nursery
 from marker_sim.real.jobs.nemesis import Nemesis
 from marker_sim.real.jobs.servers import Servers
@@ -34,8 +34,6 @@ from marker_sim.sut.python import load_system
 from marker_sim.system import MARKERS_TYPES
 
 DEADLINE_SECS = 30
-ANSWER_BOUND_MS = 10_000
-STORAGE_TIMEOUT_MS = 1_000
 READY_S = 20.0
 
 
@@ -239,30 +237,7 @@ class Cluster:
         self._observe()
 
     def _observe(self) -> None:
-        record, began, files = self.recorder.record, self.recorder.mark(), self.world.files()
-        for path in sorted(files):
-            record("kit", "kit", "observe", "file", path=path, value=files[path])
-        for directory in self.marker_directories():
-            record("kit", "kit", "observe", "snapshot", directory, directory.path, caused_by=began)
-        self.writes.observe(files)
+        observe(self.recorder, self.world.files(), self.marker_directories(), self.writes.tables())
 
     def _header(self) -> Header:
-        capabilities = self.world.capabilities
-        names = ("put_if_absent", "put_if_unchanged", "atomic_replace", "host_lock", "batched_markers")
-        return Header(
-            world="real",
-            mode="direct" if self.plan.mode == "direct" else "timeline",
-            storage=self.plan.storage,
-            sut=self.system.name,
-            sut_version=self.system.version or __version__,
-            kit_version=__version__,
-            profile=self.system.profile,
-            num_threads=self.plan.num_threads,
-            late_effect_ms=capabilities.late_effect_ms,
-            answer_bound_ms=ANSWER_BOUND_MS,
-            storage_timeout_ms=STORAGE_TIMEOUT_MS,
-            seed=self.plan.seed,
-            options=format_options(self.options),
-            capabilities={name: getattr(capabilities, name) for name in names},
-            plan=self.plan.to_dict(),
-        )
+        return header_of("real", self.plan, self.system, self.options, self.world.capabilities)

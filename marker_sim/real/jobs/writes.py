@@ -17,8 +17,6 @@ from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Task, Write
 from marker_sim.real.jobs.lives import Life
-from marker_sim.real.jobs.parquet import PARQUET
-from marker_sim.writer.slices import table_rows
 
 if TYPE_CHECKING:
     from marker_sim.real.jobs.cluster import Cluster
@@ -89,18 +87,9 @@ class Writes:
             more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
             self.play(Write(table=table, tasks=(Task(group=PROBE_GROUP), *more)))
 
-    def observe(self, files: dict[str, bytes]) -> None:
-        """Read every table as a reader of completed commits does."""
-        cluster = self._cluster
-        for number in self._tables:
-            table, value, error = cluster.plan.tables[number], None, None
-            try:
-                rows = table_rows(table, files, PARQUET)
-                value = tuple(f"{key}={row}" for key, row in sorted(rows.items()))
-            except ValueError as unreadable:
-                error = str(unreadable)
-            place: Any = (table, None)
-            cluster.recorder.record("kit", "kit", "observe", "rows", place, value=value, error=error)
+    def tables(self) -> tuple[str, ...]:
+        """Those that were written to."""
+        return tuple(self._cluster.plan.tables[number] for number in self._tables)
 
     def gone(self, life: Life) -> None:
         """A driver or an executor is dead."""
