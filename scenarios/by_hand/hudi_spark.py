@@ -1,6 +1,6 @@
 """The findings about Hudi's write path again, with nothing but PySpark and kill -9.
 
-    python hudi_spark.py BUNDLE [torn-commit] [markers-left] [no-write-any-more]
+    python hudi_spark.py BUNDLE [torn-commit] [markers-left] [no-write-any-more] [rows-unseen]
 
 BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file is
 seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
@@ -152,7 +152,29 @@ def no_write_any_more(bundle: str, scratch: Path) -> None:
     print(f"not seen in {TRIES} kills")
 
 
-FINDINGS = {"torn-commit": torn_commit, "markers-left": markers_left, "no-write-any-more": no_write_any_more}
+def rows_unseen(bundle: str, scratch: Path) -> None:
+    """Rows of a completed write are not found: its instant is older than that of the rollback it began with, at whose
+    command blocks a reader stops. The write after it brings them back.
+    """
+    table = scratch / "unseen"
+    options = {**MERGE_ON_READ, "hoodie.metadata.enable": "false"}
+
+    def logs() -> list[Path]:
+        return [path for path in table.glob("p*/.*.log.*") if not path.name.endswith(".crc")]
+
+    run(bundle, table, "1", options)
+    run(bundle, table, "2", options, logs, 3)
+    for ordinal in ("3", "read", "4", "read"):
+        run(bundle, table, ordinal, options)
+        print("  timeline:", *sorted(path.name for path in (table / ".hoodie").glob("2*")))
+
+
+FINDINGS = {
+    "torn-commit": torn_commit,
+    "markers-left": markers_left,
+    "no-write-any-more": no_write_any_more,
+    "rows-unseen": rows_unseen,
+}
 
 if __name__ == "__main__":
     bundle, *names = sys.argv[1:]
