@@ -13,7 +13,7 @@ TOO_LATE = "after its instant was over"
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """Sums over runs. kills: of drivers, by phase. faults: all others, by their word.
+    """Sums over runs. kills: of drivers, by phase. faults: all others, by their word; an executor's death is one.
 
     jobs: writes that began, completed: commits on the timeline. copies: attempts that succeeded beside another one of
     their task, so that one file had to go; again: those that succeeded after another one had. late: attempts that took
@@ -53,7 +53,10 @@ def count(history: History) -> Counts:
         what = (event.kind, event.operation)
         if what == ("fault", "kill") and event.role == "driver":
             counts.kills[event.error or "kill"] += 1
-        elif event.kind == "fault" and event.value not in ("end", "end-of-run", "with-its-driver"):
+        elif what == ("fault", "kill"):
+            if event.role == "timeline-server" and event.value is None:
+                counts.faults["kill-server"] += 1
+        elif event.kind == "fault" and event.value != "end":
             counts.faults[event.operation] += 1
         elif what == ("ok", "begin"):
             counts.jobs += 1

@@ -1,6 +1,6 @@
 """Plans for Spark, drawn from a seed: each fault where it can strike, and what it needs to strike at.
 
-task_plan     one application whose every write has another misfortune of its tasks, server or storage
+task_plan     one application of which nearly every write has another misfortune of its tasks, server or storage
 driver_plan   a driver dies in each write, and the next write begins with what it left behind; some writes have a failed
               attempt first, for without one finalize has nothing to delete, and some leave an instant behind
 """
@@ -36,13 +36,19 @@ def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
     kinds += [(TaskKind.SLOW, rng.choice(("marker", "file"))), (TaskKind.LOST, "closed")]
     kinds += [(TaskKind.MEET, "marker"), (TaskKind.MEET, "file")]
     kinds += [(TaskKind.LATE, "file"), (TaskKind.LATE_FAILED, "file")]
-    rng.shuffle(kinds)
-    faults: list[_Fault] = [
-        TaskFault(kind=kind, write=number, task=rng.randrange(TASKS), moment=moment)
-        for number, (kind, moment) in enumerate(kinds, start=1)
+    drawn: list[_Fault] = [
+        TaskFault(kind=kind, write=0, task=rng.randrange(TASKS), moment=moment) for kind, moment in kinds
     ]
-    faults += [replace(fault, write=n) for n, fault in enumerate(_others(rng, mode, storage), start=len(kinds) + 1)]
-    return SparkPlan(plan=_plan(rng, seed, mode, storage, len(faults)), faults=tuple(faults))
+    drawn += _others(rng, mode, storage)
+    rng.shuffle(drawn)
+    faults: list[_Fault] = []
+    write = 0
+    for fault in drawn:
+        write += 1
+        faults.append(replace(fault, write=write))
+        # What is aimed at the next write must not meet the attempt that outlives this one.
+        write += isinstance(fault, TaskFault) and fault.kind in (TaskKind.LATE, TaskKind.LATE_FAILED)
+    return SparkPlan(plan=_plan(rng, seed, mode, storage, write), faults=tuple(faults))
 
 
 def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan:
@@ -59,14 +65,19 @@ def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan
         if phase.startswith("rollback") and not _died_before(faults, write):
             abandoned.add(write)
             write += 1
-        faults.append(_kill(rng, phase, write))
+        faults.append(_kill(rng, phase, write, mode))
         if phase == "reconcile":
             faults.append(TaskFault(kind=TaskKind.FAILED, write=write, task=rng.randrange(TASKS), moment="closed"))
     return SparkPlan(plan=_plan(rng, seed, mode, storage, write, frozenset(abandoned)), faults=tuple(faults))
 
 
-def _kill(rng: random.Random, phase: str, write: int) -> DriverKill:
-    nth = {"flush": rng.randint(1, 2), "data": rng.randint(1, TASKS), "rollback": rng.randint(1, 3)}.get(phase, 1)
+def _kill(rng: random.Random, phase: str, write: int, mode: str) -> DriverKill:
+    # One batch may hold all markers of a write, so only the first flush is sure to come.
+    nth = {
+        "flush": rng.randint(1, 2 if mode == "direct" else 1),
+        "data": rng.randint(1, TASKS),
+        "rollback": rng.randint(1, 3),
+    }.get(phase, 1)
     return DriverKill(write=write, phase=phase, nth=nth, when=rng.choice(("before", "after")))
 
 

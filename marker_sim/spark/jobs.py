@@ -14,6 +14,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -128,16 +129,21 @@ class Jobs:
             self._leave()
             self._observe()
         finally:
-            self.nemesis.healed = True
-            self.over.set()
-            if self._application is not None:
-                self._application.kill()
-            self._hub.close()
-            self.world.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._close()
         if self._trouble:
             raise self._trouble[0]
         return History(self._header(), self.recorder.close())
+
+    def _close(self) -> None:
+        """Nothing of the run is left, whatever happened."""
+        self.nemesis.healed = True
+        self.over.set()
+        with ExitStack() as last_first:
+            last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
+            last_first.callback(self.world.close)
+            last_first.callback(self._hub.close)
+            if self._application is not None:
+                last_first.callback(self._application.kill)
 
     def driver_life(self) -> Life | None:
         """The driver that there is now."""

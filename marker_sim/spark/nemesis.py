@@ -1,8 +1,8 @@
 """Does what a plan says to the processes of a Spark application, and keeps count of what really happened.
 
 A task fault strikes when an attempt says where it is, a driver's death at a storage effect (the gate calls `hurt`) or
-between two of its steps, a server's at its own effect. Each is recorded under the recorder's lock in the moment the
-signal is sent, so nothing that follows from it comes before it in the history.
+between two of its steps, a server's at its own effect. The death of a process is recorded under the recorder's lock in
+the moment the signal is sent, so nothing that follows from it comes before it in the history.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ MARKERS_GONE_S = 0.4
 
 
 class Nemesis:
-    """Hurts one run. struck: the numbers of the plan's faults that happened. healed: nothing strikes any more."""
+    """Hurts one run. struck: the plan's faults that had their effect, by number. healed: nothing strikes any more."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.healed = False
         self.struck: Counter[int] = Counter()
         self._jobs = jobs
         self._aims: dict[Aim, int] = {}
+        self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
         self._committed: set[int] = set()
@@ -64,16 +65,17 @@ class Nemesis:
     def disarm(self) -> None:
         """The write is over; what did not strike by now never will."""
         for aim in self._jobs.gate.disarm():
-            if aim.fired:
+            if aim.fired and aim.kind is not FaultKind.KILL:
                 self.struck[self._aims[aim]] += aim.fired
 
     def hurt(self, aim: Aim, call: Call) -> None:
         """An aim at the gate strikes; its lock is held."""
-        fault = self._jobs.spark_plan.faults[self._aims[aim]]
+        number = self._aims[aim]
+        fault = self._jobs.spark_plan.faults[number]
         if isinstance(fault, DriverKill):
-            self.kill_driver(fault.phase, call.path)
+            self.struck[number] += self.kill_driver(fault.phase, call.path)
         elif isinstance(fault, ServerKill):
-            self._kill(self._jobs.lives[call.process], call.path)
+            self.struck[number] += self._kill(self._jobs.lives[call.process], call.path)
 
     def step(self, _: str, name: str, write: int) -> None:
         """The driver stands between two steps of a write; does not return to one that dies here."""
@@ -85,25 +87,25 @@ class Nemesis:
             if self.healed or self.struck[number]:
                 continue
             if fault.phase == name:
-                self.struck[number] += 1
-                self.kill_driver(name, None)
+                self.struck[number] += self.kill_driver(name, None)
                 raise Silent
             if fault.phase in PHASES and PHASES[fault.phase].since == name and number not in self._aims.values():
                 self._arm(number, fault)
 
-    def kill_driver(self, phase: str, path: str | None) -> None:
-        """SIGKILL for the driver's session; the timeline server is a part of it."""
+    def kill_driver(self, phase: str, path: str | None) -> bool:
+        """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
         jobs = self._jobs
         with jobs.recorder.lock:
             driver, server = jobs.driver_life(), jobs.server
             if driver is None or driver.doomed:
-                return
+                return False
             driver.doomed = True
             jobs.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
             if server is not None and not server.doomed:
                 server.doomed = True
                 jobs.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
             jobs.kill_application()
+            return True
 
     def moment(self, name: str, moment: str, write: int, task: int, attempt: int) -> str | None:
         """An attempt is at a moment; what it shall do. Returns when it may go on; a killed one gets no answer."""
@@ -112,45 +114,46 @@ class Nemesis:
                 self._ended.setdefault(write, set()).add(task)
                 self._turn.notify_all()
         for number, fault in self._jobs.spark_plan.of(write, TaskFault):
-            if (fault.task, fault.moment) == (task, moment) and not self.healed:
-                if fault.kind is TaskKind.MEET:
-                    self._meet(number, fault, name, attempt)
-                elif not self.struck[number]:
-                    self.struck[number] += 1
-                    return self._task(fault, self._jobs.lives[name])
+            if (fault.task, fault.moment) != (task, moment) or self.healed:
+                continue
+            if fault.kind is TaskKind.MEET:
+                self._meet(number, fault, name, attempt)
+                continue
+            with self._turn:
+                first = number not in self._taken
+                self._taken.add(number)
+            if first:
+                return self._task(number, fault, self._jobs.lives[name])
         return None
 
-    def _task(self, fault: TaskFault, life: Life) -> str | None:
-        recorder = self._jobs.recorder
+    def _task(self, number: int, fault: TaskFault, life: Life) -> str | None:
+        recorder, answer = self._jobs.recorder, None
+        recorder.record(life.name, "nemesis", "fault", fault.kind.value)
         match fault.kind:
             case TaskKind.FAILED:
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
-                return "fail"
+                self.struck[number] += 1
+                answer = "fail"
             case TaskKind.WORKER:
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
-                self._kill(life, None)
+                self.struck[number] += self._kill(life, None)
                 raise Silent
             case TaskKind.EXECUTOR:
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
-                self._kill_executors(life.actor)
+                self.struck[number] += self._kill_executors(life.actor)
                 raise Silent
             case TaskKind.LOST:
                 self._await_others(fault)
-                hosts = [host for host in self._jobs.cluster.executors() if host != life.actor]
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
-                for host in hosts:
-                    self._kill_executors(host)
+                for host in self._jobs.cluster.executors():
+                    if host != life.actor:
+                        self.struck[number] += self._kill_executors(host)
             case TaskKind.LATE | TaskKind.LATE_FAILED:
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value)
                 with self._turn:
-                    self._turn.wait_for(lambda: fault.write in self._committed, fault.duration_ms / 1000)
+                    over = self._turn.wait_for(lambda: fault.write in self._committed, fault.duration_ms / 1000)
+                self.struck[number] += over
                 self._jobs.over.wait(MARKERS_GONE_S)
-                return "fail" if fault.kind is TaskKind.LATE_FAILED else None
+                answer = "fail" if fault.kind is TaskKind.LATE_FAILED else None
             case _:
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value, value="begin")
+                self.struck[number] += 1
                 self._jobs.over.wait(fault.duration_ms / 1000)
-                recorder.record(life.name, "nemesis", "fault", fault.kind.value, value="end")
-        return None
+        return answer
 
     def _meet(self, number: int, fault: TaskFault, name: str, attempt: int) -> None:
         """Hold an attempt until its copy, or the original, is here too."""
@@ -170,9 +173,9 @@ class Nemesis:
             self._turn.wait_for(lambda: len(self._ended.get(fault.write, ())) >= tasks, OTHERS_S)
         self._jobs.over.wait(1.0)
 
-    def _kill_executors(self, host: str) -> None:
-        """SIGKILL for the executors of a host, each with its Python workers."""
-        jobs = self._jobs
+    def _kill_executors(self, host: str) -> int:
+        """SIGKILL for the executors of a host, each with its Python workers; how many there were."""
+        jobs, killed = self._jobs, 0
         with jobs.recorder.lock:
             for jvm in jobs.cluster.executors()[host]:
                 try:
@@ -180,22 +183,25 @@ class Nemesis:
                     jvm.kill()
                 except psutil.NoSuchProcess:
                     continue
-                pids = {process.pid: process for process in below}
-                for life in jobs.lives.values():
+                killed += 1
+                pids = {process.pid for process in below}
+                for life in list(jobs.lives.values()):
                     if life.role == EXECUTOR and life.pid in pids:
                         self._kill(life, None)
                 for process in below:
                     if process.is_running():
                         process.kill()
+        return killed
 
-    def _kill(self, life: Life, path: str | None) -> None:
-        """SIGKILL for one process."""
+    def _kill(self, life: Life, path: str | None) -> bool:
+        """SIGKILL for one process; False when it was dead already."""
         with self._jobs.recorder.lock:
             if life.doomed:
-                return
+                return False
             life.doomed = True
             self._jobs.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
             life.signal(signal.SIGKILL)
+            return True
 
 
 def missed(jobs: Jobs) -> tuple[Any, ...]:

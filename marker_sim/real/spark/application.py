@@ -97,9 +97,8 @@ class Application:
     def kill(self) -> None:
         """SIGKILL for the session, and wait until no process of it is left."""
         self.signal(signal.SIGKILL)
-        self._popen.wait(END_S)
         deadline = time.monotonic() + END_S
-        while _group_lives(self.pid):
+        while self.alive or _group_lives(self.pid):
             if time.monotonic() > deadline:
                 raise HarnessError(f"the session of {self.name} ({self.pid}) did not end after SIGKILL")
             time.sleep(POLL_S)
