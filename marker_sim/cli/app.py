@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_on_sigterm() -> None:
-    """SIGTERM ends a run like Ctrl-C, so that no process the kit started outlives it."""
+    """SIGTERM and a closed terminal end a run like Ctrl-C, so that no process the kit started outlives it."""
     if threading.current_thread() is not threading.main_thread():
         return
 
@@ -202,6 +202,8 @@ def _end_on_sigterm() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not below nohup.
+        signal.signal(signal.SIGHUP, interrupt)
 
 
 def _say_usage(message: str, words: tuple[str, ...]) -> int:

@@ -96,8 +96,11 @@ class _Search:
             if not self.met[mode, name]
         ]
         for mode in modes:
-            if not any(met_mode == mode and number for (met_mode, _), number in self.met.items()):
-                missed.append(f"a driver killed in {mode} mode")
+            met = [name for (met_mode, name), number in self.met.items() if met_mode == mode and number]
+            if not any(name.startswith("driver killed") for name in met):
+                missed.append(f"a driver killed in {mode} mode; two minutes are enough for both modes")
+        if not self.tally.reached.get("rows read by hudi-rs"):
+            missed.append("rows read by hudi-rs")
         return (*missed, *(f"a write after a kill: {why}" for why in self.refused))
 
     def line(self) -> str:
@@ -173,6 +176,8 @@ def _drive(
                     on_round(played.history)
                 if played.interrupted:
                     return True, ""
+                if played.trouble:
+                    raise HarnessError(played.trouble)
     except KeyboardInterrupt:
         return True, ""
     except OSError as error:

@@ -2,7 +2,8 @@
 
     {"do": "write", "rows": [[key, part, value, ts], ...], "options": {...}}   {"ok": true} | {"error": "..."}
     {"do": "read"}                                                             {"rows": [[key, value], ...]} | {"error"}
-    {"do": "stop"}, or the end of input                                        the program ends
+    {"do": "stop"}                                                             the program ends; at the end of input its
+                                                                               whole session is killed
 
 One JSON line each; the first line it says itself is {"ready": true}. Its argument is a file with {"conf": settings of
 Spark, "options": settings of Hudi, "table": URI}. Nothing of the kit is imported, so that it starts quickly.
@@ -12,8 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 COLUMNS = "key, part, value, ts"
@@ -25,18 +29,24 @@ def main(path: str) -> None:
     spec = json.loads(Path(path).read_text(encoding="utf-8"))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # What Spark prints is no answer.
+    told: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=(told,), daemon=True).start()
     session = _session(spec["conf"])
     _say(answers, {"ready": True})
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if asked["do"] == "stop":
-            break
+    while (asked := json.loads(told.get()))["do"] != "stop":
         try:
             answer = _write(session, spec, asked) if asked["do"] == "write" else _read(session, spec)
         except Exception as error:
             answer = {"error": _causes(error)}
         _say(answers, answer)
     session.stop()
+
+
+def _listen(told: SimpleQueue[str]) -> None:
+    """Pass lines on; when nobody is there any more who could send one, the whole session dies, whatever it does."""
+    for line in sys.stdin:
+        told.put(line)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _session(conf: dict[str, str]) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from marker_sim import __version__
+from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.spark.standalone import Standalone
@@ -59,11 +60,12 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A round that is over. interrupted: by Ctrl-C."""
+    """A round that is over. interrupted: by Ctrl-C. trouble: of the kit's surroundings, which ended it."""
 
     history: History
     count: Count
     interrupted: bool
+    trouble: str = ""
 
 
 def play_round(
@@ -77,11 +79,11 @@ def play_round(
 ) -> Played:
     """Run a round. profile: for the header. meddle: called before each audit, for tests of the kit.
 
-    HarnessError when the kit's surroundings failed.
+    HarnessError when the kit's surroundings failed before there was anything to judge.
     """
     recorder, target, name = Recorder(), Target(), f"t{spec.number}"
     here = scratch / name
-    interrupted = False
+    interrupted, trouble = False, ""
     with _place(spec, recorder, target, here, name) as place, _master(spec, program, here) as master:
 
         def begin(process: str) -> Life:
@@ -100,13 +102,17 @@ def play_round(
             pass
         except KeyboardInterrupt:
             interrupted = True
+        except HarnessError as error:
+            trouble = str(error)
         finally:
             table.close()
             recorder.close()
         place.check()
         header = _header(spec, place, profile, name)
     shutil.rmtree(here, ignore_errors=True)
-    return Played(history=History(header, tuple(recorder.events)), count=table.count, interrupted=interrupted)
+    return Played(
+        history=History(header, tuple(recorder.events)), count=table.count, interrupted=interrupted, trouble=trouble
+    )
 
 
 @contextlib.contextmanager

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
 from marker_sim.faults import FaultKind
-from marker_sim.real.gate import Call
+from marker_sim.real.gate import Aim, Call
 from marker_sim.real.recorder import Recorder
 from marker_sim.sut.hudi_spark.lives import Life
 from marker_sim.sut.hudi_spark.places import Place, Target
@@ -34,8 +34,9 @@ class Strikes:
     ) -> None:
         self._life = life
         self._recorder = recorder
-        self._pids = executors() if step is not None else ()
+        self._executors = executors
         self._blows = [(blow, blow.aim(table, life.name)) for blow in (step.blows if step is not None else ())]
+        self._struck: Counter[Blow] = Counter()
         self._stopped: dict[int, threading.Timer] = {}
         self._guard = threading.Lock()
 
@@ -54,37 +55,46 @@ class Strikes:
 
     @property
     def fired(self) -> int:
-        """How many blows fell."""
-        return sum(aim.fired for _, aim in self._blows)
+        """How many blows fell on somebody."""
+        return sum(self._fell(blow, aim) for blow, aim in self._blows)
 
     @property
     def met(self) -> bool:
-        """Whether the last blow fell."""
-        return bool(self._blows) and self._blows[-1][1].fired > 0
+        """Whether the last blow fell on somebody."""
+        return bool(self._blows) and self._fell(*self._blows[-1]) > 0
 
     @property
     def deadly(self) -> bool:
         """Whether the driver was killed."""
-        return any(blow.who == "driver" and aim.fired for blow, aim in self._blows)
+        return any(blow.who == "driver" and self._struck[blow] for blow, _ in self._blows)
+
+    def _fell(self, blow: Blow, aim: Aim) -> int:
+        """How often: the storage suffers whatever is aimed at it, a process only what reached it."""
+        return aim.fired if blow.who == "storage" else self._struck[blow]
 
     def _kill_driver(self, blow: Blow, call: Call) -> None:
         self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=blow.word)
+        self._struck[blow] += 1
 
     def _hurt(self, blow: Blow, call: Call) -> None:
         """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
-        if not self._pids:
+        pids = self._executors()
+        if not pids:
             return
-        pid = random.Random(call.path).choice(self._pids)
+        pid = random.Random(call.path).choice(pids)
         name = f"executor-of-{self._life.name}"
-        if blow.kind is FaultKind.KILL:
+        kill = blow.kind is FaultKind.KILL
+        if not _signal(pid, signal.SIGSTOP):
+            return
+        self._struck[blow] += 1
+        if kill:
             act = partial(_signal, pid, signal.SIGKILL)
             self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=blow.word)
             return
+        self._recorder.fault(name, "pause", "begin", path=call.path, error=blow.word)
         timer = threading.Timer(blow.duration_ms / 1000, self._go_on, (pid,))
         timer.daemon = True
         self._stopped[pid] = timer
-        act = partial(_signal, pid, signal.SIGSTOP)
-        self._recorder.fault(name, "pause", "begin", path=call.path, act=act, error=blow.word)
         timer.start()
 
     def _go_on(self, pid: int) -> None:
@@ -96,6 +106,9 @@ class Strikes:
         )
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
+def _signal(pid: int, number: signal.Signals) -> bool:
+    try:
         os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True

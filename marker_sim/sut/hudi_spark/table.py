@@ -33,6 +33,9 @@ ROWS_MIN, ROWS_MAX = 8, 14
 _Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
 READER_S = 30.0
+SLOW_S = 30.0
+AUDIT_AFTER = "an audit after a driver was killed"
+_READER_DIED = ("did not end within", "ended with -")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class Table:
         self._directory = MarkerDirectory(name, "")
         self._hudi_rs = True
         self._faults = 0
+        self._last = -1
 
     def play(self, steps: Iterable[Step]) -> None:
         """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
@@ -125,7 +129,7 @@ class Table:
     def recover(self) -> None:
         """A write that succeeds and an audit after it; in fresh drivers when it does not at once.
 
-        Refused after `RECOVERIES_MAX` tries; what readers find then is recorded.
+        Refused after `RECOVERIES_MAX` tries, and an audit of what is there then.
         """
         for _ in range(RECOVERIES_MAX):
             if self.life is None:
@@ -133,9 +137,7 @@ class Table:
             if not self.write(None):
                 return
         self._start()
-        self._record_rows(
-            self._read()
-        )  # A table that cannot be read any more breaks more than one that is not written.
+        self._audit(self._last)  # A table that cannot be read any more breaks more than one that is not written.
         self.count.refused.append(f"no write succeeded any more on table {self.name}")
         raise Refused(self.count.refused[-1])
 
@@ -148,9 +150,13 @@ class Table:
         strikes.arm(self.place, self.target)
         asked = self.recorder.record(life.name, DRIVER, "invoke", "write", self._directory, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
+        began = time.monotonic()
         try:
             error = self._outcome(life, message)
-        except (OutOfTime, KeyboardInterrupt):
+        except (OutOfTime, KeyboardInterrupt) as over:
+            took_s = time.monotonic() - began
+            if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
+                self.count.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
             self.recorder.fault(life.name, "kill", "end-of-run", act=life.strike)
             why = "the run was over"
             self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=why, caused_by=asked)
@@ -161,11 +167,14 @@ class Table:
         if error is None:
             done = self.recorder.record(life.name, DRIVER, "ok", "write", self._directory, caused_by=asked)
         else:
-            self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked)
-            done = -1
+            done = self.recorder.record(
+                life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked
+            )
+        self._last = done
         if step is not None:
             self.count.armed[step.name] += 1
             self.count.met[step.name] += strikes.met
+            self.count.armed[AUDIT_AFTER] += strikes.deadly
         self._faults += strikes.fired
         if strikes.deadly or error is not None:
             self._bury(error, strikes.deadly)
@@ -199,10 +208,10 @@ class Table:
         life.end()
         if struck:
             return
-        if dead or not self._faults:
+        if not self._faults:
             raise HarnessError(f"{life.name} failed without a fault ({error}): {said}")
         self.count.counts["write refused after a fault"] += 1
-        self.count.refused.append(str(error))
+        self.count.refused.append(f"{error}; its driver ended by itself: {said}" if dead else str(error))
 
     def _start(self) -> None:
         self._lives += 1
@@ -230,6 +239,7 @@ class Table:
         self._record_rows(found)
         self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
         self.count.counts["audit"] += 1
+        self.count.met[AUDIT_AFTER] += self._faults > 0
 
     def _read(self) -> dict[str, _Reading]:
         """What each reader finds."""
@@ -256,19 +266,27 @@ class Table:
 
     def _read_by_hudi_rs(self, expected: tuple[str, ...] | None) -> _Reading:
         """What it finds; before any fault what it cannot read is a limit of its own, and it is not asked again."""
-        uri, options = self.place.reader
-        try:
-            rows, error = read_rows(uri, options, deadline_s=max(1.0, min(READER_S, self._program.left_s()))), None
-        except Unreadable as unreadable:
-            if self._program.left_s() <= 0:
-                raise OutOfTime from unreadable
-            rows, error = None, str(unreadable)
+        rows, error = self._ask_hudi_rs()
+        if error is not None and any(words in error for words in _READER_DIED):
+            rows, error = self._ask_hudi_rs()
+            if error is not None and any(words in error for words in _READER_DIED):
+                self.count.counts["hudi-rs did not answer"] += 1
+                return None, f"unsupported: {error}"  # Twice: nobody knows what it would have found.
         if not self._faults and (error is not None or rows != expected):
             self._hudi_rs = False
             self.count.counts["table that hudi-rs cannot read"] += 1
             why = error or "it does not find the rows that Hudi finds"
             return None, why if why.startswith("unsupported:") else f"unsupported: before any fault: {why}"
         return rows, error
+
+    def _ask_hudi_rs(self) -> _Reading:
+        uri, options = self.place.reader
+        try:
+            return read_rows(uri, options, deadline_s=max(1.0, min(READER_S, self._program.left_s()))), None
+        except Unreadable as unreadable:
+            if self._program.left_s() <= 0:
+                raise OutOfTime from unreadable
+            return None, str(unreadable)
 
 
 class Refused(Exception):
