@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from marker_sim.history import History
-from marker_sim.judges import tables_ends, tables_files, tables_rows
+from marker_sim.judges import tables_ends, tables_files, tables_rollbacks, tables_rows
 from marker_sim.judges.commits import marker_before_data, reconcile_exact
 from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
 from marker_sim.judges.exactness import exact_set, one_creator
@@ -60,7 +60,7 @@ BLACK_BOX_JUDGES: dict[str, Callable[[View], Finding]] = {
     "G13": tables_ends.marker_before_data,
     "G14": tables_files.reconcile_exact,
     "G15": tables_files.rollback_complete,
-    "G16": tables_files.rollback_retryable,
+    "G16": tables_rollbacks.rollback_retryable,
     "G18": tables_ends.no_residue,
     "G19": tables_ends.rollback_first,
     "G24": tables_rows.rows_survive,

@@ -9,8 +9,9 @@
     command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
 
 What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
-one that a restore took. Where entries left the timeline, or one of a clean or rollback cannot be read, nobody knows
-what may be missing: `blind` says why.
+one that a restore took. A completed rollback or clean that cannot be read is known by its plan. Where entries left the
+timeline, or neither record nor plan of a clean can be read, nobody knows what may be missing (`hides_loss`); where it is
+a rollback's, which instants there were (`hides_instants`). A rollback has no right to what is committed.
 Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not looked at.
 """
 
@@ -29,8 +30,8 @@ from marker_sim.timeline import DataFile, parse_data_file
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 # A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
 WRITES = frozenset({"commit", "deltacommit"})
-_UNDOING = frozenset({"rollback", "restore"})
-_SERVICES = _UNDOING | {"clean"}
+UNDOING = frozenset({"rollback", "restore"})
+_SERVICES = UNDOING | {"clean"}
 _HOODIE = ".hoodie/"
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 
@@ -74,7 +75,7 @@ class Audit:
         for event in events:
             if event.operation == "marker-file":
                 self.markers.setdefault(event.instant or "", []).append(event)
-        self.entries = [_entry(event) for event in events if event.operation == "entry"]
+        self.entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
         self._archives = [event for event in events if event.operation == "archive"]
 
     @cached_property
@@ -85,12 +86,16 @@ class Audit:
     @cached_property
     def pending(self) -> dict[str, Entry]:
         """Writes that are on the timeline and not completed, by instant; table services that wait are none."""
-        waiting = {e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES}
         found: dict[str, Entry] = {}
         for entry in self.entries:
-            if entry.action in WRITES and not entry.done and entry.instant not in waiting:
+            if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
                 found.setdefault(entry.instant, entry)
         return {instant: entry for instant, entry in found.items() if instant not in self.committed}
+
+    @cached_property
+    def waiting(self) -> frozenset[str]:
+        """Instants of compactions and clusterings that wait for their turn; rolled back, they run again."""
+        return frozenset(e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES)
 
     @cached_property
     def rolled_back(self) -> dict[str, list[Entry]]:
@@ -127,12 +132,12 @@ class Audit:
     @cached_property
     def undone(self) -> dict[str, Entry]:
         """Which completed rollback made the blocks of a log file invisible."""
-        return {p: e for e in self.entries if e.done and e.action in _UNDOING for p in e.of("undone")}
+        return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
 
     @cached_property
     def appended(self) -> frozenset[str]:
         """The log files that rollbacks wrote."""
-        return frozenset(p for e in self.entries if e.action in _UNDOING for p in e.of("appended"))
+        return frozenset(p for e in self.entries if e.action in UNDOING for p in e.of("appended"))
 
     @cached_property
     def layout(self) -> int:
@@ -140,12 +145,21 @@ class Audit:
         return 2 if any("/.hoodie/timeline/" in entry.path for entry in self.entries) else 1
 
     @cached_property
-    def blind(self) -> str:
-        """Why what is missing or unknown proves nothing, "" when it does."""
+    def hides_loss(self) -> str:
+        """Why what is missing proves nothing, "" when it does."""
+        return self._hides({"clean": "will-delete", "restore": "deleted"})
+
+    @cached_property
+    def hides_instants(self) -> str:
+        """Why an instant that the timeline has nothing of proves nothing, "" when it does."""
+        return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
+
+    def _hides(self, telling: dict[str, str]) -> str:
         if self._archives:
             return f"entries left the timeline of {self.table} for {self._archives[0].path}, which is not read"
-        bad = next((e for e in self.entries if e.error and e.done and e.action in _SERVICES), None)
-        return f"{bad.path} cannot be read: {bad.error}" if bad else ""
+        bad = (e for e in self.entries if e.error and e.done and e.action in telling and not e.of(telling[e.action]))
+        entry = next(bad, None)
+        return f"{entry.path} cannot be read: {entry.error}" if entry else ""
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
@@ -284,10 +298,28 @@ def _entry(event: Event) -> Entry:
     return Entry(event.index, event.instant or "", event.path or "", action, state, known, event.error)
 
 
+def _with_plans(entries: list[Entry]) -> list[Entry]:
+    """The same, with what plans say of completed entries that cannot be read: what was to be deleted counts as gone."""
+    plans: dict[str, dict[str, tuple[str, ...]]] = {}
+    for entry in entries:
+        if not entry.done:
+            plans.setdefault(entry.instant, {}).update(entry.facts)
+    told = []
+    for entry in entries:
+        plan = plans.get(entry.instant, {}) if entry.done and entry.error and entry.action in _SERVICES else {}
+        facts: dict[str, tuple[str, ...]] = {
+            word: plan[word] for word in ("rolled-back", "will-delete") if word in plan
+        }
+        if entry.action in UNDOING and "will-delete" in facts:
+            facts["deleted"] = facts["will-delete"]
+        told.append(entry._replace(facts={**entry.facts, **facts}))
+    return told
+
+
 def _targets(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for entry in entries:
-        if entry.action in _UNDOING:
+        if entry.action in UNDOING:
             for target in entry.of("rolled-back"):
                 found.setdefault(target, []).append(entry)
     return found

@@ -65,7 +65,7 @@ def _no_residue(view: View, tables: Tables) -> Count:
             later = audit.begun_after(instant)
             if later is None or (instant in audit.known and instant not in done):
                 continue
-            if instant in audit.known or not audit.blind:
+            if instant in audit.known or not audit.hides_instants:
                 if not tables.stayed_alone():
                     open_ += 1
                     continue

@@ -1,8 +1,8 @@
-"""Judges of the files of a table at rest: G14 reconcile-exact, G15 rollback-complete, G16 rollback-retryable.
+"""Judges of the files of a table at rest: G14 reconcile-exact and G15 rollback-complete.
 
 Only what is certain is a breach. A log file of timeline layout 1 that nobody names, a file that a task may have written
-after finalize or after the rollback listed markers, and whatever a `blind` audit misses are of nobody's judgment; they
-keep a finding undecided when nothing else was judged. A file is accused once, at the first audit that shows it.
+after finalize or after the rollback listed markers, and what is missing where the timeline hides why, are of nobody's
+judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the first audit that shows it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import TEMP
-from marker_sim.judges.tables import Audit, Entry, Tables
+from marker_sim.judges.tables import UNDOING, Audit, Entry, Tables
 from marker_sim.judges.view import View
 
 # How much was judged, the breaches, and of how much nobody can say.
 Count = tuple[int, list[Breach], int]
-_ROLLBACK = "rollback"
 
 
 def judge_of_tables(guarantee: str, check: Callable[[View, Tables], Count]) -> Callable[[View], Finding]:
@@ -33,7 +32,7 @@ def judge_of_tables(guarantee: str, check: Callable[[View, Tables], Count]) -> C
         count, breaches, open_ = check(view, tables)
         undecided = ""
         if not count and not breaches and open_:
-            reasons = [audit.blind for audit in tables.audits if audit.blind]
+            reasons = [why for audit in tables.audits for why in (audit.hides_loss, audit.hides_instants) if why]
             undecided = reasons[0] if reasons else f"of {open_} files or instants nobody can say whose they are"
         breaches.sort(key=lambda breach: (breach.evidence, breach.message))
         return Finding(
@@ -56,24 +55,26 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
     judged, open_ = 0, 0
     found: dict[tuple[str, str], Breach] = {}
     for audit in tables.audits:
+        for entry in audit.entries:
+            if entry.done and entry.error and entry.action not in UNDOING:
+                message = f"its completed entry {entry.path} cannot be read: {entry.error}"
+                add(found, audit, entry.path, breach(view, audit, entry.instant, message, entry.event))
         for instant, commit in audit.committed.items():
             if commit.error:
-                message = f"its completed entry {commit.path} cannot be read: {commit.error}"
-                _add(found, audit, commit.path, breach(view, audit, instant, message, commit.event))
                 continue
             judged += 1
             for path, message in _missing(audit, commit):
-                if audit.blind:
+                if audit.hides_loss:
                     open_ += 1
                 else:
-                    _add(found, audit, path, breach(view, audit, instant, message, commit.event))
+                    add(found, audit, path, breach(view, audit, instant, message, commit.event))
             for path in audit.owned.get(instant, ()):
                 if path in audit.named:
                     continue
                 if tables.surely_before_finalize(audit, path, commit):
                     message = f"{path!r} bears the instant, is not named by its completed commit and is there"
                     proof = breach(view, audit, instant, message, audit.files[path], commit.event)
-                    _add(found, audit, path, proof)
+                    add(found, audit, path, proof)
                 else:
                     open_ += 1
     return judged, list(found.values()), open_
@@ -101,10 +102,10 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
         for instant, rollbacks in audit.rolled_back.items():
             judged += 1
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
-                message = _left(audit, rollbacks[-1], path)
+                message = left(audit, rollbacks[-1], path)
                 if message and tables.surely_before_rollback(audit, path, rollbacks[-1]):
                     proof = breach(view, audit, instant, message, audit.files[path], rollbacks[-1].event)
-                    _add(found, audit, path, proof)
+                    add(found, audit, path, proof)
                 elif message:
                     open_ += 1
         for path, commit in audit.named.items():
@@ -113,20 +114,20 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
                 message = (
                     f"{path!r}, which its completed commit names, is gone: the rollback {rollback.instant} took it"
                 )
-                _add(found, audit, path, breach(view, audit, commit.instant, message, commit.event, rollback.event))
+                add(found, audit, path, breach(view, audit, commit.instant, message, commit.event, rollback.event))
         for instant, paths in audit.owned.items():
             if instant in audit.known:
                 continue
-            if not instant or audit.blind:
+            if not instant or audit.hides_instants:
                 open_ += len(paths)
                 continue
             for path in paths:
                 message = f"{path!r} bears an instant that the timeline has nothing of, neither a write nor a rollback"
-                _add(found, audit, path, breach(view, audit, instant, message, audit.files[path]))
+                add(found, audit, path, breach(view, audit, instant, message, audit.files[path]))
     return judged, list(found.values()), open_
 
 
-def _left(audit: Audit, rollback: Entry, path: str) -> str:
+def left(audit: Audit, rollback: Entry, path: str) -> str:
     """What is wrong with a file of a rolled back instant being there, "" for nothing."""
     undone = audit.undone.get(path)
     if undone is None:
@@ -136,42 +137,10 @@ def _left(audit: Audit, rollback: Entry, path: str) -> str:
     return f"{path!r} is there, and the rollback {undone.instant} of its instant put no command block into its group"
 
 
-def _rollback_retryable(view: View, tables: Tables) -> Count:
-    """G16, of every kill in a rollback after which a write completed: at the audit that followed, each instant that was
-    rolled back since the audit before is off the timeline and has no files. The rollback's own records may differ.
-    """
-    judged, open_ = 0, 0
-    found: dict[tuple[str, str], Breach] = {}
-    for fault in view.faults:
-        phase = view.events[fault.begin].error or ""
-        audit = tables.after(fault.begin, fault.path or "") if phase.startswith(_ROLLBACK) else None
-        if audit is None:
-            continue
-        before = tables.before(audit)
-        old = before.rolled_back if before else {}
-        targets = [t for t in sorted(audit.rolled_back.keys() | audit.rolling_back.keys()) if t not in old]
-        judged += bool(targets)
-        for instant in targets:
-            if instant in audit.pending:
-                entry = audit.pending[instant]
-                message = f"its rollback was cut short at {phase}, and {entry.path} is still there after the next write"
-                _add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
-            entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
-            for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
-                if not _left(audit, entries[-1], path):
-                    continue
-                if not tables.surely_before_rollback(audit, path, entries[-1]):
-                    open_ += 1
-                    continue
-                message = f"its rollback was cut short at {phase}, and {path!r} is still there after the next write"
-                _add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))
-    return judged, list(found.values()), open_
-
-
-def _add(found: dict[tuple[str, str], Breach], audit: Audit, path: str, proof: Breach) -> None:
+def add(found: dict[tuple[str, str], Breach], audit: Audit, path: str, proof: Breach) -> None:
+    """Keep the first breach about a path."""
     found.setdefault((audit.table, path), proof)
 
 
 reconcile_exact = judge_of_tables("G14", _reconcile_exact)
 rollback_complete = judge_of_tables("G15", _rollback_complete)
-rollback_retryable = judge_of_tables("G16", _rollback_retryable)

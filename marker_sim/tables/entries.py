@@ -7,8 +7,8 @@
     archive    <table>/.hoodie/archived/*, <table>/.hoodie/timeline/history/*: entries that left the timeline
 
 Contents are Avro containers, which carry their schema, or JSON; which of the two their first bytes say, not the
-version (an upgraded table has both). Requested and inflight entries may be empty, completed ones not, but of a
-savepoint or schema nothing is read.
+version (an upgraded table has both). Requested and inflight entries may be empty, completed ones never; beyond
+that, nothing is read of a completed savepoint or schema.
 
     fact                        of
     action A, state S           every entry; S is requested, inflight or completed
@@ -87,6 +87,8 @@ def facts(place: Place, content: bytes) -> tuple[str, ...]:
     found = [f"action {place.action}", f"state {place.state}"]
     if place.completion:
         found.append(f"completed-at {place.completion}")
+    if place.state == "completed" and not content:
+        raise Unreadable(f"{place.action} of {place.instant}: it is empty")
     try:
         if place.state == "completed":
             found += _completed(place, content)

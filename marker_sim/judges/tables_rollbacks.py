@@ -1,0 +1,63 @@
+"""Judge of rollbacks that were cut short: G16 rollback-retryable."""
+
+from __future__ import annotations
+
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.tables import UNDOING, Tables
+from marker_sim.judges.tables_files import Count, add, breach, judge_of_tables, left
+from marker_sim.judges.view import View
+
+_ROLLBACK = "rollback"
+_Found = dict[tuple[str, str], Breach]
+
+
+def _rollback_retryable(view: View, tables: Tables) -> Count:
+    """G16: what was cut short reaches its end, and a completed rollback can be read."""
+    found: _Found = {}
+    judged, open_ = _cut_short(view, tables, found)
+    judged += _unreadable(view, tables, found)
+    return judged, list(found.values()), open_
+
+
+def _cut_short(view: View, tables: Tables, found: _Found) -> tuple[int, int]:
+    """Every kill in a rollback after which a write completed: at the audit that followed, each instant that was rolled
+    back since the audit before is off the timeline and has no files. The rollback's own records may differ.
+    """
+    judged, open_ = 0, 0
+    for fault in view.faults:
+        phase = view.events[fault.begin].error or ""
+        audit = tables.after(fault.begin, fault.path or "") if phase.startswith(_ROLLBACK) else None
+        if audit is None:
+            continue
+        before = tables.before(audit)
+        old = before.rolled_back if before else {}
+        targets = [t for t in sorted(audit.rolled_back.keys() | audit.rolling_back.keys()) if t not in old]
+        judged += bool(targets)
+        for instant in targets:
+            if instant in audit.pending:
+                entry = audit.pending[instant]
+                message = f"its rollback was cut short at {phase}, and {entry.path} is still there after the next write"
+                add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
+            entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
+            for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
+                if not left(audit, entries[-1], path):
+                    continue
+                if not tables.surely_before_rollback(audit, path, entries[-1]):
+                    open_ += 1
+                    continue
+                message = f"its rollback was cut short at {phase}, and {path!r} is still there after the next write"
+                add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))
+    return judged, open_
+
+
+def _unreadable(view: View, tables: Tables, found: _Found) -> int:
+    """Every completed rollback or restore that nobody can read; how many there are."""
+    bad = [(audit, e) for audit in tables.audits for e in audit.entries if e.done and e.error and e.action in UNDOING]
+    for audit, entry in bad:
+        targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
+        message = f"the record {entry.path} of a completed {entry.action} of {targets} cannot be read: {entry.error}"
+        add(found, audit, entry.path, breach(view, audit, entry.instant, message, entry.event))
+    return len({(audit.table, entry.path) for audit, entry in bad})
+
+
+rollback_retryable = judge_of_tables("G16", _rollback_retryable)
