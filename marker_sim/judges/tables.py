@@ -9,9 +9,9 @@
     command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
 
 What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
-one that a restore took. A completed rollback or clean that cannot be read is known by its plan. Where entries left the
-timeline, or neither record nor plan of a clean can be read, nobody knows what may be missing (`hides_loss`); where it is
-a rollback's, which instants there were (`hides_instants`). A rollback has no right to what is committed.
+one that a restore took. A completed rollback or clean that cannot be read is known by its plan. Where entries left
+the timeline, or neither record nor plan of a clean can be read, nobody knows what may be missing (`hides_loss`); where
+it is a rollback's, which instants there were (`hides_instants`). A rollback has no right to what is committed.
 Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not looked at.
 """
 
@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
 
 class Audit:
-    """One look at one table. begin, end: events; write: the completed write before it, None when nobody says which.
+    """One look at one table. begin, end: events; write: the write that had ended before, None when nobody says which.
 
     files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
     left below the marker directory of an instant.
@@ -77,6 +77,11 @@ class Audit:
                 self.markers.setdefault(event.instant or "", []).append(event)
         self.entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
         self._archives = [event for event in events if event.operation == "archive"]
+
+    @property
+    def recovered(self) -> bool:
+        """Whether what was left behind must be over, because the write before it completed."""
+        return self.write is None or self.write.outcome == "ok"
 
     @cached_property
     def committed(self) -> dict[str, Entry]:
@@ -105,8 +110,13 @@ class Audit:
     @cached_property
     def rolling_back(self) -> dict[str, list[Entry]]:
         """The rollbacks of each instant that were begun and not completed."""
+        return _targets(self.begun)
+
+    @cached_property
+    def begun(self) -> list[Entry]:
+        """The entries of what is not completed."""
         over = {entry.instant for entry in self.entries if entry.done}
-        return _targets(entry for entry in self.entries if entry.instant not in over)
+        return [entry for entry in self.entries if entry.instant not in over]
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -205,7 +215,7 @@ class Tables:
         self._spans = self._fold() if self._effects else {}
 
     def _audits(self) -> list[Audit]:
-        by_ok = {write.done: write for write in self.writes if write.outcome == "ok"}
+        by_end = {write.done: write for write in self.writes}
         found: list[Audit] = []
         open_: dict[str | None, tuple[Event, list[Event]]] = {}
         for event in self._reading.audited:
@@ -214,7 +224,7 @@ class Tables:
             elif event.operation == "audit" and event.table in open_:
                 begin, events = open_.pop(event.table)
                 cause = -1 if begin.caused_by is None else begin.caused_by
-                found.append(Audit(begin, events, event.index, by_ok.get(cause)))
+                found.append(Audit(begin, events, event.index, by_end.get(cause)))
             elif event.table in open_:
                 open_[event.table][1].append(event)
         return found
@@ -224,8 +234,13 @@ class Tables:
         return next((a for a in reversed(self.audits) if a.table == audit.table and a.end < audit.begin), None)
 
     def after(self, index: int, path: str) -> Audit | None:
-        """The first audit after an event of the table that a storage path lies in."""
-        return next((a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/")), None)
+        """The first audit after an event and a completed write of the table that a storage path lies in."""
+        later = (a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/"))
+        return next((audit for audit in later if audit.recovered), None)
+
+    def last(self, table: str) -> Audit | None:
+        """The last audit of a table."""
+        return next((audit for audit in reversed(self.audits) if audit.table == table), None)
 
     def came(self, audit: Audit, path: str) -> int:
         """When a data file that an audit found had come, from absent to present; NEVER where effects are not known."""

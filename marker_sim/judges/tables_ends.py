@@ -6,6 +6,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
 from marker_sim.judges.tables import Audit, Tables
 from marker_sim.judges.tables_files import Count, breach, judge_of_tables
+from marker_sim.judges.tables_refusals import refused_for_good
 from marker_sim.judges.view import View
 from marker_sim.timeline import parse_data_file
 
@@ -87,14 +88,18 @@ def _how(audit: Audit, instant: str) -> str:
 
 
 def _rollback_first(view: View, tables: Tables) -> Count:
-    """G19, at every audit after writes that did not end well: no older write is on the timeline and not completed.
+    """G19, at every audit after writes that did not end well: no older write is on the timeline and not completed. And
+    of every table: it goes on taking writes.
 
     Table services that wait for their turn are none. A single writer's write that failed is over when the next one
     begins, whether its driver died or raised.
     """
-    judged, since = 0, -1
+    stuck, refused, open_ = refused_for_good(view, tables, in_rollback=False)
+    judged, since = stuck, -1
     found: dict[tuple[str, str], Breach] = {}
     for audit in tables.audits:
+        if not audit.recovered:
+            continue
         until = audit.write.invoke if audit.write else audit.begin
         left = [w for w in tables.writes if w.table == audit.table and w.outcome != "ok" and since < w.invoke < until]
         since = until
@@ -108,7 +113,7 @@ def _rollback_first(view: View, tables: Tables) -> Count:
                 )
                 proof = breach(view, audit, instant, message, entry.event, later.event)
                 found.setdefault((audit.table, instant), proof)
-    return judged, list(found.values()), 0
+    return judged, [*found.values(), *refused], open_
 
 
 no_residue = judge_of_tables("G18", _no_residue)

@@ -2,7 +2,8 @@
 
 Only what is certain is a breach. A log file of timeline layout 1 that nobody names, a file that a task may have written
 after finalize or after the rollback listed markers, and what is missing where the timeline hides why, are of nobody's
-judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the first audit that shows it.
+judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the first audit that
+shows it.
 """
 
 from __future__ import annotations

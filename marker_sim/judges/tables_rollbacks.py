@@ -1,10 +1,15 @@
-"""Judge of rollbacks that were cut short: G16 rollback-retryable."""
+"""Judge of rollbacks that were cut short: G16 rollback-retryable.
+
+Cut short is a rollback in which a driver was killed, one that is not completed, and one whose record was torn. A
+rollback of a compaction or clustering that runs again under its instant is nobody's judgment.
+"""
 
 from __future__ import annotations
 
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.tables import UNDOING, Tables
 from marker_sim.judges.tables_files import Count, add, breach, judge_of_tables, left
+from marker_sim.judges.tables_refusals import refused_for_good
 from marker_sim.judges.view import View
 
 _ROLLBACK = "rollback"
@@ -12,11 +17,14 @@ _Found = dict[tuple[str, str], Breach]
 
 
 def _rollback_retryable(view: View, tables: Tables) -> Count:
-    """G16: what was cut short reaches its end, and a completed rollback can be read."""
+    """G16: what was cut short reaches its end when the next write completes, a write that is kept from completing by it
+    does not fail for good, and a completed rollback can be read.
+    """
     found: _Found = {}
     judged, open_ = _cut_short(view, tables, found)
-    judged += _unreadable(view, tables, found)
-    return judged, list(found.values()), open_
+    judged += _unreadable(view, tables, found) + _abandoned(view, tables, found)
+    stuck, refused, unsure = refused_for_good(view, tables, in_rollback=True)
+    return judged + stuck, [*found.values(), *refused], open_ + unsure
 
 
 def _cut_short(view: View, tables: Tables, found: _Found) -> tuple[int, int]:
@@ -34,6 +42,9 @@ def _cut_short(view: View, tables: Tables, found: _Found) -> tuple[int, int]:
         targets = [t for t in sorted(audit.rolled_back.keys() | audit.rolling_back.keys()) if t not in old]
         judged += bool(targets)
         for instant in targets:
+            if instant in audit.waiting:
+                open_ += 1
+                continue
             if instant in audit.pending:
                 entry = audit.pending[instant]
                 message = f"its rollback was cut short at {phase}, and {entry.path} is still there after the next write"
@@ -58,6 +69,26 @@ def _unreadable(view: View, tables: Tables, found: _Found) -> int:
         message = f"the record {entry.path} of a completed {entry.action} of {targets} cannot be read: {entry.error}"
         add(found, audit, entry.path, breach(view, audit, entry.instant, message, entry.event))
     return len({(audit.table, entry.path) for audit, entry in bad})
+
+
+def _abandoned(view: View, tables: Tables, found: _Found) -> int:
+    """Every rollback that is not completed although a commit that began after it is; how many there are.
+
+    The pending rollbacks of a table are gone through at the beginning of each write.
+    """
+    seen = set()
+    for audit in tables.audits:
+        again = {e.instant for target in audit.waiting for e in audit.rolling_back.get(target, ())}
+        for entry in audit.begun if audit.recovered else ():
+            later = audit.begun_after(entry.instant)
+            if entry.action != _ROLLBACK or later is None or entry.instant in again:
+                continue
+            seen.add((audit.table, entry.instant))
+            message = (
+                f"{entry.path} is there, not completed, although the commit {later.instant} that began after it is"
+            )
+            add(found, audit, entry.instant, breach(view, audit, entry.instant, message, entry.event, later.event))
+    return len(seen)
 
 
 rollback_retryable = judge_of_tables("G16", _rollback_retryable)
