@@ -110,6 +110,17 @@ def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: st
         assert min(kills) >= 2, "every place was met again and again"
 
 
+def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
+    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {})
+    for _ in range(80):
+        spec = choices.next(1e6)
+        assert spec is not None
+        kills = [blow for step in spec.steps for blow in step.blows if blow.who == "driver"]
+        assert all(blow.nth <= len(spec.shape.names) for blow in kills)
+        if spec.shape.table_type == "MERGE_ON_READ":
+            assert "rollback-deletion" not in {blow.word for blow in kills}, "its rollbacks append to log files"
+
+
 def test_the_same_seed_chooses_the_same_rounds() -> None:
     first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}) for _ in range(2))
     assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
@@ -176,7 +187,7 @@ def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
     return table, recorder
 
 
-KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.Random(0))
+KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.Random(0), 4)
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

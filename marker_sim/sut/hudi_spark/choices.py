@@ -9,12 +9,13 @@ from typing import Literal
 from marker_sim.sut.hudi_spark.phases import phases
 from marker_sim.sut.hudi_spark.rounds import Spec
 from marker_sim.sut.hudi_spark.settings import Shape, draw_shape
-from marker_sim.sut.hudi_spark.steps import Step
+from marker_sim.sut.hudi_spark.steps import Stage, Step
 from marker_sim.sut.hudi_spark.table import Pace
 from marker_sim.sut.hudi_spark.troubles import executor_troubles, storage_troubles
 
 KILLS_MIN, KILLS_MAX = 3, 6
 ROUNDS_WANTED = 4
+STAGES: tuple[Stage, ...] = ("write", "rollback")
 FIRST_S, EACH_S = 12.0, 14.0
 
 
@@ -69,12 +70,17 @@ class Choices:
     def _steps(self, rng: random.Random, mode: str, shape: Shape, master: str) -> tuple[Step, ...]:
         """Kills at the places met least so far, of a write and of a rollback in turn, and what else goes wrong here."""
         if master == "standalone":
-            others = list(executor_troubles(rng))
+            others = list(executor_troubles(rng, len(shape.names)))
         else:
             others = list(storage_troubles(rng)) if self._storage == "s3" else []
-        found = [
-            [each.step(rng) for each in phases(mode, shape.metadata, "write")],
-            [each.step(rng) for each in phases(mode, shape.metadata, "rollback")],
+        files = len(shape.names)
+        # At table version 6 a rollback of log files appends command blocks and deletes nothing.
+        deletes = shape.table_type == "COPY_ON_WRITE" or not (shape.version6 or self._version.startswith("0."))
+        found: list[list[Step]] = [
+            *(
+                [each.step(rng, files) for each in phases(mode, stage, metadata=shape.metadata, deletes=deletes)]
+                for stage in STAGES
+            ),
             others,
         ]
         for steps in found:

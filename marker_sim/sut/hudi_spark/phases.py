@@ -33,7 +33,7 @@ class Phase:
     """A place. pattern: of paths below the table. nths: which of the effects that fit. whens: on S3.
 
     ats: on a local file system. mode: the mode that has it, "" for both. metadata: whether only a table with a metadata
-    table has it.
+    table has it. deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
     """
 
     word: str
@@ -45,17 +45,18 @@ class Phase:
     ats: tuple[At, ...] = ("whole",)
     mode: str = ""
     metadata: bool = False
+    deletes: bool = False
 
     @property
     def name(self) -> str:
         """What is counted."""
         return f"driver killed at {self.word}"
 
-    def step(self, rng: random.Random) -> Step:
-        """A kill of the driver at this place, its details drawn."""
-        return Step(name=self.name, stage=self.stage, blows=(self.blow(rng),))
+    def step(self, rng: random.Random, files: int) -> Step:
+        """A kill of the driver at this place, its details drawn; files: how many a write makes at least."""
+        return Step(name=self.name, stage=self.stage, blows=(self.blow(rng, files),))
 
-    def blow(self, rng: random.Random) -> Blow:
+    def blow(self, rng: random.Random, files: int = 1) -> Blow:
         """The kill alone."""
         return Blow(
             who="driver",
@@ -63,7 +64,7 @@ class Phase:
             kind=FaultKind.KILL,
             pattern=self.pattern,
             operations=(self.operation,),
-            nth=rng.choice(self.nths),
+            nth=min(rng.choice(self.nths), files),
             when=rng.choice(self.whens),
             at=rng.choice(self.ats),
         )
@@ -75,7 +76,7 @@ PHASES = (
     ),
     Phase(word="inflight", stage="write", pattern=_TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
     Phase(
-        word="flush", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", nths=(1, 2, 3), ats=("made", "whole"),
+        word="flush", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", nths=(1, 1, 2), ats=("made", "whole"),
         mode="timeline",
     ),
     Phase(
@@ -97,7 +98,7 @@ PHASES = (
     ),
     Phase(word="rollback-requested", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.requested$"),
     Phase(word="rollback-inflight", stage="rollback", pattern=_TIMELINE + r"\d+\.rollback\.inflight$"),
-    Phase(word="rollback-deletion", stage="rollback", pattern=DATA, operation="delete", nths=(1, 2, 3)),
+    Phase(word="rollback-deletion", stage="rollback", pattern=DATA, operation="delete", nths=(1, 2, 3), deletes=True),
     Phase(
         word="rollback-before-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback" + _WHOLE,
         whens=("before",), ats=("made",),
@@ -121,8 +122,13 @@ def last_data_file(count: int) -> Step:
     return Step(name=phase.name, stage="write", blows=(replace(phase.blow(random.Random(0)), nth=count, when="after"),))
 
 
-def phases(mode: str, metadata: bool, stage: Stage) -> tuple[Phase, ...]:
-    """The places of a stage that a write in this mode has."""
+def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool) -> tuple[Phase, ...]:
+    """The places of a stage that a write in this mode has; metadata, deletes: as in a Phase."""
     return tuple(
-        each for each in PHASES if each.stage == stage and each.mode in ("", mode) and (metadata or not each.metadata)
+        each
+        for each in PHASES
+        if each.stage == stage
+        and each.mode in ("", mode)
+        and (metadata or not each.metadata)
+        and (deletes or not each.deletes)
     )

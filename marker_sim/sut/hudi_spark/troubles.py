@@ -23,15 +23,15 @@ _FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.l
 _READS = ("get", "list")
 
 
-def executor_troubles(rng: random.Random) -> tuple[Step, ...]:
-    """A killed executor, a paused one, and a driver that dies while it deletes what a killed one left."""
+def executor_troubles(rng: random.Random, files: int) -> tuple[Step, ...]:
+    """A killed executor, a paused one, a driver that dies while it deletes what a killed one left. files: of a write."""
     killed = Blow(
         who="executor",
         word="data-file",
         kind=FaultKind.KILL,
         pattern=DATA,
         operations=("put",),
-        nth=rng.choice((1, 2, 3)),
+        nth=min(rng.choice((1, 2, 3)), files),
         when=rng.choice(("before", "after")),
         at=rng.choice(("made", "whole")),
     )
