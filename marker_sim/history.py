@@ -51,7 +51,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
              ends ok, fail or info      caused_by=its invoke; info: its driver died or raised
     fault    kill                       process=a driver's life, path=the effect it was aimed at, error=the phase
     observe  audit                      table, value "begin" | "end" of a look while nobody writes, caused_by=the end
-                                        write before it; in between, of that table:
+                                        of the write before it; in between, of that table:
     observe  entry                      table, instant, path=of an entry of its timeline, value=sorted facts (see
                                         docs/history.md); error=why it cannot be read
     observe  archive                    path=of entries that left the timeline, which nobody reads

@@ -4,8 +4,9 @@
                   pending     it was requested, and is neither committed nor gone
                   rolled back a completed rollback or restore names it
     owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
-                  A log file of layout 1 bears the instant of the base file below it, so it belongs to the commit whose
-                  write stats name it or to the instant whose rollback does, else to nobody that is known.
+                  A log file of layout 1 bears the instant of the base file below it, also once its table is of a
+                  later version. So it belongs to the commit whose write stats name it or to the instant whose rollback
+                  does, else to the write that put it (tables_windows.py), else to nobody that is known.
     command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
 
 What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
@@ -17,7 +18,7 @@ Limits: facts are those that the kit recorded of entries (docs/history.md); the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from marker_sim.history import Event
 from marker_sim.judges.calls import TableWrite
 from marker_sim.judges.reading import Reading
 from marker_sim.judges.stored import NEVER
+from marker_sim.judges.tables_windows import writers
 from marker_sim.timeline import DataFile, parse_data_file
 
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
@@ -61,14 +63,17 @@ class Audit:
     """One look at one table. begin, end: events; write: the write that had ended before, None when nobody says which.
 
     files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
-    left below the marker directory of an instant.
+    left below the marker directory of an instant. writers: instants of log files, as far as effects tell them.
     """
 
-    def __init__(self, begin: Event, events: list[Event], end: int, write: TableWrite | None) -> None:
+    def __init__(
+        self, begin: Event, events: list[Event], end: int, write: TableWrite | None, writers: Mapping[str, str]
+    ) -> None:
         self.table = begin.table or ""
         self.begin = begin.index
         self.end = end
         self.write = write
+        self._writers = writers
         self.files = {e.path: e.index for e in events if e.operation == "data-file" and e.path is not None}
         self.sizes = {e.path: e.value for e in events if e.operation == "data-file"}
         self.markers: dict[str, list[Event]] = {}
@@ -191,10 +196,22 @@ class Audit:
         file = parse_data_file(path)
         if file is None:
             return ""
-        if file.version is None or self.layout > 1:
-            return file.instant
         undone = self.undone.get(path)
-        return undone.of("rolled-back")[0] if undone is not None and undone.of("rolled-back") else ""
+        if undone is not None and undone.of("rolled-back"):
+            return undone.of("rolled-back")[0]
+        return self._writers.get(path, "") if self.bears_base(path) else file.instant
+
+    def bears_base(self, path: str) -> bool:
+        """Whether a file is a log file with the instant of the base file below it, and not with its own."""
+        file = parse_data_file(path)
+        if file is None or file.version is None:
+            return False
+        return self.layout == 1 or (file.partition, file.file_id, file.instant) in self._bases
+
+    @cached_property
+    def _bases(self) -> frozenset[tuple[str, str, str]]:
+        files = (parse_data_file(path) for path in (*self.files, *self.named))
+        return frozenset((f.partition, f.file_id, f.instant) for f in files if f is not None and f.version is None)
 
     def covers(self, rollback: Entry, path: str) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file."""
@@ -209,9 +226,10 @@ class Tables:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.writes = sorted(reading.table_writes)
+        self._effects = reading.header.witness == "effects"
+        self._writers: dict[str, Mapping[str, str]] = {}
         self.audits = tuple(self._audits())
         self._names = sorted({write.table for write in self.writes} | {audit.table for audit in self.audits})
-        self._effects = reading.header.witness == "effects"
         self._spans = self._fold() if self._effects else {}
 
     def _audits(self) -> list[Audit]:
@@ -224,10 +242,18 @@ class Tables:
             elif event.operation == "audit" and event.table in open_:
                 begin, events = open_.pop(event.table)
                 cause = -1 if begin.caused_by is None else begin.caused_by
-                found.append(Audit(begin, events, event.index, by_end.get(cause)))
+                tellers = self._written_by(begin.table or "")
+                found.append(Audit(begin, events, event.index, by_end.get(cause), tellers))
             elif event.table in open_:
                 open_[event.table][1].append(event)
         return found
+
+    def _written_by(self, table: str) -> Mapping[str, str]:
+        if not self._effects or not self.stayed_alone():
+            return {}
+        if table not in self._writers:
+            self._writers[table] = writers(self._reading.events, table, self.writes)
+        return self._writers[table]
 
     def before(self, audit: Audit) -> Audit | None:
         """The audit of the same table before one."""
@@ -267,13 +293,22 @@ class Tables:
     def surely_before_rollback(self, audit: Audit, path: str, rollback: Entry) -> bool:
         """Whether a file was there when a rollback listed markers: it came before the write that began to roll back.
 
-        Where effects are not known, every driver whose write had not ended well died, and took its tasks along.
+        Where effects are not known, every driver whose write had not ended well died, and took its tasks along. Of a
+        log file that may have a command block nobody can say when the rollback's record cannot be read.
         """
+        if rollback.error and audit.bears_base(path):
+            return False
         if self._effects:
             entries = [e.path for e in audit.entries if e.instant == rollback.instant and e.action == rollback.action]
             stored = min((self._spans[entry][0] for entry in entries if entry in self._spans), default=-1)
             began = max((write.invoke for write in self.writes if write.invoke < stored), default=-1)
             return self.came(audit, path) < began
+        return self.tells_rollbacks(audit)
+
+    def tells_rollbacks(self, audit: Audit) -> bool:
+        """Whether anything could show that a file came before a rollback listed markers."""
+        if self._effects:
+            return True
         return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
 
     def _raised(self, write: TableWrite) -> bool:

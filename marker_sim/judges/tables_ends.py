@@ -23,13 +23,14 @@ def marker_before_data(view: View) -> Finding:
         return Finding(guarantee="G13", applicable=False)
     named = _named(view)
     written = {(audit.table, path) for audit in tables.audits for path in audit.named}
+    blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
     breaches: list[Breach] = []
     judged = 0
     for path, index in tables.first_puts().items():
         table, relative = path
         file = parse_data_file(relative)
-        if file is None or (file.version is not None and table not in later and path not in written):
+        if file is None or path in blocks or (file.version is not None and table not in later and path not in written):
             continue
         judged += 1
         since = named.get(path, NEVER)
@@ -61,7 +62,11 @@ def _no_residue(view: View, tables: Tables) -> Count:
     open_ = 0
     for audit in tables.audits:
         done = {entry.instant for entry in audit.entries if entry.done} | audit.rolled_back.keys()
-        over |= {(audit.table, instant) for instant in done if audit.begun_after(instant)}
+        ended = {(audit.table, instant) for instant in done if audit.begun_after(instant)}
+        if tables.stayed_alone():
+            over |= ended
+        else:
+            open_ += len(ended)
         for instant, left in audit.markers.items():
             later = audit.begun_after(instant)
             if later is None or (instant in audit.known and instant not in done):

@@ -1,9 +1,9 @@
 """Judges of the files of a table at rest: G14 reconcile-exact and G15 rollback-complete.
 
-Only what is certain is a breach. A log file of timeline layout 1 that nobody names, a file that a task may have written
-after finalize or after the rollback listed markers, and what is missing where the timeline hides why, are of nobody's
-judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the first audit that
-shows it.
+Only what is certain is a breach. A log file of timeline layout 1 of which nothing tells the write, a file that a task
+may have written after finalize or after the rollback listed markers, and what is missing where the timeline hides why,
+are of nobody's judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the
+first audit that shows it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def breach(view: View, audit: Audit, instant: str, message: str, *evidence: int)
 
 def _reconcile_exact(view: View, tables: Tables) -> Count:
     """G14, of every completed commit of every audit: the files that it names are there, unless a clean took them; and
-    no other data file bears its instant that was there when its markers were listed.
+    no other data file is of its instant that was there when its markers were listed. One with a file of which nobody
+    can say is not counted.
     """
     judged, open_ = 0, 0
     found: dict[tuple[str, str], Breach] = {}
@@ -63,7 +64,7 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
         for instant, commit in audit.committed.items():
             if commit.error:
                 continue
-            judged += 1
+            before = open_
             for path, message in _missing(audit, commit):
                 if audit.hides_loss:
                     open_ += 1
@@ -73,11 +74,12 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
                 if path in audit.named:
                     continue
                 if tables.surely_before_finalize(audit, path, commit):
-                    message = f"{path!r} bears the instant, is not named by its completed commit and is there"
+                    message = f"{path!r} is of the instant, is not named by its completed commit and is there"
                     proof = breach(view, audit, instant, message, audit.files[path], commit.event)
                     add(found, audit, path, proof)
                 else:
                     open_ += 1
+            judged += open_ == before
     return judged, list(found.values()), open_
 
 
@@ -95,13 +97,17 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
     """G15, of every rollback that is completed: nothing is left of its instant, and it took nothing that is committed;
     and of every data file: its instant is on the timeline, or a rollback names it.
 
-    A log file of layout 1 may stay when a command block of the rollback is in its file group.
+    A log file of layout 1 may stay when a command block of the rollback is in its file group. A compaction that was
+    rolled back and waits for its turn again is nobody's judgment, and neither is a rollback whose time nothing tells.
     """
     judged, open_ = 0, 0
     found: dict[tuple[str, str], Breach] = {}
     for audit in tables.audits:
         for instant, rollbacks in audit.rolled_back.items():
-            judged += 1
+            before = open_
+            if instant in audit.waiting:
+                open_ += 1
+                continue
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
                 message = left(audit, rollbacks[-1], path)
                 if message and tables.surely_before_rollback(audit, path, rollbacks[-1]):
@@ -109,6 +115,7 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
                     add(found, audit, path, proof)
                 elif message:
                     open_ += 1
+            judged += open_ == before and tables.tells_rollbacks(audit)
         for path, commit in audit.named.items():
             if path not in audit.files and path in audit.taken and path not in audit.cleaned:
                 rollback = audit.taken[path]
@@ -130,8 +137,8 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
 
 def left(audit: Audit, rollback: Entry, path: str) -> str:
     """What is wrong with a file of a rolled back instant being there, "" for nothing."""
-    undone = audit.undone.get(path)
-    if undone is None:
+    undone = audit.undone.get(path, rollback)
+    if path not in audit.undone and not audit.bears_base(path):
         return f"{path!r} is there although the rollback {rollback.instant} of its instant is completed"
     if audit.covers(undone, path):
         return ""
