@@ -2,13 +2,16 @@
 
 One writer writes a table, one write after the other, and a row's text says which write it is of. So a key shows the
 last write of it that is visible. Writes that ended ok are visible; those of unknown outcome are or are not, wholly, and
-stay so. Each reader is judged by itself.
+stay so. Each reader is judged by itself, and readers of one rest, between the same two writes, by each other.
+
+The value of a row that the kit wrote follows its last "=", so that a key may hold one; elsewhere it follows the first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from marker_sim.history import Event
 from marker_sim.judges.calls import TableWrite
@@ -21,18 +24,20 @@ UNSUPPORTED = "unsupported:"
 def rows_survive(view: View) -> Finding:
     """G24: at every reading after a completed write each key is found once, as the last visible write of it left it.
 
-    A write of unknown outcome shows in all of its keys or in none, at each reading the same. A reader that cannot read
-    such tables at all says "unsupported:" and is not judged.
+    A write of unknown outcome shows in all of its keys or in none, at each reading the same, also before any write
+    completed. A reader that cannot read such tables at all says "unsupported:" and is not judged.
     """
     if not view.table_writes or not view.rows:
         return Finding(guarantee="G24", applicable=False)
     writes = sorted(view.table_writes)
     breaches: list[Breach] = []
     judged, refused = 0, ""
-    decided: dict[tuple[str, int], tuple[bool, int]] = {}
+    decided = _Decided({}, {})
+    key_of = _before_last if view.header.world == "spark" else _before_first
     for event in view.rows:
         mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
-        if not any(write.outcome == "ok" and write.done < event.index for write in mine):
+        done = any(write.outcome == "ok" and write.done < event.index for write in mine)
+        if not mine or (event.error is not None and not done):
             continue
         if event.error is not None and event.error.startswith(UNSUPPORTED):
             refused = event.error
@@ -42,27 +47,35 @@ def rows_survive(view: View) -> Finding:
             message = f"{event.table} cannot be read by {event.process}: {event.error}"
             breaches.append(view.breach(message, (event.index,)))
             continue
-        for message, evidence in _wrong(event, mine, decided):
+        for message, evidence in _wrong(event, mine, decided, key_of):
             text = f"{event.table} as {event.process} reads it: {message}"
             breaches.append(view.breach(text, (*evidence, event.index)))
     undecided = refused if not judged else ""
     return Finding(guarantee="G24", applicable=True, judged=judged, breaches=tuple(breaches), undecided=undecided)
 
 
-def _wrong(
-    event: Event, writes: list[TableWrite], decided: dict[tuple[str, int], tuple[bool, int]]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What one reading shows that it must not, each with the writes that prove it; at most one breach for a write.
+class _Decided(NamedTuple):
+    """Whether writes of unknown outcome were seen, and the reading that said so first.
 
-    decided: whether a write of unknown outcome was seen, by reader and write, and the reading that said so first.
+    by_reader: by reader and write. at_rest: by the last write before the reading and the write, with the reader; a
+    reading while somebody writes is a rest of its own.
     """
+
+    by_reader: dict[tuple[str, int], tuple[bool, int]]
+    at_rest: dict[tuple[int, int], tuple[bool, int, str]]
+
+
+def _wrong(
+    event: Event, writes: list[TableWrite], decided: _Decided, key_of: Callable[[str], str]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What one reading shows that it must not, each with the writes that prove it; at most one breach for a write."""
     history: dict[str, list[tuple[str, TableWrite]]] = {}
     for write in writes:
         for row in write.rows:
-            history.setdefault(row.partition("=")[0], []).append((row, write))
+            history.setdefault(key_of(row), []).append((row, write))
     found = event.value if isinstance(event.value, tuple) else ()
-    shown = {row.partition("=")[0]: row for row in found}
-    for key, count in sorted(Counter(row.partition("=")[0] for row in found).items()):
+    shown = {key_of(row): row for row in found}
+    for key, count in sorted(Counter(key_of(row) for row in found).items()):
         if count > 1:
             yield f"the key {key!r} is found {count} times", ()
     for key in sorted(shown.keys() - history.keys()):
@@ -81,7 +94,7 @@ def _wrong(
             seen.setdefault(rows[at][1].invoke, []).append(shown[key])
     by_invoke = {write.invoke: write for write in writes}
     for invoke, rows_lost in sorted(lost.items()):
-        key = rows_lost[0].partition("=")[0]
+        key = key_of(rows_lost[0])
         instead = f"{shown[key]!r} is" if key in shown else "nothing of its key is"
         message = (
             f"{len(rows_lost)} of the {len(by_invoke[invoke].rows)} rows of a completed write are not found, the first"
@@ -96,9 +109,9 @@ def _in_part(
     writes: dict[int, TableWrite],
     seen: dict[int, list[str]],
     unseen: dict[int, list[str]],
-    decided: dict[tuple[str, int], tuple[bool, int]],
+    decided: _Decided,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Writes of unknown outcome that show in part, that failed and show, or that come and go between readings."""
+    """Writes of unknown outcome that show in part, failed and show, or come and go between readings or readers."""
     for invoke in sorted(seen.keys() | unseen.keys()):
         write = writes[invoke]
         if invoke in seen and invoke in unseen:
@@ -112,11 +125,28 @@ def _in_part(
             yield f"the row {seen[invoke][0]!r} is of a write that failed", (invoke, write.done)
             continue
         now = invoke in seen
-        before, when = decided.setdefault((event.process, invoke), (now, event.index))
-        if before != now:
-            row = (seen if now else unseen)[invoke][0]
+        row = (seen if now else unseen)[invoke][0]
+        before, when = decided.by_reader.setdefault((event.process, invoke), (now, event.index))
+        rest = max(writes) if all(other.done < event.index for other in writes.values()) else -event.index
+        told, heard, reader = decided.at_rest.setdefault((rest, invoke), (now, event.index, event.process))
+        if told != now and reader != event.process:
+            finds, misses = (event.process, reader) if now else (reader, event.process)
+            yield (
+                f"the row {row!r} of a write that ended {write.outcome} is found by {finds} and not by {misses},"
+                " although nobody wrote in between",
+                (invoke, heard),
+            )
+        elif before != now:
             was = "was found before" if before else "was not found before"
             yield (
                 f"the row {row!r} of a write that ended {write.outcome} {was} and is the other way now",
                 (invoke, when),
             )
+
+
+def _before_last(row: str) -> str:
+    return row.rpartition("=")[0]
+
+
+def _before_first(row: str) -> str:
+    return row.partition("=")[0]

@@ -89,6 +89,55 @@ def test_nothing_read_or_nothing_completed_is_not_judged() -> None:
     assert found.applicable and not found.judged and not found.breaches
 
 
+TORN = (("info", ("a=1", "b=1")),)
+
+
+@pytest.mark.parametrize(
+    ("writes", "rows", "count"),
+    ((TORN, (), 0), (TORN, ("a=1", "b=1"), 0), (TORN, ("a=1",), 1), (TORN, ("a=1", "b=1", "c=1"), 1)),
+)
+def test_half_a_write_is_seen_before_any_write_completed(
+    writes: tuple[tuple[str, tuple[str, ...]], ...], rows: tuple[str, ...], count: int
+) -> None:
+    told = story(*writes)
+    told.read(*rows)
+    assert len(told.judged("G24").breaches) == count and told.judged("G24").judged == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "between", "count"),
+    (
+        (("a=1", "b=1"), ("a=1", "b=1"), False, 0),
+        (("a=2", "b=2"), ("a=2", "b=2"), False, 0),
+        (("a=2", "b=2"), ("a=1", "b=1"), False, 1),
+        (("a=1", "b=1"), ("a=2", "b=2"), False, 1),
+        (("a=1", "b=1"), ("a=2", "b=2"), True, 0),
+    ),
+)
+def test_readers_of_one_rest_agree_about_a_write_of_unknown_outcome(
+    first: tuple[str, ...], second: tuple[str, ...], between: bool, count: int
+) -> None:
+    """Between rests another reader is another matter: each is held to what it said itself."""
+    told = story(*TWO)
+    told.read(*first)
+    if between:
+        told.write("ok", "c=3")
+    told.read(*second, *(("c=3",) if between else ()), reader="hudi-rs")
+    found = told.judged("G24")
+    assert len(found.breaches) == count
+    assert all("found by" in breach.message and "hudi-rs" in breach.message for breach in found.breaches)
+
+
+@pytest.mark.parametrize(("world", "count"), (("spark", 0), ("foreign", 1)))
+def test_a_key_holds_an_equals_sign_where_the_kit_wrote(world: str, count: int) -> None:
+    """Elsewhere the first one ends the key, so that `a=b` and `a=c` are two values of `a`."""
+    told = Writes(world=world)
+    told.write("ok", "a=b=1")
+    told.write("ok", "a=c=3")
+    told.read("a=b=1", "a=c=3")
+    assert bool(told.judged("G24").breaches) == bool(count)
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[tuple[str, tuple[str, ...]]], dict[str, str]]:
     """Writes of one table, and its rows when each write of unknown outcome is visible or not."""
