@@ -84,11 +84,17 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
 
 
 def _missing(audit: Audit, commit: Entry) -> Iterator[tuple[str, str]]:
-    """Files that a commit names which are gone or hold nothing, and nobody had the right to take them."""
+    """Files that a commit names which are gone, hold nothing or are of another size than it says, and nobody had the
+    right to take them.
+    """
+    said = {path: size for path, _, size in (fact.rpartition(" ") for fact in commit.of("size"))}
     for path in commit.of("wrote"):
         if path in audit.files:
-            if path.endswith(".parquet") and audit.sizes[path] == 0:
+            size = audit.sizes[path]
+            if path.endswith(".parquet") and size == 0:
                 yield path, f"its completed commit names {path!r}, which is empty"
+            elif said.get(path, str(size)) != str(size):
+                yield path, f"its completed commit says that {path!r} has {said[path]} bytes, and it has {size!r}"
         elif path not in audit.cleaned and path not in audit.taken:
             yield path, f"its completed commit names {path!r}, which is not there, and no clean took it"
 

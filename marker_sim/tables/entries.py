@@ -14,6 +14,7 @@ that, nothing is read of a completed savepoint or schema.
     action A, state S           every entry; S is requested, inflight or completed
     completed-at T              a completed entry of layout 2
     wrote P                     completed commits: a file of its write stats
+    size P N                    completed commits: the bytes that a write stat gives a base file, where it gives any
     replaced PARTITION|FILEID   completed commits: a file group that nobody reads any more
     write N                     completed commits: extraMetadata[WRITE_KEY]
     rolled-back I               rollbacks and restores, in every state that says which
@@ -46,6 +47,7 @@ _NAME = re.compile(
 )
 _FOLDERS = (".hoodie", ".hoodie/timeline")
 _ARCHIVES = (".hoodie/archived/", ".hoodie/timeline/history/")
+_BASE_FILE = ".parquet"
 _AVRO = b"Obj\x01"
 
 
@@ -152,7 +154,11 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
     for partition, stats in (record["partitionToWriteStats"] or {}).items():
         for stat in stats:
             if stat.get("path"):
-                yield f"wrote {_file(partition, stat['path'])}"
+                path = _file(partition, stat["path"])
+                yield f"wrote {path}"
+                # A log file may be appended to by later writes, and some stats give the appended bytes alone.
+                if path.endswith(_BASE_FILE) and int(stat.get("fileSizeInBytes") or 0) > 0:
+                    yield f"size {path} {int(stat['fileSizeInBytes'])}"
     for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():
         yield from (f"replaced {partition}|{_text(group)}" for group in groups)
     ordinal = (record.get("extraMetadata") or {}).get(WRITE_KEY)

@@ -53,6 +53,8 @@ def test_every_entry_of_a_real_timeline_is_read(name: str) -> None:
     tree = frozen(name)
     places = {path: place_of(path) for path in tree.files}
     read = {path: facts(place, tree.files[path]) for path, place in places.items() if place is not None}
+    sizes = {fact.removeprefix("size ") for found in read.values() for fact in found if fact.startswith("size ")}
+    assert sizes >= {f"{path} {size}" for path, size in tree.sizes.items() if path.endswith(".parquet")}
     written = [fact for found in read.values() for fact in found if fact.startswith("wrote ")]
     assert len(read) == len(tree.files) - 1, "all but hoodie.properties"
     assert {fact.partition(" ")[2] for fact in written} >= set(tree.sizes) - {
