@@ -24,7 +24,7 @@ _READS = ("get", "list")
 
 
 def executor_troubles(rng: random.Random, files: int) -> tuple[Step, ...]:
-    """A killed executor, a paused one, a driver that dies while it deletes what a killed one left. files: of a write."""
+    """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
     killed = Blow(
         who="executor",
         word="data-file",
