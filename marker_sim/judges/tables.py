@@ -182,7 +182,7 @@ class Audit:
         found: dict[str, list[str]] = {}
         for path in self.files:
             if path not in self.appended:
-                found.setdefault(self._owner(path), []).append(path)
+                found.setdefault(self.owner(path), []).append(path)
         return found
 
     def begun_after(self, instant: str) -> Entry | None:
@@ -190,7 +190,8 @@ class Audit:
         newest = max((key for key, entry in self.committed.items() if entry.action in COMMITS), default="")
         return self.committed[newest] if newest > instant else None
 
-    def _owner(self, path: str) -> str:
+    def owner(self, path: str) -> str:
+        """The instant that a data file is of, "" when nobody knows; it need not be there."""
         if path in self.named:
             return self.named[path].instant
         file = parse_data_file(path)

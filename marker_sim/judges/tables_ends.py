@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+from typing import NamedTuple
+
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
 from marker_sim.judges.tables import Audit, Tables
@@ -11,17 +14,27 @@ from marker_sim.judges.view import View
 from marker_sim.timeline import parse_data_file
 
 
-def marker_before_data(view: View) -> Finding:
-    """G13, where every effect is known: before a data file of a table first came into storage, a marker had named it.
+class _Marked(NamedTuple):
+    """One time that a marker named a data file: from event to event, in the marker directory of an instant."""
 
-    Whose it is does not matter: a log file of timeline layout 1 does not say which instant wrote it. Such a one is
-    judged when a commit names it, for else it may hold a rollback's command block, which is no data. Not applicable
-    where storage was read now and then.
+    since: int
+    until: int
+    instant: str
+
+
+def marker_before_data(view: View) -> Finding:
+    """G13, where every effect is known: when a data file of a table first comes into storage, a marker of its instant
+    names it.
+
+    A log file of timeline layout 1 does not say which instant wrote it. Such a one is judged when a commit names it,
+    for else it may hold a rollback's command block, which is no data. A marker that was there and is gone accuses only
+    a driver that deleted it itself and has no tasks but its own: of any other, a task may outlive its instant. Not
+    applicable where storage was read now and then.
     """
     tables = view.tables
     if view.header.witness != "effects" or not tables.writes:
         return Finding(guarantee="G13", applicable=False)
-    named = _named(view)
+    marked = _marked(view)
     written = {(audit.table, path) for audit in tables.audits for path in audit.named}
     blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
@@ -32,25 +45,56 @@ def marker_before_data(view: View) -> Finding:
         file = parse_data_file(relative)
         if file is None or path in blocks or (file.version is not None and table not in later and path not in written):
             continue
+        wrong, event = _unmarked(view, marked.get(path, []), _owner(tables, table, relative), index)
+        if event is None:
+            continue
         judged += 1
-        since = named.get(path, NEVER)
-        if since >= index:
-            late = f"; one came at event {since} only" if since != NEVER else ", nor came one later"
-            message = f"{table}: {relative!r} is put at event {index} and no marker has named it before{late}"
-            breaches.append(view.breach(message, (index, index if since == NEVER else since)))
+        if wrong:
+            message = f"{table}: {relative!r} is put at event {index}, and {wrong}"
+            breaches.append(view.breach(message, (index, event)))
     return Finding(guarantee="G13", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _named(view: View) -> dict[tuple[str, str], int]:
-    """Since when a marker in any marker directory of its table has named a data file."""
-    named: dict[tuple[str, str], int] = {}
+def _unmarked(view: View, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
+    """What is wrong with the markers of a file that is put, "" for nothing, and an event that shows it; None when
+    nobody can say. instant: "" when it may be of any.
+    """
+    mine = [mark for mark in marked if instant in ("", mark.instant)]
+    if any(mark.since < index < mark.until for mark in mine):
+        return "", index
+    gone = max((mark.until for mark in mine if mark.until < index), default=None)
+    if gone is not None:
+        if not view.tables.stayed_alone() or view.events[gone].process != view.events[index].process:
+            return "", None
+        return f"its marker was deleted at event {gone}, before it came", gone
+    other = next((mark for mark in marked if mark.since < index), None)
+    if other is not None:
+        return f"no marker of {instant} has named it before, one of {other.instant} alone", other.since
+    since = min((mark.since for mark in mine), default=None)
+    late = ", nor came one later" if since is None else f"; one came at event {since} only"
+    return f"no marker has named it before{late}", index if since is None else since
+
+
+def _owner(tables: Tables, table: str, path: str) -> str:
+    """The instant that a data file is of, "" when nobody knows."""
+    audit = tables.last(table)
+    if audit is not None:
+        return audit.owner(path)
+    file = parse_data_file(path)
+    return file.instant if file is not None and file.version is None else ""
+
+
+def _marked(view: View) -> dict[tuple[str, str], list[_Marked]]:
+    """When markers named data files, by table and path."""
+    marked: dict[tuple[str, str], list[_Marked]] = {}
     for directory, home in view.rest.homes.items():
-        table = directory.partition(TEMP)[0]
+        table, _, instant = directory.partition(TEMP)
         for name, span in home.spans.items():
-            if span:
-                key = (table, view.names_data(name)[1])
-                named[key] = min(span[0], named.get(key, NEVER))
-    return named
+            times = marked.setdefault((table, view.names_data(name)[1]), [])
+            times += [
+                _Marked(since, until, instant) for since, until in zip_longest(*[iter(span)] * 2, fillvalue=NEVER)
+            ]
+    return marked
 
 
 def _no_residue(view: View, tables: Tables) -> Count:

@@ -318,6 +318,37 @@ def test_a_marker_comes_before_its_data_file() -> None:
     assert not bent("1.0.2-cow").judged("G13").applicable, "a local file system does not tell the order"
 
 
+MARKED = "a/f-0_0-1-2_001.parquet"
+MARKER, ANOTHERS = (f".hoodie/.temp/{instant}/{MARKED}.marker.CREATE" for instant in ("001", "002"))
+
+
+@pytest.mark.parametrize(
+    ("effects", "said"),
+    (
+        (((MARKER, b""), (MARKED, b"x"), (MARKER, None)), ""),
+        (((MARKER, b""), (MARKER, None), (MARKED, b"x")), "was deleted"),
+        (((MARKER, b""), (MARKER, None), (MARKER, b""), (MARKED, b"x")), ""),
+        (((ANOTHERS, b""), (MARKED, b"x")), "one of 002 alone"),
+        (((ANOTHERS, b""), (MARKER, b""), (ANOTHERS, None), (MARKED, b"x")), ""),
+        (((ANOTHERS, b""), (MARKED, b"x"), (MARKER, b"")), "one of 002 alone"),
+    ),
+)
+def test_a_marker_counts_while_it_is_stored_and_of_its_own_instant(
+    effects: tuple[tuple[str, bytes | None], ...], said: str
+) -> None:
+    for master, deleter, judged in (("local", "driver-1", 1), ("local", "driver-2", 0), ("spark:", "driver-1", 0)):
+        story = Writes(witness="effects", storage="s3", mode="direct", options={"master": master})
+        done = story.write("ok", "k=1")
+        for path, content in effects:
+            story.effect(path, content, deleter if content is None else "driver-1")
+        story.audit(Frozen({}, {}), done)
+        found = story.judged("G13")
+        sure = judged if said == "was deleted" else 1
+        assert found.judged == sure and [said in breach.message for breach in found.breaches] == [True] * bool(
+            sure and said
+        )
+
+
 @pytest.mark.parametrize(("name", "count"), (("0.15.0-mor", 1), ("1.0.2-mor", 2)))
 def test_a_log_file_is_data_unless_it_may_hold_a_command_block(name: str, count: int) -> None:
     """Below version 8 that is any that no commit names, whatever its write token says."""
