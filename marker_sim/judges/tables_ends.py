@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, TEMP
-from marker_sim.judges.tables import Audit, Tables
+from marker_sim.judges.tables import Tables
+from marker_sim.judges.tables_audit import Audit
 from marker_sim.judges.tables_files import Count, breach, judge_of_tables
 from marker_sim.judges.tables_refusals import refused_for_good
 from marker_sim.judges.view import View

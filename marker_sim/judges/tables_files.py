@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import TEMP
-from marker_sim.judges.tables import UNDOING, Audit, Entry, Tables
+from marker_sim.judges.tables import Tables
+from marker_sim.judges.tables_audit import UNDOING, Audit, Entry
 from marker_sim.judges.view import View
 
 # How much was judged, the breaches, and of how much nobody can say.

@@ -7,7 +7,8 @@ rollback of a compaction or clustering that runs again under its instant is nobo
 from __future__ import annotations
 
 from marker_sim.judges.findings import Breach
-from marker_sim.judges.tables import UNDOING, Tables
+from marker_sim.judges.tables import Tables
+from marker_sim.judges.tables_audit import UNDOING
 from marker_sim.judges.tables_files import Count, add, breach, judge_of_tables, left
 from marker_sim.judges.tables_refusals import refused_for_good
 from marker_sim.judges.view import View
