@@ -3,7 +3,7 @@
 One writer writes a table, each time in a driver of its own once the last one failed. A refusal is a write of unknown
 outcome of which Spark said why, in a driver in whose whole life no fault fell or lasted. After a write that completed,
 `REFUSALS_MIN` of them and no write that completes show that the table cannot be written any more. A driver that said
-nothing, because it died or did not answer in time, shows nothing.
+nothing, because it died or did not answer in time, shows nothing; neither does one whose machine lacked room.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from marker_sim.judges.view import View
 REFUSALS_MIN = 2
 # What a caller says of a driver that said nothing (docs/history.md).
 UNTOLD = frozenset({"the driver died", "the driver did not answer", "the run was over"})
+# What the machine lacks is no fault of the table's.
+NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
 _ROLLBACK = "rollback"
 _SHOWN = 400
 
@@ -71,8 +73,8 @@ def _refusals(view: View, tables: Tables) -> Iterator[Refusal]:
 
 
 def _said(view: View, write: TableWrite) -> bool:
-    error = view.events[write.done].error
-    return bool(error) and error not in UNTOLD
+    error = view.events[write.done].error or ""
+    return error not in {"", *UNTOLD} and not any(lack in error for lack in NO_ROOM)
 
 
 def _calm(view: View, tables: Tables, write: TableWrite) -> bool:

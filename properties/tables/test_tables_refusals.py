@@ -60,6 +60,7 @@ def test_a_rollback_that_is_open_at_the_last_audit_makes_it_a_matter_of_rollback
         ("refused", "ok"),
         ("refused", "refused", "ok"),
         ("refused", "silent", "silent"),
+        ("refused", "full", "full"),
         ("refused", "struck", "struck"),
         ("refused", "over"),
     ),
@@ -71,6 +72,8 @@ def test_one_refusal_a_write_that_completes_or_a_driver_that_said_nothing_proves
             story.audit(frozen("1.0.2-cow"), story.write("ok", f"k={number}", process=f"driver-{number}"))
         elif end == "silent":
             refuse(story, number, "the driver did not answer")
+        elif end == "full":
+            refuse(story, number, "SparkException: java.io.IOException: No space left on device")
         elif end == "over":
             refuse(story, number, "the run was over", kind="kill", value="end-of-run")
         else:
