@@ -47,7 +47,7 @@ def add(row: Row, history: History, profile: Profile, told: dict[str, str]) -> N
         elif event.kind == "ok" and event.operation == "write":
             row.completed += 1
         elif event.kind == "fault" and event.operation == "kill":
-            row.kills[event.error or "kill"] += 1
+            row.kills.update([event.error or "kill"] if event.value is None else [])
         elif event.kind == "fault" and event.value != "end":
             row.others[event.operation] += 1
     for finding in judge(history):
@@ -64,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--versions", nargs="+", default=list(VERSIONS), choices=VERSIONS)
     parser.add_argument("--storage", nargs="+", default=["local", "s3"], choices=("local", "s3"))
+    parser.add_argument("--mode", nargs="+", default=["direct", "timeline"], choices=("direct", "timeline"))
     parser.add_argument("--budget", type=float, default=330.0)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--keep", type=Path)
@@ -88,7 +89,7 @@ def main() -> None:
 
             with tempfile.TemporaryDirectory() as report:
                 campaign = run_hudi_spark(
-                    version, storage=storage, budget_s=given.budget, seed=given.seed, report_dir=Path(report),
+                    version, modes=tuple(given.mode), storage=storage, budget_s=given.budget, seed=given.seed, report_dir=Path(report),
                     profile=profile, progress=lambda _: None, on_round=on_round,
                 )  # fmt: skip
             for (kind, mode), row in sorted(rows.items()):

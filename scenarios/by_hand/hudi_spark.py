@@ -1,6 +1,6 @@
 """The findings about Hudi's write path again, with nothing but PySpark and kill -9.
 
-    python hudi_spark.py BUNDLE [torn-commit] [markers-left] [no-write-any-more] [rows-unseen]
+    python hudi_spark.py BUNDLE [torn-commit] [torn-rollback] [markers-left] [no-write-any-more] [rows-unseen]
 
 BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file is
 seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
@@ -85,12 +85,12 @@ def run(
     return driver.returncode == 0
 
 
-def completed(table: Path) -> list[Path]:
-    """The completed commits on the timeline, of either layout."""
+def completed(table: Path, action: str = "commit") -> list[Path]:
+    """The completed entries of an action on the timeline, of either layout."""
     found: list[Path] = []
     for folder in (table / ".hoodie", table / ".hoodie" / "timeline"):
         if folder.is_dir():
-            found += [folder / name for name in os.listdir(folder) if name.endswith(".commit")]
+            found += [folder / name for name in os.listdir(folder) if name.endswith(f".{action}")]
     return sorted(found, key=lambda path: path.name)
 
 
@@ -115,6 +115,24 @@ def torn_commit(bundle: str, scratch: Path) -> None:
             run(bundle, table, "3", TIMELINE)
             print("after the next write:")
             show(table)
+            return
+    print(f"not seen in {TRIES} kills")
+
+
+def torn_rollback(bundle: str, scratch: Path) -> None:
+    """A driver that dies while it completes a rollback leaves an empty record, and nobody rolls back again."""
+    for attempt in range(TRIES):
+        table = scratch / f"rollback-{attempt}"
+        run(bundle, table, "1", TIMELINE)
+        run(bundle, table, "2", TIMELINE, lambda: list(table.glob("p*/*.parquet"))[4:])  # noqa: B023
+        run(bundle, table, "3", TIMELINE, partial(completed, table, "rollback"))
+        torn = [path for path in completed(table, "rollback") if path.stat().st_size == 0]
+        print("after the kill:", *(f"       0 bytes  {path.relative_to(table)}" for path in torn), sep="\n")
+        if torn:
+            run(bundle, table, "4", TIMELINE)
+            print("after the next write:")
+            for path in completed(table, "rollback"):
+                print(f"  {path.stat().st_size:6d} bytes  {path.relative_to(table)}")
             return
     print(f"not seen in {TRIES} kills")
 
@@ -171,6 +189,7 @@ def rows_unseen(bundle: str, scratch: Path) -> None:
 
 FINDINGS = {
     "torn-commit": torn_commit,
+    "torn-rollback": torn_rollback,
     "markers-left": markers_left,
     "no-write-any-more": no_write_any_more,
     "rows-unseen": rows_unseen,
