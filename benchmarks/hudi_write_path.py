@@ -89,8 +89,8 @@ def main() -> None:
 
             with tempfile.TemporaryDirectory() as report:
                 campaign = run_hudi_spark(
-                    version, modes=tuple(given.mode), storage=storage, budget_s=given.budget, seed=given.seed, report_dir=Path(report),
-                    profile=profile, progress=lambda _: None, on_round=on_round,
+                    version, modes=tuple(given.mode), storage=storage, budget_s=given.budget, seed=given.seed,
+                    report_dir=Path(report), profile=profile, progress=lambda _: None, on_round=on_round,
                 )  # fmt: skip
             for (kind, mode), row in sorted(rows.items()):
                 print(
