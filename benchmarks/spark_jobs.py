@@ -67,7 +67,9 @@ def main() -> int:
 
 
 def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster: Standalone, scratch: Path) -> int:
-    total, broken, missed, drivers, began = Counts(), [], [], 0, time.monotonic()
+    total, drivers, began = Counts(), 0, time.monotonic()
+    broken: list[str] = []
+    missed: list[object] = []
     for number in range(given.rounds):
         plan = PLANS[kind](given.seed + number, mode, storage)
         logs = scratch / f"{kind}-{mode}-{storage}-{number}"
