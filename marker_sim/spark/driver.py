@@ -52,6 +52,8 @@ SETTINGS = {
     "spark.locality.wait": "0",
     "spark.task.maxFailures": "6",
     "spark.stage.maxConsecutiveAttempts": "6",
+    # How long a Python worker goes on after Spark has stopped counting its attempt; the default of 2 s hides late ones.
+    "spark.python.task.killTimeout": "8s",
     # Copies start within a second, as soon as half of the tasks are through.
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
