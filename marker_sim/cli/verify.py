@@ -84,6 +84,8 @@ def _run(request: Request, progress: Progress) -> Campaign:
         extra = _EXTRAS.get((error.name or "").split(".")[0])
         if extra is None:
             raise
+        if request.kind == "hudi-spark":
+            extra = "spark"  # Which holds the others: one installation and not one after another.
         raise HarnessError(
             f"--sut {request.sut} needs the Python package {error.name}, which is not installed; install it with"
             f" pip install '.[{extra}]' in a clone of marker-sim"

@@ -17,7 +17,6 @@ from marker_sim.faults import FaultKind
 from marker_sim.plan import Plan
 from marker_sim.real.gate import WRITES, Aim, When
 
-MOMENTS = ("marker", "file", "closed")
 EXECUTOR, DRIVER, SERVER = "executor", "driver", "timeline-server"
 _DATA = r"^[^/]+/(?!\.hoodie/).*(\.parquet|\.log\.\d+)"
 _TEMP = r"/\.hoodie/\.temp/"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from marker_sim.campaign import Campaign, Failure
-from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
@@ -23,6 +22,7 @@ from marker_sim.judges.tally import Tally
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
+from marker_sim.sut.driving import drive
 from marker_sim.sut.endpoint import Endpoint
 from marker_sim.sut.ground import open_ground
 
@@ -117,7 +117,14 @@ def run_http(
         system = System(
             name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity
         )  # fmt: skip
-        interrupted, trouble = _drive(search, system, command, ground.scratch, report_dir / "logs", rounds, on_round)
+
+        def play() -> None:
+            scratch, logs = ground.scratch / "work", report_dir / "logs"
+            with ThreadPoolExecutor(AT_A_TIME) as pool, Fleet(command, scratch, logs) as fleet:
+                # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
+                _run_all(pool, rounds, system, fleet, search, on_round)
+
+        interrupted, trouble = drive(play, search.failures)
     return Campaign(
         sut=sut_name,
         sut_version=sut_version,
@@ -134,31 +141,6 @@ def run_http(
         interrupted=interrupted,
         trouble=trouble,
     )
-
-
-def _drive(
-    search: _Search,
-    system: System,
-    command: Command,
-    scratch: Path,
-    logs: Path,
-    rounds: _Rounds,
-    on_round: Callable[[History], None] | None,
-) -> tuple[bool, str]:
-    """Run every round; whether Ctrl-C ended it, and what trouble of the kit did."""
-    try:
-        with ThreadPoolExecutor(AT_A_TIME) as pool, Fleet(command, scratch / "work", logs) as fleet:
-            # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
-            _run_all(pool, rounds, system, fleet, search, on_round)
-    except KeyboardInterrupt:
-        return True, ""
-    except OSError as error:
-        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
-    except HarnessError as error:
-        if not search.failures:
-            raise
-        return False, str(error)  # The violations found before it count all the same.
-    return False, ""
 
 
 def _run_all(

@@ -23,6 +23,7 @@ from marker_sim.errors import HarnessError
 
 END_S = 10.0
 POLL_S = 0.05
+SAID_MAX = 1_600
 
 
 class Gone(Exception):
@@ -35,7 +36,6 @@ class Application:
     def __init__(self, name: str, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
         self.log = log
-        self.ended = threading.Event()
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
@@ -102,12 +102,11 @@ class Application:
             if time.monotonic() > deadline:
                 raise HarnessError(f"the session of {self.name} ({self.pid}) did not end after SIGKILL")
             time.sleep(POLL_S)
-        self.ended.set()
 
-    def last_lines(self, count: int = 8) -> str:
+    def last_lines(self) -> str:
         """The end of its log, for messages."""
         lines = self.log.read_text(errors="replace").splitlines()
-        return " | ".join(line.strip() for line in lines if line.strip())[-200 * count :] or "(no output)"
+        return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
 
     def _listen(self) -> None:
         assert self._popen.stdout is not None
@@ -116,7 +115,6 @@ class Application:
             if text.startswith("{"):
                 self._answers.put(text)
         self._popen.wait()
-        self.ended.set()
         self._answers.put(None)
 
 

@@ -16,6 +16,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.real.spark.standalone import end_marked
 from marker_sim.sut.bundles import spark_home
+from marker_sim.sut.driving import drive
 from marker_sim.sut.hudi import S3A, VERSIONS, bundle, find_java
 from marker_sim.sut.hudi_spark.choices import Choices
 from marker_sim.sut.hudi_spark.lives import Program
@@ -135,7 +137,7 @@ def run_hudi_spark(
     search = _Search(profile=profile, progress=progress)
     choices = Choices(version, modes, storage, seed, budget_s, names, search.met)
     try:
-        interrupted, trouble = _drive(search, choices, program, on_round, meddle)
+        interrupted, trouble = drive(partial(_play, search, choices, program, on_round, meddle), search.failures)
     finally:
         end_marked(program.mark)
     return Campaign(
@@ -154,39 +156,29 @@ def run_hudi_spark(
     )
 
 
-def _drive(
+def _play(
     search: _Search,
     choices: Choices,
     program: Program,
     on_round: Callable[[History], None] | None,
     meddle: Callable[[Place, str], None] | None,
-) -> tuple[bool, str]:
-    """Run every round; whether Ctrl-C ended it, and what trouble of the kit did."""
+) -> None:
+    """Run and judge every round that fits; what ended the last one early is raised when it is counted."""
     profile = search.profile.name
-    try:
-        with _scratch() as scratch:
-            while (spec := choices.next(program.left_s())) is not None:
-                search.progress(f"round {spec.number}: {spec.mode}, {spec.shape.table_type}, {spec.shape.partitions}")
-                played = play_round(
-                    spec, program=program, scratch=scratch, pace=choices.pace, profile=profile, meddle=meddle
-                )
-                search.add(played)
-                search.progress(search.line())
-                if on_round is not None:
-                    on_round(played.history)
-                if played.interrupted:
-                    return True, ""
-                if played.trouble:
-                    raise HarnessError(played.trouble)
-    except KeyboardInterrupt:
-        return True, ""
-    except OSError as error:
-        raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
-    except HarnessError as error:
-        if not search.failures:
-            raise
-        return False, str(error)  # The violations found before it count all the same.
-    return False, ""
+    with _scratch() as scratch:
+        while (spec := choices.next(program.left_s())) is not None:
+            search.progress(f"round {spec.number}: {spec.mode}, {spec.shape.table_type}, {spec.shape.partitions}")
+            played = play_round(
+                spec, program=program, scratch=scratch, pace=choices.pace, profile=profile, meddle=meddle
+            )  # fmt: skip
+            search.add(played)
+            search.progress(search.line())
+            if on_round is not None:
+                on_round(played.history)
+            if played.interrupted:
+                raise KeyboardInterrupt
+            if played.trouble:
+                raise HarnessError(played.trouble)
 
 
 def _program(version: str, storage: str, report_dir: Path, deadline: float, progress: Callable[[str], None]) -> Program:
