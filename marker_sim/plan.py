@@ -13,6 +13,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
+from marker_sim.sites import SITES
 
 SCHEMA = 1
 MODES = ("direct", "timeline")
@@ -72,13 +73,17 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A misfortune that arms at the `step`-th seam call of `actor`: a client, "driver", "executor-0", "server"."""
+    """A misfortune that arms at the `step`-th seam call of `actor`: a client, "driver", "executor-0", "server".
+
+    site: a place of sites.py; then `step` counts the actor's arrivals there. Both count over all lives of the actor.
+    """
 
     kind: FaultKind
     actor: str
     step: int
     duration_ms: int = 0
     value: int = 1
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +137,9 @@ class Plan:
             for write in self.writes
         ]
         out["faults"] = [
-            {name: getattr(fault, name) for name in _FAULT_FIELDS} | {"kind": fault.kind.value} for fault in self.faults
+            {name: getattr(fault, name) for name in _FAULT_FIELDS if name != "site" or fault.site}
+            | {"kind": fault.kind.value}
+            for fault in self.faults
         ]
         return out
 
@@ -169,6 +176,9 @@ class Plan:
                 problems.append(f"operation {op.kind!r} is none of {OPERATIONS}")
             if not 0 <= op.directory < len(self.directories):
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
+        for fault in self.faults:
+            if fault.site and fault.site not in SITES:
+                problems.append(f"site {fault.site!r} is none of those in marker_sim/sites.py")
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:
             problems.append("executors must be at least 1")

@@ -94,7 +94,7 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
 def _fault(fault: Fault, writes: bool) -> str:
     if fault.kind is FaultKind.KILL and fault.actor == "driver" and writes:
         return (
-            f"At its step {fault.step} the driver is killed; its executors go on for {fault.value} ms and the next"
+            f"{_when(fault, 'At')} the driver is killed; its executors go on for {fault.value} ms and the next"
             f" driver begins {max(0, fault.duration_ms)} ms later."
         )
     phrase = _PHRASES[fault.kind].format(ms=fault.duration_ms, n=fault.value)
@@ -103,7 +103,14 @@ def _fault(fault: Fault, writes: bool) -> str:
     who = "the driver" if fault.actor == "driver" else fault.actor
     if writes and fault.actor == "driver":
         phrase = phrase.replace("it starts again", "its successor begins").replace("and starts", "and another starts")
-    return f"From its step {fault.step} on, at the first call that fits, {who} {phrase}."
+    return f"{_when(fault, 'From')}, at the first call that fits, {who} {phrase}."
+
+
+def _when(fault: Fault, word: str) -> str:
+    """The step or the arrival from which on a fault is due."""
+    if fault.site:
+        return f'{word} its arrival number {fault.step} at "{fault.site}"' + (" on" if word == "From" else "")
+    return f"{word} its step {fault.step}" + (" on" if word == "From" else "")
 
 
 def printable(text: str) -> str:

@@ -24,6 +24,7 @@ from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Fault, Task, Write
 from marker_sim.sim.runtime import SimMailbox
 from marker_sim.sim.scheduler import MS, Process
+from marker_sim.sites import RESULT_SENT, TASK_HEARD_OF, TASK_TAKEN
 from marker_sim.timeline import COMMIT, DELTA_COMMIT
 from marker_sim.writer.recording import RecordedMarkers, record_call
 from marker_sim.writer.slices import table_rows
@@ -144,7 +145,9 @@ class Jobs:
     def _journal(
         self, driver: Process, table: str, operation: str, instant: str | None, value: Value, body: Any
     ) -> Any:
+        before, driver.part = driver.part, operation
         ended = record_call(self.cluster.scheduler, driver, operation, (table, instant), None, value, None, body)
+        driver.part = before
         if ended.error is not None:
             raise ended.error
         if operation == "begin":
@@ -177,8 +180,12 @@ class Jobs:
 
         # Taking the task and reporting its end are steps as well: whoever dies there did nothing, or did all of it.
         scheduler.step(executor)
+        if executor.actor.sited:
+            scheduler.arrive(executor, TASK_TAKEN)
         ended = record_call(scheduler, executor, "attempt", place, work.path, str(work.token), None, act)
         scheduler.step(executor)
+        if executor.actor.sited:
+            scheduler.arrive(executor, RESULT_SENT)
         del running[getcurrent()]
         result = ended.value if ended.error is None else ended.error
         self.tell(driver, Message("ended", attempt, result), MESSAGE_NS)
@@ -342,6 +349,8 @@ class _Backend:
     def hear(self) -> Message:
         """The next message."""
         message: Message = self._driver.state["mailbox"].get()
+        if self._driver.actor.sited:
+            self._jobs.cluster.scheduler.arrive(self._driver, TASK_HEARD_OF)
         return message
 
     def remind(self, message: Message, after_ms: int) -> None:

@@ -11,6 +11,7 @@ from greenlet import getcurrent, greenlet
 
 from marker_sim.seams import Mailbox
 from marker_sim.sim.scheduler import MS, Process, Scheduler
+from marker_sim.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REQUEST_QUEUED, WORKER_REPORTS, WORKER_STARTED
 
 
 class SimMailbox:
@@ -28,6 +29,8 @@ class SimMailbox:
         """Hand an item to the longest waiting actor, or keep it."""
         scheduler, waiting = self._scheduler, self._waiting
         scheduler.step(self._process)
+        if self._process.actor.sited:
+            scheduler.arrive(self._process, self._site_of_put())
         while waiting:
             ticket = waiting.popleft()
             if ticket[1]:
@@ -35,6 +38,16 @@ class SimMailbox:
                 scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
                 return
         self._items.append(item)
+
+    def _site_of_put(self) -> str:
+        """A put by whoever serves a request, to whoever does, or neither; only servers have requests."""
+        if self._process.role != "timeline-server":
+            return ""
+        serving = [call.handler for call in self._process.calls]
+        if getcurrent() in serving:
+            return REQUEST_QUEUED
+        waits = next((actor for actor, open_ in self._waiting if open_), None)
+        return ANSWER_HANDED_OVER if waits is not None and waits in serving else WORKER_REPORTS
 
     def post(self, item: Any) -> None:
         """The same by the world in the hub: nobody's step, and heard without delay."""
@@ -80,6 +93,8 @@ class HostLocks:
         """Hold the lock for a block."""
         scheduler = self._scheduler
         scheduler.step(process)
+        if process.actor.sited and process.role == "timeline-server":
+            scheduler.arrive(process, LOCK_ASKED)
         me = (process, getcurrent())
         while name in self._holders:
             self._waiting.setdefault(name, deque()).append(me)
@@ -133,8 +148,11 @@ class SimRuntime:
 
     def spawn(self, name: str, body: Callable[[], None]) -> None:
         """Start an actor of this process."""
-        self._scheduler.step(self._process)
-        self._scheduler.spawn(self._process, body)
+        process, scheduler = self._process, self._scheduler
+        scheduler.step(process)
+        if process.actor.sited and process.role == "timeline-server":
+            scheduler.arrive(process, WORKER_STARTED)
+        scheduler.spawn(process, body)
 
     def mailbox(self) -> Mailbox:
         """A new mailbox, for actors of this process only."""

@@ -22,6 +22,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS
 from marker_sim.history import Event, Value
 from marker_sim.plan import Fault
+from marker_sim.sites import SITES
 
 MS = 1_000_000
 STEPS_MAX = 1_000_000
@@ -35,7 +36,19 @@ class Killed(BaseException):
 class Process:
     """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
 
-    __slots__ = ("actor", "alive", "busy", "calls", "locks", "name", "paused_until_ns", "role", "started", "state")
+    __slots__ = (
+        "actor",
+        "alive",
+        "busy",
+        "calls",
+        "locks",
+        "name",
+        "part",
+        "paused_until_ns",
+        "role",
+        "started",
+        "state",
+    )
 
     def __init__(self, name: str, role: str, actor: ActorState) -> None:
         self.name = name
@@ -43,6 +56,7 @@ class Process:
         self.actor = actor
         self.alive = True
         self.busy: Any = None  # What an executor was given last.
+        self.part = ""  # Of a write, as a driver does it: what its calls are for.
         self.paused_until_ns = 0
         self.started: int | None = None
         self.state: dict[str, Any] = {}
@@ -51,14 +65,21 @@ class Process:
 
 
 class ActorState:
-    """What the plan knows under one name: its steps so far, the faults still to arm and those armed."""
+    """What the plan knows under one name: its steps so far, the faults still to arm and those armed.
 
-    __slots__ = ("draw", "next_step", "pending", "steps", "storage_faults", "wire_faults")
+    sited: the faults that wait for an arrival at their site, by site. arrivals: at those sites, so far.
+    """
+
+    __slots__ = ("arrivals", "draw", "next_step", "pending", "sited", "steps", "storage_faults", "wire_faults")
 
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
-        self.pending = sorted(faults, key=lambda f: f.step)
+        self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.step)
         self.next_step = self.pending[0].step if self.pending else STEPS_MAX
+        self.sited: dict[str, list[Fault]] = {}
+        for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
+            self.sited.setdefault(fault.site, []).append(fault)
+        self.arrivals: dict[str, int] = {}
         self.storage_faults: list[Fault] = []
         self.wire_faults: list[Fault] = []
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
@@ -82,6 +103,7 @@ class Scheduler:
         self._actors: list[greenlet] = []
         self._idle: list[greenlet] = []
         self.stop = False
+        self.armed: list[tuple[Fault, int]] = []  # Those with a site, and the step of their actor that it was.
         self._hub = getcurrent()
         self._on_process_fault = on_process_fault
         self._on_exit = on_exit
@@ -205,6 +227,22 @@ class Scheduler:
         draw = state.draw
         return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
 
+    def arrive(self, process: Process, site: str) -> None:
+        """An actor is at a named site; asked only while `process.actor.sited` holds something."""
+        state = process.actor
+        waiting = state.sited.get(site)
+        if waiting is None or self.closed:
+            return
+        count = state.arrivals[site] = state.arrivals.get(site, 0) + 1
+        while waiting and waiting[0].step <= count:
+            fault = waiting.pop(0)
+            self.armed.append((fault, state.steps + SITES[site].after))
+            self._arms(process, state, fault)
+        if not waiting:
+            state.sited.pop(site, None)
+        if not process.alive or process.paused_until_ns > self.now_ns:
+            self._halt(process)
+
     def sleep(self, process: Process, duration_ns: int) -> None:
         """Park the calling actor for a while."""
         self.park_until(self.now_ns + duration_ns, self.resume, (process, getcurrent(), None))
@@ -239,11 +277,13 @@ class Scheduler:
 
     def _arm(self, process: Process, state: ActorState) -> None:
         while state.pending and state.pending[0].step <= state.steps:
-            fault = state.pending.pop(0)
-            if fault.kind in STORAGE_FAULTS:
-                state.storage_faults.append(fault)
-            elif fault.kind in WIRE_FAULTS:
-                state.wire_faults.append(fault)
-            else:
-                self._on_process_fault(process, fault)
+            self._arms(process, state, state.pending.pop(0))
         state.next_step = state.pending[0].step if state.pending else STEPS_MAX
+
+    def _arms(self, process: Process, state: ActorState, fault: Fault) -> None:
+        if fault.kind in STORAGE_FAULTS:
+            state.storage_faults.append(fault)
+        elif fault.kind in WIRE_FAULTS:
+            state.wire_faults.append(fault)
+        else:
+            self._on_process_fault(process, fault)

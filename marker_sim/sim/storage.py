@@ -38,6 +38,7 @@ from marker_sim.seams import (
     Throttled,
 )
 from marker_sim.sim.scheduler import MS, Process, Scheduler
+from marker_sim.sites import site_of
 
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
@@ -171,6 +172,8 @@ class SimStorage:
         """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, "overwrite", path))
         fault = self._fault("overwrite", path)
         error: StorageError | None = None
         store.write(process, "overwrite-begin", path, b"")
@@ -189,6 +192,8 @@ class SimStorage:
         store.write(process, "overwrite-end", path, data)
         if error:
             raise error
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, "overwrite", path, after=True))
 
     def get(self, path: str) -> Content:
         """The object as it is now."""
@@ -244,6 +249,8 @@ class SimStorage:
         """One request: it travels, is applied, the answer travels; the faults decide which of these happen."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, operation, path))
         latency_ns = int(store.latency_ns * factor)
         fault = self._fault(operation, path) if process.actor.storage_faults else None
         now_ns = scheduler.now_ns
@@ -291,6 +298,8 @@ class SimStorage:
         result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
         if isinstance(result, StorageError):
             raise result
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
 
     def _apply(self, argument: tuple[int, Any, Callable[[], Any]]) -> None:

@@ -14,6 +14,7 @@ from greenlet import getcurrent, greenlet
 from marker_sim.faults import FaultKind
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.sim.scheduler import MS, Process, Scheduler
+from marker_sim.sites import REPLY, WIRE, site_of
 
 LATENCY_NS = MS // 2
 
@@ -21,13 +22,14 @@ Handler = Callable[[Process, Request], Reply]
 
 
 class Call:
-    """A request on its way: who waits, and whether somebody answered already."""
+    """A request on its way: who waits, who serves it, and whether somebody answered already."""
 
-    __slots__ = ("actor", "arrived", "client", "done", "invoke", "refused")
+    __slots__ = ("actor", "arrived", "client", "done", "handler", "invoke", "refused")
 
     def __init__(self, client: Process, actor: greenlet, invoke: int | None) -> None:
         self.client = client
         self.actor = actor
+        self.handler: greenlet | None = None
         self.invoke = invoke
         self.done = False
         self.arrived = False
@@ -50,6 +52,8 @@ class SimWire:
         scheduler, process = self._scheduler, self._process
         call = Call(process, getcurrent(), process.state.get("invoke"))
         factor = scheduler.step(process)
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path))
         latency_ns = int(LATENCY_NS * factor)
         arrival_ns = scheduler.now_ns + latency_ns
         deliver = self._deliver
@@ -74,6 +78,8 @@ class SimWire:
         result = scheduler.park()
         if isinstance(result, Exception):
             raise result
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path, after=True))
         return result  # type: ignore[no-any-return]
 
     def break_connections(self, server: Process) -> None:
@@ -103,8 +109,11 @@ class SimWire:
         handling = server
 
         def serve() -> None:
+            call.handler = getcurrent()
             reply = self._handler(handling, request)
             scheduler.step(handling)
+            if handling.actor.sited:
+                scheduler.arrive(handling, REPLY)
             handling.calls.pop(call, None)
             if not lost_reply:
                 scheduler.at(scheduler.now_ns + latency_ns, self._arrive, (call, reply))

@@ -1,0 +1,104 @@
+"""Named sites: each is met, means one moment, and a fault there arms at the arrival that the plan says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import FaultKind
+from marker_sim.history import History
+from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.report.words import plan_sentences
+from marker_sim.search.campaign import execute
+from marker_sim.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
+from marker_sim.system import reference
+
+CREATES = tuple(Op(actor=f"executor-{n}", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
+TWICE = (Task(copies=2), Task(group="f1"))
+LEFT = Write(tasks=TWICE, abandon=True)
+
+
+def plan_for(site: Site) -> Plan:
+    """A plan that comes by a site: an instant is given up and rolled back, groups are merged, what was left is swept."""
+    dies = Fault(kind=FaultKind.KILL, actor="driver", step=1, site="driver: completed instant written")
+    merge = Write(tasks=(Task(kind="MERGE"), Task(group="f1", kind="MERGE")), after_ms=100)
+    writes = (LEFT, Write(tasks=TWICE), merge, replace(merge, after_ms=5000))
+    plan = Plan(mode="timeline", directories=(), writes=writes, executors=2)
+    if "sweep" in site.name:
+        return replace(plan, writes=(Write(tasks=TWICE), merge), faults=(dies,))
+    if site.name == "executor: listing asked for":
+        return Plan(ops=(*CREATES, replace(CREATES[0], kind="list", name="")))
+    if site.name == "server: batch file read":
+        return Plan(ops=(*CREATES, *CREATES))
+    if site.name == LOCK_ASKED:
+        return replace(plan, storage="local")
+    return plan
+
+
+def struck(plan: Plan, kind: FaultKind, site: str, step: int = 1, **more: int) -> History:
+    actor = {"executor": "executor-0"}.get(SITES[site].actor, SITES[site].actor)
+    fault = Fault(kind=kind, actor=actor, step=step, site=site, **more)
+    return execute(replace(plan, faults=(*plan.faults, fault)), reference())[0]
+
+
+def happened(history: History, operation: str, kind: str = "fault") -> list[int]:
+    return [event.index for event in history.events if event.kind == kind and event.operation == operation]
+
+
+@pytest.mark.parametrize("site", SITES.values(), ids=lambda site: site.name)
+def test_every_site_is_met(site: Site) -> None:
+    assert happened(struck(plan_for(site), FaultKind.PAUSE, site.name, duration_ms=5), "pause"), "nobody came there"
+
+
+def effects_of(history: History, process: str, part: str) -> list[int]:
+    return [e.index for e in history.events if e.kind == "effect" and e.process == process and part in str(e.path)]
+
+
+def test_a_server_dies_before_the_pull_after_it_before_the_file_after_it_and_between_replies() -> None:
+    """The five moments of a batch, told apart by what is stored and who was answered."""
+    plan = Plan(ops=CREATES, num_threads=1)
+    seen = []
+    for site, step in ((REQUEST_QUEUED, 1), (WORKER_STARTED, 2), ("server: batch file put", 1)):
+        history = struck(plan, FaultKind.KILL, site, step, duration_ms=50)
+        assert not effects_of(history, "server#1", "MARKERS0"), site
+        seen.append((site, len(happened(history, "arrived", "observe")), len(history.events)))
+    for site, step, answered in (("server: batch file written", 1, 0), (ANSWER_HANDED_OVER, 2, 0), (REPLY, 3, 2)):
+        history = struck(plan, FaultKind.KILL, site, step, duration_ms=50)
+        assert len(effects_of(history, "server#1", "MARKERS0")) == 1, site
+        dead = happened(history, "kill")[0]
+        told = [e for e in history.events if e.kind == "ok" and e.operation == "create" and e.path != "probe"]
+        early = [e for e in told if (e.caused_by or 0) < dead and not str(e.path).startswith("probe")]
+        assert len(early) == answered, site
+        seen.append((site, answered, len(history.events)))
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("mode", ["direct", "timeline"])
+def test_a_driver_dies_right_after_its_completed_instant_is_there(mode: str) -> None:
+    plan = Plan(mode=mode, directories=(), writes=(Write(tasks=TWICE), Write(tasks=TWICE)))
+    before = struck(plan, FaultKind.KILL, "driver: completed instant put")
+    after = struck(plan, FaultKind.KILL, "driver: completed instant written")
+    assert happened(before, "rollback", "ok") and not happened(after, "rollback", "ok")
+
+
+def test_a_step_counts_arrivals_and_a_storage_fault_hits_the_call_of_its_site() -> None:
+    plan = Plan(mode="direct", ops=tuple(replace(CREATES[0], name=f"f{n}.marker.CREATE") for n in range(4)))
+    fault = Fault(kind=FaultKind.SERVER_ERROR, actor="executor-0", step=3, site="executor: marker asked for")
+    history = execute(replace(plan, faults=(fault,)), reference())[0]
+    (hit,) = [event for event in history.events if event.kind == "fault" and event.operation == "server-error"]
+    assert str(hit.path).endswith("f2.marker.CREATE")
+
+
+def test_a_plan_without_sites_is_stored_as_before_and_one_with_an_unknown_site_is_refused() -> None:
+    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="server", step=3),))
+    raw = json.loads(json.dumps(plan.to_dict()))
+    assert "site" not in raw["faults"][0] and Plan.from_dict(raw) == plan
+    named = replace(plan, faults=(replace(plan.faults[0], site=REPLY),))
+    assert Plan.from_dict(json.loads(json.dumps(named.to_dict()))) == named
+    assert 'number 3 at "server: reply"' in plan_sentences(named)[-1]
+    raw["faults"][0]["site"] = "server: lunch"
+    with pytest.raises(UsageError, match="site 'server: lunch'"):
+        Plan.from_dict(raw)
