@@ -22,7 +22,7 @@ LEFT = Write(tasks=TWICE, abandon=True)
 
 
 def plan_for(site: Site) -> Plan:
-    """A plan that comes by a site: an instant is given up and rolled back, groups are merged, what was left is swept."""
+    """A plan that comes by a site: an instant is given up and rolled back, groups merge, what is left is swept."""
     dies = Fault(kind=FaultKind.KILL, actor="driver", step=1, site="driver: completed instant written")
     merge = Write(tasks=(Task(kind="MERGE"), Task(group="f1", kind="MERGE")), after_ms=100)
     writes = (LEFT, Write(tasks=TWICE), merge, replace(merge, after_ms=5000))
