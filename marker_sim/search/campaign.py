@@ -103,13 +103,15 @@ def run_simulated(
     profile: Profile,
     progress: Callable[[str], None],
     runs_max: int | None = None,
+    shrinking: bool = True,
 ) -> Campaign:
     """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
 
-    Ctrl-C ends it early with what was found so far (`Campaign.interrupted`).
+    shrinking: whether failing plans are made small. Ctrl-C ends it early with what was found so far
+    (`Campaign.interrupted`).
     """
     system = load_system(sut)
-    combinations = [(mode, storage) for mode in modes for storage in storages if _served(system, mode, storage)]
+    combinations = [(mode, storage) for mode in modes for storage in storages if served(system, mode, storage)]
     if not combinations:
         raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
     search = _Search(system, profile, guarantees)
@@ -129,7 +131,8 @@ def run_simulated(
         if not search.tally.runs:
             raise
         trouble = str(error)  # What was found before it counts all the same.
-    failures = _shrink_all(search, 0.0 if interrupted else max(SHRINK_MIN_S, budget_s * SHRINK_SHARE), progress)
+    share_s = max(SHRINK_MIN_S, budget_s * SHRINK_SHARE) if shrinking and not interrupted else 0.0
+    failures = _shrink_all(search, share_s, progress)
     return Campaign(
         sut=sut,
         sut_version=system.version,
@@ -192,7 +195,7 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | 
     return None
 
 
-def _served(system: System, mode: str, storage: str) -> bool:
+def served(system: System, mode: str, storage: str) -> bool:
     """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
     if system.factory(mode) is None:
         return False
