@@ -14,6 +14,7 @@ from marker_sim.seams import Capabilities
 from marker_sim.timeline import WriteStat
 from marker_sim.writer.attempt import write_file
 from marker_sim.writer.client import WriteClient
+from marker_sim.writer.stage import Stage
 
 DEFAULTS = MarkerOptions()
 MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
@@ -24,7 +25,7 @@ class System:
     """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
 
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
-    for options and a storage. write_client, write_file: the driver's and the executors' part of a write, the
+    for options and a storage. write_client, stage, write_file: the driver's and the executors' part of a write, the
     reference's own unless somebody changed them on purpose.
     """
 
@@ -37,6 +38,7 @@ class System:
     choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
     write_client: type[WriteClient] = WriteClient
     write_file: Callable[..., WriteStat] = write_file
+    stage: type[Stage] = Stage
 
     def factory(self, mode: str) -> Factory | None:
         """The factory of "direct" or "timeline", None where the system has none."""

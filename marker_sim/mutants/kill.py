@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.mutants.catalogue import Mutant
 from marker_sim.mutants.load import load_mutant
-from marker_sim.mutants.write_path import WRITE_PATH
 from marker_sim.plan import Plan
 from marker_sim.search.campaign import fails_with, findings_of, promised_breach
 from marker_sim.search.shrink import shrink
@@ -45,7 +44,7 @@ def kill(mutant: Mutant, seeds_max: int = 3_000, first_seed: int = 0, shrink_s: 
     """Search a mutant with its guarantee judged alone, then shrink the first plan that fails."""
     system = load_mutant(mutant)
     profile: Profile = load_profile("reference")
-    make = make_write_plan if mutant in WRITE_PATH else make_plan
+    make = make_write_plan if mutant.of_writes else make_plan
     began = time.perf_counter()
     for number in range(seeds_max):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]

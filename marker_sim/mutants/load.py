@@ -26,6 +26,7 @@ _MODULES = (
     "marker_sim.writer.records",
     "marker_sim.writer.attempt",
     "marker_sim.writer.client",
+    "marker_sim.writer.stage",
 )
 
 
@@ -38,7 +39,7 @@ def find_mutant(name: str) -> Mutant:
 
 
 def load_mutant(mutant: Mutant) -> System:
-    """The reference with this mutant's change; AssertionError when the text to change is not there exactly once."""
+    """The reference with this mutant's change; AssertionError when a text to change is not there exactly once."""
     fresh: dict[str, ModuleType] = {}
     kept = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
     try:
@@ -56,6 +57,7 @@ def load_mutant(mutant: Mutant) -> System:
         choose=fresh["marker_sim.markers.choice"].choose_mode,
         write_client=fresh["marker_sim.writer.client"].WriteClient,
         write_file=fresh["marker_sim.writer.attempt"].write_file,
+        stage=fresh["marker_sim.writer.stage"].Stage,
     )
 
 
@@ -65,9 +67,10 @@ def _import(name: str, mutant: Mutant) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     with open(spec.origin, encoding="utf-8") as source:
         text = source.read()
-    if name == f"marker_sim.{mutant.module}":
-        assert text.count(mutant.before) == 1, f"{mutant.name}: its text is there {text.count(mutant.before)} times"
-        text = text.replace(mutant.before, mutant.after)
+    for changed, before, after in mutant.changes:
+        if name == f"marker_sim.{changed}":
+            assert text.count(before) == 1, f"{mutant.name}: {before!r} is there {text.count(before)} times"
+            text = text.replace(before, after)
     sys.modules[name] = module
     exec(compile(text, f"{spec.origin} [{mutant.name}]", "exec"), module.__dict__)
     return module

@@ -26,9 +26,10 @@ from marker_sim.sim.runtime import SimMailbox
 from marker_sim.sim.scheduler import MS, Process
 from marker_sim.sites import RESULT_SENT, TASK_HEARD_OF, TASK_TAKEN
 from marker_sim.timeline import COMMIT, DELTA_COMMIT
+from marker_sim.writer.backend import Attempt, JobFailed, Message
 from marker_sim.writer.recording import RecordedMarkers, record_call
 from marker_sim.writer.slices import table_rows
-from marker_sim.writer.stage import Attempt, JobFailed, Message, Stage
+from marker_sim.writer.stage import Stage
 
 if TYPE_CHECKING:
     from marker_sim.sim.cluster import Cluster
@@ -132,7 +133,7 @@ class Jobs:
         cluster.scheduler.record(
             "kit", "kit", "observe", "mode", table, instant, value=choice.mode, error=choice.reason or None
         )
-        stage = Stage(table, instant, write, ordinal, client.slices, cluster.plan.merge_on_read)
+        stage = cluster.system.stage(table, instant, write, ordinal, client.slices, cluster.plan.merge_on_read)
         backend = _Backend(self, driver, choice.mode)
         stats = stage.run(backend)
         if write.abandon:

@@ -14,9 +14,10 @@ from marker_sim.history import Value
 from marker_sim.names import parse_directory
 from marker_sim.plan import Write
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
+from marker_sim.writer.backend import Attempt, JobFailed, Message
 from marker_sim.writer.recording import RecordedMarkers, record_call
 from marker_sim.writer.slices import Slice
-from marker_sim.writer.stage import Attempt, JobFailed, Message, Stage
+from marker_sim.writer.stage import Stage
 
 if TYPE_CHECKING:
     from marker_sim.real.jobs.children import Child
@@ -72,7 +73,7 @@ class Driver:
         )
         instant = client.begin()
         child.link.record("kit", "kit", "observe", "mode", table, instant, value=self._mode, error=why or None)
-        stage = Stage(table, instant, write, ordinal, client.slices, plan.merge_on_read)
+        stage = child.system.stage(table, instant, write, ordinal, client.slices, plan.merge_on_read)
         stats = stage.run(self)
         if write.abandon:
             raise JobFailed("the application gave up")
