@@ -63,8 +63,10 @@ def _nobody_knows_what_was_broken(histories: list[History]) -> None:
 @needs_wires
 def test_a_server_that_a_broken_connection_ends_is_accused(tmp_path: Path) -> None:
     done = campaign(tmp_path, [], start=f"{START} --broken dies-of-a-broken-pipe")
-    assert {failure.guarantee: failure.message for failure in done.failures}.keys() == {"G6"}
-    assert "exited by itself" in done.failures[0].message
+    messages = {failure.guarantee: failure.message for failure in done.failures}
+    # A listing that was asked of it when it was gone already failed without a fault of storage, which is G11's matter.
+    assert {"G6"} <= messages.keys() <= {"G6", "G11"}
+    assert "exited by itself" in messages["G6"]
 
 
 def test_without_toxiproxy_the_kind_is_left_out_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
