@@ -35,6 +35,7 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import stored_names
 from marker_sim.options import MarkerOptions
+from marker_sim.real.jobs.seams import ThreadMailbox
 from marker_sim.seams import Mailbox, Refused, Reply, Request
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
@@ -194,8 +195,8 @@ class ThreadRuntime:
         threading.Thread(target=body, name=name, daemon=True).start()
 
     def mailbox(self) -> Mailbox:
-        """Direct markers send no messages."""
-        raise AssertionError("direct markers have no mailbox")
+        """A queue between threads."""
+        return ThreadMailbox(lambda: None)
 
     def lock(self, name: str) -> AbstractContextManager[None]:
         """A lock of the host."""

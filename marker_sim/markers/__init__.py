@@ -8,4 +8,5 @@ batches.py    the pure part of the server: what is stored, what is on its way, w
 protocol.py   the server's requests and replies, checked at the edge
 client.py     the executor's side of them
 files.py      storage operations whose outcome is certain when they return
+several.py    the same call for many items, some at a time
 """

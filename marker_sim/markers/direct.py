@@ -21,6 +21,7 @@ class DirectMarkers:
         self._storage = context.storage
         self._runtime = context.runtime
         self._directory = context.directory
+        self._delete_at_once = context.options.delete_parallelism
 
     def create(self, name: str, request: str = "") -> Created:
         """Store the marker; one left by an earlier try of the same request is EXISTS, for nothing tells them apart."""
@@ -60,7 +61,7 @@ class DirectMarkers:
 
     def delete(self) -> bool:
         """Delete the marker directory; False when there was none."""
-        return delete_directory(self._storage, self._runtime, self._directory)
+        return delete_directory(self._storage, self._runtime, self._directory, self._delete_at_once)
 
 
 def direct_markers(context: Context) -> DirectMarkers:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
+from marker_sim.markers.several import for_each
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
 from marker_sim.seams import (
     Condition,
@@ -131,8 +132,8 @@ def is_stored(storage: Storage, runtime: Runtime, path: str) -> Content | None:
     return persist(storage, runtime, lambda: read(storage, path))
 
 
-def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool:
-    """Delete everything below a marker directory; False when there was nothing.
+def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once: int) -> bool:
+    """Delete everything below a marker directory, `at_once` files at a time; False when there was nothing.
 
     Batch files go first and the type file last, so that a deletion cut short leaves a directory that still says what
     it is. What others create meanwhile is deleted too, a few times over; what then still comes is theirs to keep.
@@ -143,8 +144,11 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool
         if not paths:
             return found_any
         found_any = True
-        for path in sorted(paths, key=lambda p: (p.endswith(TYPE_FILE), p)):
-            persist(storage, runtime, lambda path=path: _delete(storage, runtime, path))  # type: ignore[misc]
+        for typed in (False, True):
+            part = [path for path in paths if path.endswith(TYPE_FILE) is typed]
+            for_each(
+                runtime, at_once, part, lambda path: persist(storage, runtime, lambda: _delete(storage, runtime, path))
+            )
     return found_any
 
 

@@ -66,6 +66,7 @@ class TimelineServer:
         self._runtime = runtime
         self._interval_ms = float(options.batch_interval_ms)
         self._num_threads = options.batch_num_threads
+        self._delete_at_once = options.delete_parallelism
         self._inbox = runtime.mailbox()
         self._directories: dict[str, DirectoryState] = {}
         self._first_create_ms: float | None = None
@@ -212,7 +213,8 @@ class TimelineServer:
         self._inbox.put(_Loaded(path, _attempt(lambda: read_directory(self._storage, self._runtime, path))))
 
     def _delete(self, path: str, answer: Mailbox) -> None:
-        self._inbox.put(_Deleted(path, answer, _attempt(lambda: delete_directory(self._storage, self._runtime, path))))
+        result = _attempt(lambda: delete_directory(self._storage, self._runtime, path, self._delete_at_once))
+        self._inbox.put(_Deleted(path, answer, result))
 
 
 def _attempt(call: Callable[[], T]) -> T | Exception:

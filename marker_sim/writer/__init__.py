@@ -6,5 +6,4 @@ records.py    the table's timeline on storage
 slices.py     which files of the completed commits hold which rows (pure)
 stage.py      the driver's part of a stage: its tasks, until one attempt of each has succeeded
 backend.py    what a stage and its cluster tell each other
-several.py    the same call for many items, some at a time
 """

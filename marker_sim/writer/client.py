@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from marker_sim.history import Value
 from marker_sim.markers.files import persist
+from marker_sim.markers.several import for_each
 from marker_sim.markers.store import MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory, data_path
 from marker_sim.options import MarkerOptions
@@ -40,7 +41,6 @@ from marker_sim.timeline import (
     parse_data_file,
 )
 from marker_sim.writer.records import Records, Timeline
-from marker_sim.writer.several import for_each
 from marker_sim.writer.slices import Group, Slice, latest_slices
 
 ASK_TRIES = 6

@@ -85,7 +85,7 @@ def twice() -> None:
 def follows_links() -> None:
     """Deletes what the links of a marker directory lead to."""
 
-    def delete_directory(storage: Storage, runtime: Runtime, directory: str) -> bool:
+    def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once: int) -> bool:
         root = Path(getattr(getattr(storage, "_inner", storage), "_root", "/"))
         there = (root / directory).exists()
         for folder, _, found in os.walk(root / directory, followlinks=True):
