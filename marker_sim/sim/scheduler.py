@@ -26,6 +26,7 @@ from marker_sim.sites import SITES
 
 MS = 1_000_000
 STEPS_MAX = 1_000_000
+NEVER = 1 << 62  # The step of the next fault where there is none.
 UNWIND_CALLS_MAX = 1_000
 
 
@@ -75,7 +76,7 @@ class ActorState:
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
         self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.step)
-        self.next_step = self.pending[0].step if self.pending else STEPS_MAX
+        self.next_step = self.pending[0].step if self.pending else NEVER
         self.sited: dict[str, list[Fault]] = {}
         for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
             self.sited.setdefault(fault.site, []).append(fault)
@@ -93,9 +94,15 @@ class ActorState:
 class Scheduler:
     """One heap, one clock, one history in the making."""
 
-    def __init__(self, on_process_fault: Callable[[Process, Fault], None], on_exit: Callable[[Process], None]) -> None:
+    def __init__(
+        self,
+        on_process_fault: Callable[[Process, Fault], None],
+        on_exit: Callable[[Process], None],
+        steps_max: int = STEPS_MAX,
+    ) -> None:
         self.now_ns = 0
         self.steps = 0
+        self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
@@ -193,8 +200,8 @@ class Scheduler:
                     resume(argument)
             else:
                 call(argument)
-            if self.steps > STEPS_MAX:
-                raise HarnessError(f"a simulated run did not end within {STEPS_MAX} steps")
+            if self.steps > self._steps_max:
+                raise HarnessError(f"a simulated run did not end within {self._steps_max} steps")
         if not self.stop:
             # Nothing happened until then, and that took its time too.
             self.now_ns = max(self.now_ns, limit_ns)
@@ -278,7 +285,7 @@ class Scheduler:
     def _arm(self, process: Process, state: ActorState) -> None:
         while state.pending and state.pending[0].step <= state.steps:
             self._arms(process, state, state.pending.pop(0))
-        state.next_step = state.pending[0].step if state.pending else STEPS_MAX
+        state.next_step = state.pending[0].step if state.pending else NEVER
 
     def _arms(self, process: Process, state: ActorState, fault: Fault) -> None:
         if fault.kind in STORAGE_FAULTS:
