@@ -39,6 +39,7 @@ LAYERS = (
     ("marker_sim.search", "marker_sim.real.jobs"),
     ("marker_sim.spark",),
     ("marker_sim.mutants.kill", "marker_sim.report"),
+    ("marker_sim.chaos",),
     ("marker_sim.doctor",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
 )

@@ -25,6 +25,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 
 REPORT = "marker-sim-report"
+CHAOS = "chaos"
 
 
 def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
@@ -84,14 +85,44 @@ def _verify(
 
 
 def _replay(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan.json or a report directory.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
     sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave fixed failures of a chaos directory in place.")] = False,
 ) -> int:
-    """Run a stored failure again: FIXED, STILL VIOLATED or CANNOT RUN."""
+    """Run stored failures again: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN; what is fixed moves aside."""
     from marker_sim.cli.replay import replay
     from marker_sim.report.table import output_console
 
-    return replay(path, sut, output_console())
+    return replay(path, sut, keep, output_console())
+
+
+def _chaos(
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long the night is: 8h, 20m, 30s.")] = "8h",
+    directory: Annotated[str, typer.Option("--dir", metavar="DIR", help="Ledger, failures and summary.")] = CHAOS,
+    sut: Annotated[
+        str | None, typer.Option(metavar="SUT", help="reference, mutant:NAME or package.module:factory.")
+    ] = None,
+    seed: Annotated[str | None, typer.Option(metavar="N", help="The first seed of a new directory.")] = None,
+    jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")] = None,
+    stages: Annotated[
+        str | None, typer.Option(metavar="NAME:SHARE,...", help="Some of swarm, exhaustive, real, spark.")
+    ] = None,
+    new_night: Annotated[bool, typer.Option("--new-night", help="Leave an unfinished night as it is.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of summary.json.")] = False,
+) -> int:
+    """Search for a night in every world that is here; goes on where it was stopped."""
+    from marker_sim.cli.chaos import chaos
+
+    return chaos(
+        budget=budget,
+        directory=directory,
+        sut=sut,
+        seed=seed,
+        jobs=jobs,
+        stages=stages,
+        new_night=new_night,
+        as_json=as_json,
+    )
 
 
 def _judge(
@@ -151,6 +182,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "judge": _judge,
     "serve": _serve,
     "doctor": _doctor,
+    "chaos": _chaos,
 }
 
 

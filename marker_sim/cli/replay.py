@@ -1,4 +1,7 @@
-"""`replay`: the plan of a stored failure again, with today's code and judges."""
+"""`replay`: the plan of a stored failure again, with today's code and judges.
+
+What `chaos` stored is pruned on the way: a failure that is fixed moves to `fixed/`.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from typing import Any
 
 from rich.console import Console
 
+from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED, plan_of, read_stored
+from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
 from marker_sim.cli.judging import HISTORIES, read_history
 from marker_sim.cli.request import default_profile, parse_sut
 from marker_sim.errors import UsageError
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan, read_plan
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_VIOLATED, SCHEMA
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, SCHEMA
 from marker_sim.report.words import printable
 from marker_sim.search.campaign import promised_breach
 from marker_sim.search.replay import replay_plan
@@ -24,35 +29,80 @@ from marker_sim.search.replay import replay_plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A failure to run again. guarantee: None when only a plan is known. plan: None when there is none to run."""
+    """A failure to run again. guarantee: None when only a plan is known. plan: None when there is none to run.
+
+    profile: "" for the one that is shipped for the system. world: "simulated", "real" or "spark".
+    """
 
     name: str
     sut: str
     guarantee: str | None
     plan: Plan | None
     hint: str = ""
+    profile: str = ""
+    world: str = "simulated"
 
 
-def replay(path: Path, sut: str | None, console: Console) -> int:
-    """Run every failure stored at `path` again and print FIXED, STILL VIOLATED or CANNOT RUN for each; the exit code.
+def replay(path: Path, sut: str | None, keep: bool, console: Console) -> int:
+    """Run every failure stored at `path` again and print what became of each; the exit code.
 
-    path: a report directory, a plan, or a history whose header has its plan. sut: another system than the one stored.
+    path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
+    sut: another system than the one stored. keep: leave what is fixed where it is, as with another system.
     """
-    results = [_replay_one(stored, sut, console) for stored in _stored(path)]
-    if EXIT_VIOLATED in results:
-        return EXIT_VIOLATED
-    return EXIT_HARNESS if EXIT_HARNESS in results else EXIT_HOLDS
+    files = stored_files(path)
+    if not files:
+        if path.is_dir() and not (path / "verdict.json").exists() and has_ledger(path):
+            _print(console, f"{path} stores no failure that is not fixed")
+            return EXIT_HOLDS
+        return _worst([_replay_one(stored, sut, console) for stored in _stored(path)])
+    if path.is_file() or keep or sut is not None:
+        return _worst([_replay_file(file, sut, console, strict=path.is_file()) for file in files])
+    with pruning(path) as pruned:
+        results = [_replay_file(file, sut, console, strict=False) for file in files]
+        for file, status in zip(files, results, strict=True):
+            pruned.note(file, status)
+    for file in pruned.moved:
+        _print(console, f"moved to {file}")
+    return _worst(results)
 
 
-def _replay_one(stored: Stored, sut: str | None, console: Console) -> int:
+def _worst(results: list[str]) -> int:
+    codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
+    return next((code for status, code in codes.items() if status in results), EXIT_HOLDS)
+
+
+def _replay_file(file: Path, sut: str | None, console: Console, strict: bool) -> str:
+    """One failure of a chaos directory. strict: raise what is wrong with the file, instead of going on with others."""
+    try:
+        failure = read_stored(file)
+        sighting = failure.sighting
+        stored = Stored(
+            name=file.name,
+            sut=failure.sut,
+            guarantee=sighting.guarantee,
+            plan=plan_of(failure, str(file)),
+            profile=failure.profile,
+            world=sighting.world,
+        )
+        return _replay_one(stored, sut, console)
+    except UsageError as error:
+        if strict:
+            raise
+        _print(console, f"CANNOT RUN: {error}")
+        return CANNOT_RUN
+
+
+def _replay_one(stored: Stored, sut: str | None, console: Console) -> str:
     system = sut or stored.sut
     label = f"{stored.guarantee + ', ' if stored.guarantee else ''}{stored.name}"
     if stored.plan is None or parse_sut(system)[0] != "python":
         hint = stored.hint or f"{system} runs in the real world, where no plan determines a run"
         _print(console, f"CANNOT RUN: {label}: {hint}")
-        return EXIT_HARNESS
+        return CANNOT_RUN
+    if stored.world != "simulated":
+        return _replay_for_real(stored, system, label, console)
     history, findings = replay_plan(stored.plan, system, stored.guarantee)
-    profile = load_profile(default_profile(system))
+    profile = load_profile(_profile_of(stored, system))
     for finding in findings:
         breach = promised_breach(finding, stored.plan, profile)
         if breach is None and stored.guarantee is not None and finding.breaches:
@@ -60,11 +110,37 @@ def _replay_one(stored: Stored, sut: str | None, console: Console) -> int:
         if breach is not None:
             _print(console, f"STILL VIOLATED: {label}: {system}")
             _print(console, str(violation(history, finding.guarantee, breach)))
-            return EXIT_VIOLATED
+            return VIOLATED
     _print(
         console, f"FIXED: {label}: {system} keeps what it broke" if stored.guarantee else f"FIXED: {label}: {system}"
     )
-    return EXIT_HOLDS
+    return FIXED
+
+
+def _replay_for_real(stored: Stored, system: str, label: str, console: Console) -> str:
+    """With real processes, a few times: what races may come out otherwise, so that nothing seen is not yet fixed."""
+    assert stored.plan is not None and stored.guarantee is not None
+    if stored.world != "real":
+        _print(console, f"CANNOT RUN: {label}: it is a job of Spark; benchmarks/spark_jobs.py runs those of a seed")
+        return CANNOT_RUN
+    try:
+        from marker_sim.chaos.work_real import TIMES, RealWork
+    except ModuleNotFoundError as error:
+        _print(console, f"CANNOT RUN: {label}: it needs the Python package {error.name}; pip install '.[s3,serve]'")
+        return CANNOT_RUN
+    profile = load_profile(_profile_of(stored, system))
+    with RealWork() as real:
+        broken = real.run_again(stored.plan, system, stored.guarantee, profile, TIMES + 1)
+    if broken:
+        _print(console, f"STILL VIOLATED: {label}: {system}, in {broken} of {TIMES + 1} runs with real processes")
+        return VIOLATED
+    _print(console, f"NOT REPRODUCED: {label}: {system}, {TIMES + 1} of {TIMES + 1} runs with real processes")
+    return NOT_REPRODUCED
+
+
+def _profile_of(stored: Stored, system: str) -> str:
+    same = stored.profile and system == stored.sut
+    return stored.profile if same else default_profile(system)
 
 
 def _stored(path: Path) -> tuple[Stored, ...]:

@@ -17,7 +17,6 @@ from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
 from marker_sim.writer.backend import Attempt, JobFailed, Message
 from marker_sim.writer.recording import RecordedMarkers, record_call
 from marker_sim.writer.slices import Slice
-from marker_sim.writer.stage import Stage
 
 if TYPE_CHECKING:
     from marker_sim.real.jobs.children import Child

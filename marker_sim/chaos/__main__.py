@@ -1,0 +1,74 @@
+"""A worker: one JSON line asks for a unit, one answers, until the asker hangs up or is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from marker_sim.chaos.work import Task, canary, stored, swarm
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.real.jobs.template import die_with_parent
+
+
+def main() -> None:
+    """Work until standard input ends. What others print goes to the log: standard output is for answers alone."""
+    die_with_parent()
+    if os.getppid() != int(sys.argv[1]):
+        return  # The parent was gone before the kernel was asked.
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    with _Desk() as desk:
+        for line in sys.stdin.buffer:
+            answers.write(json.dumps(desk.do(Task(**json.loads(line)))).encode() + b"\n")
+
+
+class _Desk:
+    """Does one unit after another; what is expensive to start is kept for the next one of its stream."""
+
+    def __init__(self) -> None:
+        self._kept: Any = None
+
+    def __enter__(self) -> _Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def do(self, task: Task) -> dict[str, Any]:
+        """The answer to a task; trouble is part of it."""
+        try:
+            return self._done(task)
+        except (HarnessError, UsageError) as error:
+            return {"trouble": str(error)}
+        except Exception as error:
+            traceback.print_exc()
+            sys.stderr.flush()
+            return {"trouble": f"unexpected {type(error).__name__}: {error}; its traceback is in the worker's log"}
+
+    def _done(self, task: Task) -> dict[str, Any]:
+        if task.failure is not None and task.failure["world"] == "simulated":
+            return stored(task)
+        match task.stream:
+            case "swarm":
+                return swarm(task)
+            case "canary":
+                return canary(task)
+        from marker_sim.chaos.work_real import RealWork
+
+        if not isinstance(self._kept, RealWork):
+            self._leave()
+            self._kept = RealWork()
+        done: dict[str, Any] = self._kept.units(task) if task.failure is None else self._kept.stored(task)
+        return done
+
+    def _leave(self) -> None:
+        if self._kept is not None:
+            self._kept.__exit__(None, None, None)
+            self._kept = None
+
+
+if __name__ == "__main__":
+    main()

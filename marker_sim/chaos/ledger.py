@@ -1,0 +1,133 @@
+"""What a chaos directory did, one JSON line each, appended and synced; the directory has one writer at a time.
+
+    kind       when                             what it says
+    chaos      the first line                   schema, sut, profile and first seed of the directory
+    night      a night begins                   night, budget_s, stages (name to share), missing, kit_version
+    unit       a unit was done                  night, stream, first, count, seconds, and the counts of work.py
+    replayed   a stored failure was run again   night (0 outside nights), name, status
+    pause      Ctrl-C or SIGTERM                night
+    end        the budget was used up           night
+
+`at` is the time of day in UTC, `clock_s` how much of the night's budget was used. A kill leaves at most one torn last
+line; it is cut off at the next start, as if that unit had never been done.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError, UsageError
+
+SCHEMA = 1
+NAME = "ledger.jsonl"
+_LOCK = "lock"
+
+Line = dict[str, Any]
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[Ledger]:
+    """The ledger of a directory, made if need be, with no other writer; UsageError when there is one already."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be a chaos directory: {error.strerror}; give another --dir") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"{directory} is in use by another marker-sim; wait until it ends, or give another --dir"
+            ) from error
+        ledger = Ledger(directory)
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+    finally:
+        os.close(lock)
+
+
+def read_lines(directory: Path) -> Iterator[Line]:
+    """Every whole line of a ledger, oldest first, and none where there is no ledger; needs no lock.
+
+    HarnessError for a damaged line, UsageError for a ledger of a newer schema.
+    """
+    path = directory / NAME
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, text in enumerate(file, start=1):
+            if not text.endswith(b"\n"):
+                return
+            try:
+                line = json.loads(text)
+                kind = line["kind"]
+            except (ValueError, TypeError, KeyError) as error:
+                raise HarnessError(f"line {number} of {path} is damaged ({error}); restore it") from error
+            if number == 1 and (kind != "chaos" or line.get("schema", 0) > SCHEMA):
+                raise UsageError(
+                    f"{path} begins with {kind!r} of schema {line.get('schema')}; this version reads up to {SCHEMA}"
+                )
+            yield line
+
+
+class Ledger:
+    """An open ledger; the torn end that a kill left is gone."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._file = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        os.ftruncate(self._file, _whole(self._file))
+        self._sync_directory()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no line yet."""
+        return os.fstat(self._file).st_size == 0
+
+    def append(self, kind: str, **content: Any) -> Line:
+        """Add a line; when this returns it is on disk, and when it does not the line is whole or torn off."""
+        line: Line = {"kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds"), **content}
+        data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+        end = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, data)
+            if written != len(data):
+                raise OSError(f"only {written} of {len(data)} bytes fit")
+            os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, end)
+            raise HarnessError(f"the ledger in {self.directory} cannot be written: {error}") from error
+        return line
+
+    def close(self) -> None:
+        """Nothing more is appended."""
+        os.close(self._file)
+
+    def _sync_directory(self) -> None:
+        place = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
+
+
+def _whole(file: int) -> int:
+    """The length of a file up to and with its last line end."""
+    end = os.fstat(file).st_size
+    while end > 0:
+        begin = max(0, end - 65_536)
+        at = os.pread(file, end - begin, begin).rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0

@@ -1,0 +1,257 @@
+"""One night: units handed out to workers until the budget is used, each in the ledger once it is done.
+
+The night's clock runs while this process does, and is in every line, so that a night goes on where it was
+killed. At the end of the budget no unit begins; those under way get `GRACE_S`, then they are given up and
+done first the next time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marker_sim import __version__
+from marker_sim.chaos.crew import Crew
+from marker_sim.chaos.failures import CANNOT_RUN, Stored
+from marker_sim.chaos.ledger import SCHEMA, Ledger, read_lines, writing
+from marker_sim.chaos.missing import missing_here
+from marker_sim.chaos.stages import ALONE, SHARES, Stage, schedule
+from marker_sim.chaos.summary import write_summary
+from marker_sim.chaos.totals import NightTotals, Totals
+from marker_sim.chaos.work import Task
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.sut.python import load_system
+
+GRACE_S = 5.0
+# Share of a night for running stored failures again.
+STORED_SHARE = 0.1
+SUMMARY_EVERY_S = 60.0
+# A unit of the swarm is so many seeds, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
+SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked of `chaos`. sut, seed, stages: None for what the directory has, or the defaults."""
+
+    directory: Path
+    budget_s: float
+    sut: str | None
+    profile: Callable[[str], str]
+    seed: int | None
+    jobs: int
+    stages: dict[str, float] | None
+    new_night: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a night came to its end, and all that the directory knows."""
+
+    totals: Totals
+    interrupted: bool
+
+
+def run_night(request: Request, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> Ended:
+    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C.
+
+    UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
+    """
+    with writing(request.directory) as ledger:
+        totals = _opened(ledger, request, draw_seed)
+        load_system(totals.sut)
+        totals.failures.write(request.directory)
+        night = _Night(request, ledger, totals, progress)
+        interrupted = False
+        try:
+            with _scratch(request.directory) as scratch, Crew(request.directory, request.jobs, scratch) as crew:
+                night.run(crew)
+            night.note("end")
+        except KeyboardInterrupt:
+            interrupted = True
+            night.note("pause")
+            totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet.
+        write_summary(totals, request.directory)
+        return Ended(totals=totals, interrupted=interrupted)
+
+
+class _Night:
+    """The night that is running."""
+
+    def __init__(self, request: Request, ledger: Ledger, totals: Totals, progress: Callable[[str], None]) -> None:
+        self._began = time.monotonic()
+        self._before_s = totals.night.seconds
+        self._request = request
+        self._ledger = ledger
+        self._totals = totals
+        self._progress = progress
+        self._stages, _ = schedule(totals.night.stages, request.budget_s, missing_here())
+        factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
+        self._sizes = {"swarm": SEEDS * factor}
+        self._taken = dict[str, float]()
+        self._shown = self._began
+
+    @property
+    def clock_s(self) -> float:
+        """How much of the budget is used."""
+        return self._before_s + time.monotonic() - self._began
+
+    def note(self, kind: str, **content: Any) -> list[str]:
+        """Append a line of this night and count it; the failures that it says something of."""
+        line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
+        return self._totals.add(line)
+
+    def run(self, crew: Crew) -> None:
+        """Stored failures, the canary, the stages, and the swarm for what is left."""
+        budget_s = self._request.budget_s
+        self._canary(crew)
+        self._replay(crew, self.clock_s + budget_s * STORED_SHARE)
+        for stage in self._stages:
+            self._run_stage(crew, stage)
+        if self._stages and "swarm" in self._totals.night.stages:
+            self._run_stage(crew, Stage(name="swarm", end_s=budget_s, streams=("swarm",)))
+        deadline = time.monotonic() + GRACE_S
+        while crew.busy and time.monotonic() < deadline:
+            self._collect(crew, deadline - time.monotonic())
+        crew.abandon()
+
+    def _replay(self, crew: Crew, end_s: float) -> None:
+        """Every stored failure that is open, unless it was run tonight, as many as fit."""
+        night, waiting = self._totals.night, []
+        for failure in self._totals.failures.open:
+            if failure.name in night.replayed or failure.night == night.number:
+                continue
+            if failure.sighting.world == "spark":
+                self.note("replayed", name=failure.name, status=CANNOT_RUN)
+            else:
+                waiting.append(failure)
+        while (waiting or crew.busy) and self.clock_s < end_s:
+            while waiting and crew.idle:
+                self._give(crew, "stored", 0, 0, waiting.pop(0))
+            self._collect(crew, end_s - self.clock_s)
+
+    def _canary(self, crew: Crew) -> None:
+        night = self._totals.night
+        if night.canary is None and crew.idle and self.clock_s < self._request.budget_s:
+            self._give(crew, "canary", night.number, 1)
+
+    def _run_stage(self, crew: Crew, stage: Stage) -> None:
+        dry: set[str] = set()
+        while self.clock_s < stage.end_s:
+            while crew.idle and not (stage.name in ALONE and crew.busy):
+                streams = [stream for stream in stage.streams if stream not in dry]
+                if not streams:
+                    return
+                stream = min(streams, key=lambda name: (self._taken.get(name, 0.0), name))
+                part = self._next(stream)
+                if part is None:
+                    dry.add(stream)
+                    continue
+                self._give(crew, stream, *part)
+            self._collect(crew, stage.end_s - self.clock_s)
+
+    def _next(self, stream: str) -> tuple[int, int] | None:
+        """The next numbers of a stream; None when it has no more."""
+        return self._totals.ranges(stream).take(self._sizes.get(stream, 1))
+
+    def _give(self, crew: Crew, stream: str, first: int, count: int, failure: Stored | None = None) -> None:
+        self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
+        left_s = self._request.budget_s - self.clock_s
+        task = Task(
+            stream=stream,
+            first=first,
+            count=count,
+            sut=self._totals.sut,
+            profile=self._totals.profile,
+            until=time.monotonic() + left_s,
+            seen=dict(self._totals.night.kinds),
+            failure=None if failure is None else failure.to_dict(),
+        )
+        crew.give(crew.idle[0], task)
+
+    def _collect(self, crew: Crew, timeout_s: float) -> None:
+        """Write down what was done meanwhile."""
+        for task, seconds, result in crew.answers(min(timeout_s, 1.0)):
+            self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+            if task.failure is not None:
+                status = result.get("status") or CANNOT_RUN
+                names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
+            else:
+                self._totals.ranges(task.stream).give_back(task.first, task.count)
+                place = {"stream": task.stream, "first": task.first, "count": task.count}
+                names = self.note("unit", **place, seconds=round(seconds, 3), **result)
+            self._totals.failures.write(self._request.directory, names)
+        now = time.monotonic()
+        night = self._totals.night
+        self._progress(_line(night, self._totals))
+        if now - self._shown > SUMMARY_EVERY_S:
+            self._shown = now
+            write_summary(self._totals, self._request.directory)
+
+
+def _line(night: NightTotals, totals: Totals) -> str:
+    what = ", ".join(f"{stream} {runs}" for stream, runs in sorted(night.stream_runs.items()) if runs)
+    return f"night {night.number}: {night.runs:,} runs ({what}), {len(totals.failures.open)} failures stored"
+
+
+def _opened(ledger: Ledger, request: Request, draw_seed: Callable[[], int]) -> Totals:
+    """What the ledger says, with the night that is to run as its last."""
+    totals = Totals().add_all(read_lines(request.directory))
+    place = request.directory
+    if ledger.empty:
+        sut = request.sut or "reference"
+        load_system(sut)
+        seed = draw_seed() if request.seed is None else request.seed
+        totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=request.profile(sut), seed=seed))
+    if request.sut not in (None, totals.sut):
+        raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
+    if request.seed not in (None, totals.seed):
+        raise UsageError(
+            f"{place} began with --seed {totals.seed} and goes on from there, so that no seed is run twice; leave"
+            " --seed out, or give another --dir"
+        )
+    unfinished = bool(totals.nights) and totals.night.state != "ended"
+    if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
+        totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
+        unfinished = False
+    if unfinished:
+        if request.stages not in (None, totals.night.stages):
+            raise UsageError(
+                f"night {totals.night.number} in {place} is not over and has other --stages; leave --stages out, or"
+                " give --new-night"
+            )
+        totals.add(ledger.append("resume", night=totals.night.number, clock_s=totals.night.seconds))
+        return totals
+    shares = request.stages or (totals.night.stages if totals.nights else dict(SHARES))
+    _, left_out = schedule(shares, request.budget_s, missing_here())
+    number = len(totals.nights) + 1
+    words = {"budget_s": request.budget_s, "stages": shares, "missing": left_out, "kit_version": __version__}
+    totals.add(ledger.append("night", night=number, clock_s=0.0, **words))
+    return totals
+
+
+@contextmanager
+def _scratch(directory: Path) -> Iterator[Path]:
+    """A directory for what workers leave, the same for each night so that a killed one's is found and emptied.
+
+    Not below the chaos directory: sockets have names of at most 107 bytes.
+    """
+    digest = hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]
+    scratch = Path(tempfile.gettempdir()) / f"marker-sim-chaos-{os.getuid()}-{digest}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(mode=0o700)
+    except OSError as error:
+        raise HarnessError(f"the scratch directory {scratch} cannot be made: {error.strerror}") from error
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,211 @@
+"""One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
+
+runs, steps             how much was run
+judged, violations      by guarantee; violations are those that the profile holds against the system
+unpromised              breaches of what is not promised, by guarantee
+faults, reached         what fired and what happened, by name
+differences             whether a run that was repeated gave another history
+sightings               failures.Sighting, at most one for each guarantee, mode and storage
+trouble                 why the kit could not finish the unit, "" when it did; nothing of it is run again
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from marker_sim.campaign import Campaign, Failure
+from marker_sim.chaos.failures import FIXED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.judges.tally import Row, Tally
+from marker_sim.judges.violations import violation
+from marker_sim.plan import Plan
+from marker_sim.search.campaign import (
+    NOT_DETERMINISTIC,
+    fails_with,
+    findings_of,
+    promised_breach,
+    run_simulated,
+    served,
+)
+from marker_sim.search.shrink import shrink
+from marker_sim.sut.python import load_system
+from marker_sim.system import System
+
+MODES = ("direct", "timeline")
+STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
+SHRINK_S = 5.0
+CANARY, CANARY_RUNS = "ack-before-flush", 96
+_FOREVER_S = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them.
+
+    until: time.monotonic() after which nothing is made small any more. seen: how often each kind of violation was met
+    this night. failure: a stored failure to run again instead, as in its file.
+    """
+
+    stream: str
+    first: int
+    count: int
+    sut: str
+    profile: str
+    until: float
+    seen: dict[str, int] = field(default_factory=dict)
+    failure: dict[str, Any] | None = None
+
+
+def worth_shrinking(seen: int) -> bool:
+    """Whether the next violation of a kind met `seen` times is made small: the 1st, 2nd, 4th, 8th and so on.
+
+    So a defect that is met all the time costs little, and another one behind it is still found.
+    """
+    return seen & (seen + 1) == 0
+
+
+def swarm(task: Task) -> dict[str, Any]:
+    """Seeds of the swarm, each in every mode and on every storage model that the system serves."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    combinations = sum(served(system, mode, storage) for mode in MODES for storage in STORAGES)
+    campaign = run_simulated(
+        sut=task.sut,
+        modes=MODES,
+        storages=STORAGES,
+        budget_s=_FOREVER_S,
+        seed=task.first,
+        guarantees=None,
+        profile=profile,
+        progress=lambda _: None,
+        runs_max=task.count * combinations,
+        shrinking=False,
+    )
+    return counted(campaign, profile) | {"sightings": sightings(campaign.failures, task, system, profile)}
+
+
+def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
+    """The counts of a campaign."""
+    return counts_of(campaign.tally, campaign.steps, profile) | {
+        "differences": int(NOT_DETERMINISTIC in campaign.not_reached),
+        "trouble": campaign.trouble,
+    }
+
+
+def counts_of(tally: Tally, steps: int, profile: Profile) -> dict[str, Any]:
+    """The counts of a tally; what is zero is left out."""
+    judged, violations, unpromised = Counter[str](), Counter[str](), Counter[str]()
+    for row in tally.rows(profile):
+        held = _held(row, profile)
+        judged[row.id] += row.judged
+        violations[row.id] += held
+        unpromised[row.id] += row.violations - held
+    return {
+        "runs": tally.runs,
+        "steps": steps,
+        "judged": _nonzero(judged),
+        "violations": _nonzero(violations),
+        "unpromised": _nonzero(unpromised),
+        "faults": _nonzero(tally.faults),
+        "reached": _nonzero(tally.reached),
+        "differences": 0,
+        "sightings": [],
+        "trouble": "",
+    }
+
+
+def sightings(failures: tuple[Failure, ...], task: Task, system: System, profile: Profile) -> list[dict[str, Any]]:
+    """Failures with plans, those that are worth it made small within the time that is left."""
+    left = sum(_worth(failure, task) for failure in failures)
+    found = []
+    for failure in sorted(failures, key=lambda failure: (failure.guarantee, failure.mode, failure.seed)):
+        plan, until = failure.plan, 0.0
+        assert plan is not None, "a simulated failure has a plan"
+        if _worth(failure, task):
+            now = time.monotonic()
+            until, left = now + (task.until - now) / left, left - 1
+        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until)
+        found.append(asdict(seen))
+    return found
+
+
+def shrunk_sighting(guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float) -> Sighting:
+    """A plan that fails in the simulated world, made as small as possible by `until`, and what it shows."""
+    left_s = min(SHRINK_S, until - time.monotonic())
+    smaller = shrink(plan, fails_with(guarantee, system, profile), budget_s=left_s) if left_s > 0 else plan
+    history, findings = findings_of(smaller, system, guarantee)
+    shown = (promised_breach(finding, smaller, profile) for finding in findings)
+    breach = next((breach for breach in shown if breach is not None), None)
+    if breach is None:
+        raise HarnessError(f"{guarantee} was violated by the plan of seed {plan.seed} and is not when it runs again")
+    seen = sighting_of(guarantee, mode, smaller, breach, history, left_s > 0)
+    return replace(seen, entries_before=plan.entries)
+
+
+def stored(task: Task) -> dict[str, Any]:
+    """A stored failure of the simulated world again: its status."""
+    assert task.failure is not None
+    failure = parse_stored(task.failure, str(task.failure.get("name")))
+    plan = plan_of(failure, failure.name)
+    fails = fails_with(failure.sighting.guarantee, load_system(failure.sut), load_profile(failure.profile))
+    return {"status": VIOLATED if fails(plan) else FIXED, "trouble": ""}
+
+
+def sighting_of(
+    guarantee: str, mode: str, plan: Plan, breach: Breach, history: History, shrunk: bool, world: str = "simulated"
+) -> Sighting:
+    """A breach as it is stored."""
+    return Sighting(
+        guarantee=guarantee,
+        mode=mode,
+        storage=plan.storage,
+        world=world,
+        seed=plan.seed,
+        message=breach.message,
+        text=str(violation(history, guarantee, breach)),
+        evidence=breach.evidence,
+        plan=plan.to_dict(),
+        shrunk=shrunk,
+        entries_before=plan.entries,
+    )
+
+
+def _worth(failure: Failure, task: Task) -> bool:
+    storage = failure.plan.storage if failure.plan else ""
+    return worth_shrinking(task.seen.get(kind_of(failure.guarantee, failure.mode, storage), 0))
+
+
+def _held(row: Row, profile: Profile) -> int:
+    return sum(
+        count for under, count in row.under.items() if profile.promise(row.id, row.mode, row.storage, under).promised
+    )
+
+
+def _nonzero(counts: Any) -> dict[str, int]:
+    return {name: counts[name] for name in sorted(counts) if counts[name]}
+
+
+def canary(task: Task) -> dict[str, Any]:
+    """A defect planted in the reference, searched for as everything else is.
+
+    caught: by which guarantee, "" when the kit did not see it in CANARY_RUNS runs.
+    """
+    campaign = run_simulated(
+        sut=f"mutant:{CANARY}",
+        modes=MODES,
+        storages=STORAGES,
+        budget_s=_FOREVER_S,
+        seed=task.first,
+        guarantees=None,
+        profile=load_profile("reference"),
+        progress=lambda _: None,
+        runs_max=CANARY_RUNS,
+        shrinking=False,
+    )
+    caught = min((failure.guarantee for failure in campaign.failures), default="")
+    return {"mutant": CANARY, "caught": caught, "plans": campaign.runs, "trouble": campaign.trouble}

@@ -1,0 +1,109 @@
+"""Units with real processes: swarm plans run by driver, executors and server that can be killed.
+
+A real run may come out differently each time. Its violation is looked for in the simulated world, where the plan can be
+made small; if it is not seen there, the plan is kept as it is and run `TIMES` times more.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from typing import Any
+
+from marker_sim.chaos.failures import NOT_REPRODUCED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
+from marker_sim.chaos.work import MODES, Task, counts_of, shrunk_sighting, sighting_of, worth_shrinking
+from marker_sim.judges import judge
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.plan import Plan
+from marker_sim.real.jobs.cluster import Cluster
+from marker_sim.real.jobs.lives import Nursery
+from marker_sim.search.campaign import fails_with, promised_breach, served
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.sut.python import load_system
+from marker_sim.system import System
+
+# What a run of a few seconds can hold; the simulated world runs the larger ones.
+ENTRIES_MAX = 60
+TIMES = 2
+TOO_LARGE = "plan too large for real processes"
+_STORAGES = {"real-local": "local", "real-s3": "s3"}
+_KINDS = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
+
+
+class RealWork:
+    """Does units with one template of children for all of them; a context manager that leaves no process."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._nursery: Nursery | None = None
+
+    def __enter__(self) -> RealWork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def nursery(self) -> Nursery:
+        """The template, started when it is first needed."""
+        if self._nursery is None:
+            self._nursery = self._stack.enter_context(Nursery())
+        return self._nursery
+
+    def units(self, task: Task) -> dict[str, Any]:
+        """Plans by number: a seed in either mode, of writes and of operations."""
+        system, profile = load_system(task.sut), load_profile(task.profile)
+        tally, events, found = Tally(), 0, dict[str, Sighting]()
+        for number in range(task.first, task.first + task.count):
+            plan = plan_of_number(number, _STORAGES[task.stream])
+            if plan.entries > ENTRIES_MAX or not served(system, plan.mode, plan.storage):
+                tally.reach(TOO_LARGE if plan.entries > ENTRIES_MAX else "mode that the system does not serve")
+                continue
+            history = Cluster(plan, task.sut, self.nursery).run()
+            findings = judge(history)
+            events += len(history.events)
+            tally.add(history, findings)
+            for finding in findings:
+                breach = promised_breach(finding, plan, profile)
+                kind = kind_of(finding.guarantee, plan.mode, plan.storage)
+                if breach is not None and kind not in found:
+                    real = sighting_of(finding.guarantee, plan.mode, plan, breach, history, False, "real")
+                    found[kind] = self._explained(real, plan, task, system, profile)
+        return counts_of(tally, events, profile) | {"sightings": [asdict(found[kind]) for kind in sorted(found)]}
+
+    def stored(self, task: Task) -> dict[str, Any]:
+        """A stored failure of real processes again, `TIMES` + 1 times: its status."""
+        assert task.failure is not None
+        failure = parse_stored(task.failure, str(task.failure.get("name")))
+        guarantee, profile = failure.sighting.guarantee, load_profile(failure.profile)
+        again = self.run_again(plan_of(failure, failure.name), failure.sut, guarantee, profile, TIMES + 1)
+        return {"status": VIOLATED if again else NOT_REPRODUCED, "trouble": ""}
+
+    def run_again(self, plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
+        """In how many of `times` runs with real processes the guarantee was broken."""
+        return sum(
+            _broken(judge(Cluster(plan, sut, self.nursery).run(), frozenset({guarantee})), plan, profile)
+            for _ in range(times)
+        )
+
+    def _explained(self, real: Sighting, plan: Plan, task: Task, system: System, profile: Profile) -> Sighting:
+        """The violation as the simulated world shows it, small, or as it was with a word on how often it comes."""
+        if fails_with(real.guarantee, system, profile)(plan):
+            worth = worth_shrinking(task.seen.get(real.kind, 0))
+            return shrunk_sighting(real.guarantee, real.mode, plan, system, profile, task.until if worth else 0.0)
+        again = self.run_again(plan, task.sut, real.guarantee, profile, TIMES)
+        note = f"\nseen with real processes in {again + 1} of {TIMES + 1} runs, and not in the simulated world"
+        return replace(real, text=real.text + note)
+
+
+def plan_of_number(number: int, storage: str) -> Plan:
+    """The plan with a number: the seed is a fourth of it."""
+    mode, make = _KINDS[number % len(_KINDS)]
+    return make(number // len(_KINDS), mode, storage)
+
+
+def _broken(findings: tuple[Finding, ...], plan: Plan, profile: Profile) -> bool:
+    return any(promised_breach(finding, plan, profile) is not None for finding in findings)

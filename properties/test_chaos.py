@@ -1,0 +1,365 @@
+"""The nightly: killed anywhere it loses and repeats nothing; what it finds can be opened, replayed and pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from marker_sim.chaos.crew import VARIABLE
+from marker_sim.chaos.failures import FIXED, Failures, Sighting, name_of, read_stored
+from marker_sim.chaos.ledger import NAME, read_lines, writing
+from marker_sim.chaos.ranges import Ranges
+from marker_sim.chaos.stages import SHARES, parse_stages, schedule
+from marker_sim.chaos.totals import Totals
+from marker_sim.chaos.work import Task, swarm, worth_shrinking
+from marker_sim.cli import main
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.plan import Plan
+
+ROOT = Path(__file__).parent.parent
+TIMEOUT_S = 120
+MUTANT = "mutant:no-type-file"
+# Of a unit: what depends on time or on what was found before.
+_VARIES = ("kind", "at", "night", "clock_s", "seconds", "sightings")
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "marker_sim.cli", "chaos", *words]
+
+
+def _start(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        _command(*words),
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(*words: str, cwd: Path) -> tuple[int, str, str]:
+    process = _start(*words, cwd=cwd)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
+
+
+def _lines(directory: Path, kind: str = "unit") -> list[dict[str, Any]]:
+    return [line for line in read_lines(directory) if line["kind"] == kind]
+
+
+def _marked(directory: Path) -> list[int]:
+    """The processes that carry the directory's mark."""
+    word = f"{VARIABLE}={directory.resolve()}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                if word in Path(f"/proc/{entry.name}/environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _has_more(directory: Path, before: int) -> bool:
+    return len(_lines(directory)) > before
+
+
+def _wait(what: str, condition: Any, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def test_a_night_killed_again_and_again_has_done_each_seed_once_with_the_counts_of_an_undisturbed_run(
+    tmp_path: Path, chaos_seed: int
+) -> None:
+    rng, directory = random.Random(chaos_seed), tmp_path / "chaos"
+    words = ("--budget", "90s", "--dir", str(directory), "--stages", "swarm", "--jobs", "2")
+    for ending in (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
+        before = len(_lines(directory))
+        process = _start(*words, *(() if before else ("--seed", "9000")), cwd=tmp_path)
+        _wait("no unit was done", partial(_has_more, directory, before))
+        time.sleep(rng.uniform(0.0, 0.6))
+        process.send_signal(ending)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode in (-signal.SIGKILL, 130), out + err
+        _wait("workers outlive a chaos that was killed", lambda: not _marked(directory))
+    units = [line for line in _lines(directory) if line["stream"] == "swarm"]
+    seeds = sorted(seed for line in units for seed in range(line["first"], line["first"] + line["count"]))
+    assert len(seeds) == len(set(seeds)), "a seed was done twice"
+    done = Ranges(9000, [])
+    for line in units:
+        done.add(line["first"], line["count"])
+    holes = sum(
+        b - a for a, b in zip([9000, *(stop for _, stop in done.taken)], [a for a, _ in done.taken], strict=False)
+    )
+    assert holes <= 2 * 12, "more was left out than two workers had in hand at the end"
+    for line in rng.sample(units, 2):
+        task = Task(
+            stream="swarm", first=line["first"], count=line["count"], sut="reference", profile="reference", until=0
+        )
+        stored = {key: value for key, value in line.items() if key not in _VARIES}
+        again = {key: value for key, value in swarm(task).items() if key not in _VARIES}
+        assert stored == again | {key: line[key] for key in ("stream", "first", "count")}
+    total = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][0]
+    assert total["runs"] == sum(line.get("runs", 0) for line in _lines(directory))
+    assert len(_lines(directory, "night")) == 1, "it was one night all along"
+
+
+def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
+    with writing(tmp_path) as ledger:
+        ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0)
+        ledger.append("unit", text="größe\n")
+    whole = (tmp_path / NAME).read_bytes()
+    first = whole.index(b"\n") + 1
+    for cut in range(first, len(whole)):
+        (tmp_path / NAME).write_bytes(whole[:cut])
+        assert len(list(read_lines(tmp_path))) == 1
+        with writing(tmp_path) as ledger:
+            ledger.append("unit", text="again")
+        assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
+
+
+def test_a_damaged_line_in_the_middle_and_a_newer_ledger_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"kind":"chaos","schema":1}\nrubbish\n{"kind":"unit"}\n')
+    with pytest.raises(HarnessError, match=r"line 2 of .* is damaged"):
+        list(read_lines(tmp_path))
+    (tmp_path / NAME).write_text('{"kind":"chaos","schema":99}\n')
+    with pytest.raises(UsageError, match="schema 99; this version reads up to 1"):
+        list(read_lines(tmp_path))
+
+
+def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
+    rng = random.Random(1)
+    ranges, out = Ranges(5), list[tuple[int, int]]()
+    got: list[int] = []
+    for _ in range(400):
+        if out and rng.random() < 0.3:
+            ranges.give_back(*out.pop(rng.randrange(len(out))))
+        else:
+            part = ranges.take(rng.randint(1, 9), 500)
+            if part:
+                out.append(part)
+    got = sorted(n for first, count in out for n in range(first, first + count))
+    assert len(got) == len(set(got))
+    while part := ranges.take(7, 500):
+        got += range(part[0], part[0] + part[1])
+    assert sorted(got) == list(range(5, 500)) and ranges.whole(500)
+    with pytest.raises(AssertionError, match="twice"):
+        ranges.add(20, 1)
+
+
+def _fail(tmp_path: Path) -> Path:
+    """A chaos directory with failures of a mutant."""
+    directory = tmp_path / "chaos"
+    code, out, err = _run(
+        "--budget", "6s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm", "--seed", "1", cwd=tmp_path
+    )
+    assert code == 1, out + err
+    return directory
+
+
+def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_says_still(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = _fail(tmp_path)
+    files = sorted((directory / "failures").glob("*.json"))
+    failures = [read_stored(file) for file in files]
+    assert failures and all(failure.name == file.stem for failure, file in zip(failures, files, strict=True))
+    places = [(f.sighting.guarantee, f.sighting.mode, f.sighting.storage) for f in failures]
+    assert max(places.count(place) for place in places) <= 3, "near-duplicates are kept"
+    assert sum(f.seen + f.alike for f in failures) == sum(len(line.get("sightings", ())) for line in _lines(directory))
+    shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
+    assert main(["replay", str(directory)]) == 0, "no file, nothing to replay"
+    code, out, err = _run("--budget", "2s", "--dir", str(directory), cwd=tmp_path)
+    assert code == 1, out + err
+    assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}
+    night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]
+    assert night["still_violated"] and not night["fixed"]
+    first = [line["first"] for line in _lines(directory) if line["stream"] == "swarm"]
+    assert len(first) == len(set(first)), "the second night goes on with fresh seeds"
+    capsys.readouterr()
+    assert main(["replay", str(files[0])]) == 1
+    assert capsys.readouterr().out.startswith("STILL VIOLATED: ")
+    assert main(["replay", str(directory), "--sut", "reference"]) == 0
+    assert "FIXED" in capsys.readouterr().out and files[0].exists(), "another system prunes nothing"
+
+
+def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "chaos"
+    sighting = _sighting()
+    with writing(directory) as ledger:
+        totals = Totals()
+        night = {"night": 1, "clock_s": 0.0}
+        totals.add(ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0))
+        totals.add(ledger.append("night", **night, budget_s=1.0, stages=SHARES, missing=[], kit_version="0"))
+        totals.add(_seen(ledger.append, sighting, 0))
+        totals.add(ledger.append("end", **night))
+        totals.failures.write(directory)
+    name = f"{name_of(sighting)}.json"
+    assert main(["replay", str(directory), "--keep"]) == 0 and (directory / "failures" / name).exists()
+    assert main(["replay", str(directory)]) == 0
+    out = capsys.readouterr().out
+    assert "FIXED: G9" in out and f"moved to {directory / 'failures' / FIXED / name}" in out
+    assert not (directory / "failures" / name).exists() and (directory / "failures" / FIXED / name).exists()
+    with writing(directory) as ledger:
+        totals = Totals().add_all(read_lines(directory))
+        assert totals.failures.open == ()
+        totals.add(_seen(ledger.append, sighting, 1))
+        totals.failures.write(directory)
+    assert (directory / "failures" / name).exists() and not (directory / "failures" / FIXED / name).exists()
+    assert read_stored(directory / "failures" / name).seen == 2
+    copied = tmp_path / "downloaded"
+    shutil.copytree(directory / "failures", copied)
+    assert main(["replay", str(copied)]) == 0 and (copied / FIXED / name).exists()
+
+
+def _sighting(**changes: Any) -> Sighting:
+    given: dict[str, Any] = {
+        "guarantee": "G9",
+        "mode": "timeline",
+        "storage": "s3",
+        "world": "simulated",
+        "seed": 3,
+        "message": "it broke",
+        "text": "it broke",
+        "evidence": (1,),
+        "plan": Plan(seed=3).to_dict(),
+        "shrunk": True,
+    }
+    return Sighting(**given | changes)
+
+
+def _seen(append: Any, sighting: Sighting, number: int) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    place = {"stream": "swarm", "first": number, "count": 1, "seconds": 0.1, "clock_s": 0.5}
+    line: dict[str, Any] = append("unit", night=1, **place, sightings=[asdict(sighting)])
+    return line
+
+
+def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:
+    where = {"sut": "s", "profile": "p", "kit_version": "0", "night": 1, "at": "now"}
+    failures = Failures()
+    first = failures.see(_sighting(), **where)
+    assert failures.see(_sighting(seed=4, plan=Plan(seed=4).to_dict()), **where).name == first.name
+    assert failures.by_name[first.name].seen == 2 and failures.by_name[first.name].seeds == (3, 4)
+    for threads in range(3, 8):
+        failures.see(_sighting(plan=Plan(num_threads=threads).to_dict()), **where)
+    assert len(failures.by_name) == 3 and failures.by_name[first.name].alike == 3
+    failures.see(_sighting(plan=Plan(num_threads=9).to_dict(), shrunk=False), **where)
+    assert len(failures.by_name) == 3, "one that nobody made small is no news"
+    failures.see(_sighting(guarantee="G1"), **where)
+    assert len(failures.by_name) == 4
+
+
+def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frozen = next((ROOT / "properties" / "chaos").glob("*.json"))
+    stored = read_stored(frozen)
+    assert stored.sighting.guarantee == "G9" and stored.sut == MUTANT
+    assert main(["replay", str(frozen)]) == 1, "it breaks what it broke"
+    capsys.readouterr()
+    newer = tmp_path / frozen.name
+    newer.write_text(json.dumps(json.loads(frozen.read_text(encoding="utf-8")) | {"schema": 2}), encoding="utf-8")
+    assert main(["replay", str(newer)]) == 2
+    assert "has schema 2, this version reads up to 1" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path)]) == 4
+    assert capsys.readouterr().out.startswith("CANNOT RUN: ")
+    assert newer.exists(), "what cannot be read is not pruned"
+
+
+def test_a_night_keeps_its_budget_and_a_second_chaos_on_its_directory_is_refused(tmp_path: Path) -> None:
+    began = time.monotonic()
+    process = _start("--budget", "3s", "--dir", "chaos", "--stages", "swarm", "--json", cwd=tmp_path)
+    _wait("it did not begin", lambda: _lines(tmp_path / "chaos", "night"))
+    code, _, err = _run("--budget", "1s", "--dir", "chaos", cwd=tmp_path)
+    assert code == 2 and "is in use by another marker-sim" in err
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    night = json.loads(out)["nights"][0]
+    assert night["state"] == "ended" and night["seconds"] <= 3 + 5 + 2, night["seconds"]
+    assert time.monotonic() - began < 3 + 5 + 30
+    assert not _marked(tmp_path / "chaos")
+    assert (tmp_path / "chaos" / "summary.html").is_file()
+
+
+def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp_path: Path) -> None:
+    process = _start("--budget", "20s", "--dir", "chaos", "--stages", "swarm", cwd=tmp_path)
+    _wait("no unit was done", lambda: _lines(tmp_path / "chaos"))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130, out + err
+    assert "is paused" in out and "the same command goes on with it" in out
+    assert not _marked(tmp_path / "chaos")
+    _run("--budget", "2s", "--dir", "chaos", cwd=tmp_path)
+    kinds = [line["kind"] for line in read_lines(tmp_path / "chaos") if line["kind"] not in ("unit", "replayed")]
+    assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--budget", "soon"), "--budget was given 'soon'"),
+        (("--jobs", "0"), "--jobs was given '0'; write a whole number from 1"),
+        (("--stages", "swarm,moon"), "--stages was given 'swarm,moon'; write some of swarm, exhaustive, real, spark"),
+        (("--stages", "swarm:-1"), "--stages was given 'swarm:-1'"),
+        (("--seed", "x"), "--seed was given 'x'"),
+        (("--sut", "http"), "chaos runs reference, mutant:NAME or package.module:factory"),
+        (("--sut", "mutant:none-such"), "there is no mutant 'none-such'"),
+        (("--dir", "file"), "file cannot be a chaos directory"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(
+    words: tuple[str, ...],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("x")
+    assert main(["chaos", "--budget", "1s", *words]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def test_a_directory_belongs_to_one_system_and_one_first_seed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with writing(tmp_path) as ledger:
+        ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=7)
+    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path), "--sut", MUTANT]) == 2
+    assert "belongs to --sut reference; give another --dir" in capsys.readouterr().err
+    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path), "--seed", "8"]) == 2
+    assert "began with --seed 7 and goes on from there" in capsys.readouterr().err
+
+
+def test_shares_add_up_and_what_is_missing_leaves_its_share_to_the_others() -> None:
+    assert parse_stages("real:1,swarm:3") == {"swarm": 3.0, "real": 1.0}
+    stages, left_out = schedule(SHARES, 1000.0, {"spark": "no Java", "real-s3": "no boto3"})
+    assert [stage.name for stage in stages] == ["swarm", "exhaustive", "real"]
+    assert stages[-1].end_s == pytest.approx(1000.0) and stages[2].streams == ("real-local",)
+    assert left_out == ("real-s3: no boto3", "spark: no Java")
+    short, left_out = schedule({"spark": 1.0, "swarm": 9.0}, 100.0, {})
+    assert [stage.name for stage in short] == ["swarm"] and "too short" in left_out[0]
+
+
+def test_a_kind_that_comes_all_the_time_is_made_small_ever_more_rarely() -> None:
+    assert [seen for seen in range(70) if worth_shrinking(seen)] == [0, 1, 3, 7, 15, 31, 63]
