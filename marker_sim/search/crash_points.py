@@ -1,0 +1,141 @@
+"""One run that is watched: how many seam calls each actor makes, of what sort, and which are left after its crash.
+
+A call is known by its actor and that actor's step. What is done after the last crash of a plan are the calls where one
+more can strike; until one of them does, both runs are the same. So a crash at such a call always happens, and each pair
+of crashes is met once, the earlier one first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from marker_sim.history import History
+from marker_sim.plan import Fault, Plan
+from marker_sim.seams import Condition
+from marker_sim.search.schedules import crashes
+from marker_sim.search.watchdog import watched
+from marker_sim.sim.cluster import Cluster
+from marker_sim.sim.runtime import SimRuntime
+from marker_sim.sim.scheduler import Process
+from marker_sim.sim.storage import CAPABILITIES, SimStorage, Store
+from marker_sim.sim.wire import SimWire
+from marker_sim.system import System
+
+
+@dataclass(slots=True, kw_only=True)
+class _Calls:
+    """What was seen, by actor: steps made before crash points begin, and in all; by actor and step: what writes."""
+
+    begun: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
+    writes: dict[tuple[str, int], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A run: its history, its steps, and those of the crashes asked about that took place."""
+
+    history: History
+    steps: int
+    happened: tuple[Fault, ...]
+    _calls: _Calls
+
+    def points(self) -> tuple[Fault, ...]:
+        """Where one crash more could strike, and how; in order of actor, step and kind."""
+        calls, found = self._calls, []
+        for actor in sorted(calls.ended):
+            ways = crashes(actor, CAPABILITIES[self.history.header.storage])
+            for step in range(calls.begun.get(actor, 0) + 1, calls.ended[actor] + 1):
+                call = calls.writes.get((actor, step))
+                found += [replace(way.fault, actor=actor, step=step) for way in ways if way.fits(call)]
+        return tuple(found)
+
+
+def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
+    """Run a plan as `run` does. Points are after the last of those faults of the plan that are named in `crashed`.
+
+    Without any they are those of all writes but the first `before`.
+    """
+    cluster = _Watching(plan, system, crashed)
+    try:
+        with watched():
+            cluster.begin()
+            for number, write in enumerate(plan.writes):
+                if number == before and not crashed:
+                    cluster.mark()
+                cluster.jobs.play(write)
+            cluster.calls.ended = {name: state.steps for name, state in cluster.actors.items()}
+            cluster.end()
+    finally:
+        cluster.scheduler.close()
+    return Watched(
+        history=cluster.history(),
+        steps=cluster.scheduler.steps,
+        happened=tuple(cluster.happened),
+        _calls=cluster.calls,
+    )
+
+
+class _Watching(Cluster):
+    """The cluster as it is, with a look at its storage calls and at its crashes."""
+
+    def __init__(self, plan: Plan, system: System, crashed: tuple[Fault, ...]) -> None:
+        super().__init__(plan, system)
+        self.calls = _Calls()
+        self.happened: list[Fault] = []
+        self._crashed = crashed
+        self.store.tear = self._tear
+
+    def mark(self) -> None:
+        """From here on calls are crash points."""
+        self.calls.begun = {name: state.steps for name, state in self.actors.items()}
+
+    def seams(self, process: Process) -> tuple[SimStorage, SimRuntime, SimWire, dict[str, Any]]:
+        """The seams of a process, storage watched."""
+        fresh = "seams" not in process.state
+        seams = super().seams(process)
+        if fresh:
+            seams = process.state["seams"] = (_WatchedStorage(self.store, process, self.calls), *seams[1:])
+        return seams
+
+    def _strike(self, process: Process, fault: Fault) -> None:
+        # Noted ahead: an attempt that is killed never comes back from it.
+        if process.alive and not self.nemesis.healed:
+            self._note(fault)
+        super()._strike(process, fault)
+
+    def _tear(self, process: Process, fault: Fault) -> None:
+        self._note(fault)
+        self.nemesis.tear(process, fault)
+
+    def _note(self, fault: Fault) -> None:
+        if fault in self._crashed:
+            self.happened.append(fault)
+            self.mark()
+
+
+class _WatchedStorage(SimStorage):
+    """The storage of a process; each call that changes something is noted under the step that it is about to make."""
+
+    def __init__(self, store: Store, process: Process, calls: _Calls) -> None:
+        super().__init__(store, process)
+        self._actor, self._calls = process.name.partition("#")[0], calls
+
+    def _note(self, operation: str) -> None:
+        self._calls.writes[self._actor, self._process.actor.steps + 1] = operation
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """As the model does."""
+        self._note("put")
+        return super().put(path, data, condition, expected)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """As the model does."""
+        self._note("overwrite")
+        super().overwrite(path, data)
+
+    def delete(self, path: str) -> None:
+        """As the model does."""
+        self._note("delete")
+        super().delete(path)

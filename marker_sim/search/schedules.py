@@ -1,0 +1,108 @@
+"""What the exhaustive search runs: a list of short workloads, and the ways to die at each of their calls.
+
+Every schedule has one write of 3 tasks of 2 attempts each, and then a write that recovers while faults still arm; the
+probe write of every run, after all is healed, recovers once more. Schedules differ in what surrounds that: latencies,
+how the second attempts come about, what the table held before, who outlives whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.seams import Capabilities
+
+EXECUTORS = 3
+LINGER_MS = 2_000
+LATE_SERVER_MS = 3_000
+SOON_MS = 30
+_PARTITION = "dt=2020-01-01"
+_TASKS = (Task(), Task(group="f1", partition=_PARTITION), Task(group="f2", partition=_PARTITION))
+_BEFORE = Write(tasks=_TASKS)
+_TWICE = Write(tasks=tuple(replace(task, copies=2) for task in _TASKS))
+_GIVEN_UP = replace(_TWICE, abandon=True)
+_NEXT = Write(tasks=(Task(kind="MERGE"),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """One workload. before: how many of its first writes are not crashed. changes: fields of the plan.
+
+    only: marker modes in which it says something of its own; needs_both: the storage must have both modes.
+    """
+
+    name: str
+    writes: tuple[Write, ...] = (_TWICE, _NEXT)
+    before: int = 0
+    faults: tuple[Fault, ...] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
+    only: tuple[str, ...] = ("direct", "timeline")
+    needs_both: bool = False
+
+    def plan(self, mode: str, storage: str) -> Plan:
+        """The plan without crashes. A write in the "other" mode gets its name here."""
+        other = "direct" if mode == "timeline" else "timeline"
+        writes = tuple(replace(write, markers=other if write.markers else "") for write in self.writes)
+        plan = Plan(mode=mode, storage=storage, directories=(), writes=writes, faults=self.faults, executors=EXECUTORS)
+        return replace(plan, **self.changes)
+
+
+def _of_kind(write: Write, kind: str) -> Write:
+    return replace(write, tasks=tuple(replace(task, kind=kind) for task in write.tasks))
+
+
+# Taking the task, asking for the marker, the file, reporting: the fourth step is behind the marker in either mode.
+_FIRST_ATTEMPTS_FAIL = tuple(
+    Fault(kind=FaultKind.ATTEMPT_KILLED, actor=f"executor-{n}", step=4) for n in range(EXECUTORS)
+)
+_SLOW = replace(_TWICE, tasks=(_TWICE.tasks[0], replace(_TWICE.tasks[1], slow_ms=60), _TWICE.tasks[2]))
+
+SCHEDULES = (
+    Schedule(name="uniform"),
+    Schedule(name="jitter-1", changes={"jitter": 1}),
+    Schedule(name="jitter-2", changes={"jitter": 2}),
+    Schedule(name="jitter-3", changes={"jitter": 3}),
+    Schedule(name="retried", writes=(_BEFORE, _NEXT), faults=_FIRST_ATTEMPTS_FAIL),
+    Schedule(name="slow-attempt", writes=(_SLOW, _NEXT), changes={"jitter": 4}),
+    Schedule(
+        name="merge-on-read",
+        writes=(_BEFORE, _of_kind(_TWICE, "APPEND"), _of_kind(_NEXT, "APPEND")),
+        before=1,
+        changes={"merge_on_read": True},
+    ),
+    Schedule(name="given-up", writes=(_GIVEN_UP, _NEXT, _NEXT)),
+    Schedule(name="other-mode", writes=(_GIVEN_UP, replace(_NEXT, markers="other"), _NEXT), needs_both=True),
+    Schedule(name="server-outlives", changes={"embedded": False}, only=("timeline",)),
+)
+
+
+NAMES = tuple(schedule.name for schedule in SCHEDULES)
+
+
+class Crash(NamedTuple):
+    """One way to die: a fault without actor and step, and the storage calls it needs, None for any seam call."""
+
+    fault: Fault
+    calls: tuple[str, ...] | None = None
+
+    def fits(self, call: str | None) -> bool:
+        """Whether it can happen at a call; `call` is None where no storage call writes."""
+        return self.calls is None or call in self.calls
+
+
+def crashes(actor: str, capabilities: Capabilities) -> tuple[Crash, ...]:
+    """The ways in which a driver, an executor or a timeline server can die on a storage."""
+    kill = Fault(kind=FaultKind.KILL, actor="", step=0, duration_ms=0)
+    if capabilities.host_lock:
+        under_way = [Crash(replace(kill, kind=FaultKind.TORN_WRITE), ("put", "overwrite"))]
+    else:
+        latest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms - 1
+        sent = replace(kill, kind=FaultKind.ORPHANED)
+        under_way = [Crash(replace(sent, value=ms), ("put", "delete")) for ms in (SOON_MS, latest_ms)]
+    if actor == "driver":
+        return (Crash(replace(kill, value=0)), Crash(replace(kill, value=LINGER_MS)), *under_way)
+    if actor.startswith("executor"):
+        return (Crash(kill), Crash(replace(kill, kind=FaultKind.ATTEMPT_KILLED)), *under_way)
+    return (Crash(kill), Crash(replace(kill, duration_ms=LATE_SERVER_MS)), *under_way)
