@@ -74,6 +74,8 @@ SCHEDULES = (
     ),
     Schedule(name="given-up", writes=(_GIVEN_UP, _NEXT, _NEXT)),
     Schedule(name="other-mode", writes=(_GIVEN_UP, replace(_NEXT, markers="other"), _NEXT), needs_both=True),
+    # Two batches in one file: elsewhere nothing that was answered is ever written again.
+    Schedule(name="one-file", changes={"num_threads": 1, "jitter": 5}, only=("timeline",)),
     Schedule(name="server-outlives", changes={"embedded": False}, only=("timeline",)),
 )
 

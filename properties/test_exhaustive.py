@@ -1,0 +1,126 @@
+"""The reference under every single crash, what the space of crashes consists of, and that the search is not blind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import FaultKind
+from marker_sim.judges.profiles import load_profile
+from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.search.exhaustive import START, Case, Cursor, Explored, Row, Space, examine, explore
+from marker_sim.system import reference
+
+PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [
+    ("timeline", "s3"),
+    ("timeline", "local"),
+]
+# All schedules take minutes; benchmarks/exhaustive.py has them.
+IN_CI = ("uniform", "retried", "given-up", "one-file")
+PROFILE = load_profile("reference")
+
+
+def total(explored: Explored) -> Row:
+    rows = explored.rows.values()
+    return Row(
+        runs=sum(r.runs for r in rows), covered=sum(r.covered for r in rows), violations=sum(r.violations for r in rows)
+    )
+
+
+@pytest.mark.parametrize(("mode", "storage"), PLACES)
+def test_no_single_crash_breaks_the_reference(mode: str, storage: str) -> None:
+    space = Space(reference(), (mode,), (storage,), IN_CI)
+    explored = explore(space, space.cases(depths=(1,)), PROFILE)
+    assert not explored.failures, explored.failures
+    done = total(explored)
+    assert done.runs == done.covered == sum(map(len, space.points)) > 600, "each crash point is run, each crash happens"
+
+
+@pytest.mark.parametrize(("mode", "storage"), [("direct", "s3"), ("timeline", "s3"), ("timeline", "local")])
+def test_no_pair_of_a_sample_breaks_the_reference_and_both_crashes_happen(mode: str, storage: str) -> None:
+    space = Space(reference(), (mode,), (storage,), ("given-up",))
+    explored = explore(space, space.cases(depths=(2,), every=97, shard=(3, 4)), PROFILE)
+    assert not explored.failures, explored.failures
+    done = total(explored)
+    assert done.runs == done.covered > 40
+
+
+def test_every_actor_dies_at_each_of_its_calls_in_each_way_that_its_storage_has() -> None:
+    space = Space(reference(), ("timeline",), ("s3", "local"), ("uniform",))
+    for part, points in zip(space.parts, space.points, strict=True):
+        for actor in ("driver", "executor-0", "executor-1", "executor-2", "server"):
+            steps = sorted({p.step for p in points if p.actor == actor})
+            assert steps == list(range(1, len(steps) + 1)) and len(steps) >= 5, (actor, steps)
+        under_way = FaultKind.TORN_WRITE if part.storage == "local" else FaultKind.ORPHANED
+        assert {p.kind for p in points} == {FaultKind.KILL, FaultKind.ATTEMPT_KILLED, under_way}
+        kills = {(p.actor[:6], p.duration_ms, p.value) for p in points if p.kind is FaultKind.KILL}
+        assert kills == {("driver", 0, 0), ("driver", 0, 2000), ("execut", 0, 1), ("server", 0, 1), ("server", 3000, 1)}
+
+
+def test_what_falls_back_is_said_and_not_run_again() -> None:
+    space = Space(reference())
+    assert space.fell_back == ("timeline on s3-unconditional", "timeline on hdfs")
+    assert sorted({(part.mode, part.storage) for part in space.parts}) == sorted(PLACES)
+
+
+def test_a_walk_that_stopped_anywhere_goes_on_behind_its_cursor() -> None:
+    space = Space(reference(), ("direct",), ("s3", "local"), ("uniform",))
+    at_once = [case.cursor for case in islice(space.cases(), 700)]
+    assert at_once == sorted(at_once) and at_once[0] == Cursor(1, 0, 0) and at_once[-1].depth == 2
+    for stop in (1, 215, 216, 399, 400, 401, 520, 650):
+        resumed = [case.cursor for case in islice(space.cases(at_once[stop - 1]), 700 - stop)]
+        assert resumed == at_once[stop:], stop
+    assert next(space.cases(at_once[-1])).plan == list(islice(space.cases(), 701))[-1].plan
+
+
+def test_pieces_for_several_processes_are_disjoint_and_together_the_whole() -> None:
+    space = Space(reference(), ("direct",), ("hdfs",), ("uniform",))
+    whole = [case.cursor for case in space.cases(every=50)]
+    pieces = [[case.cursor for case in space.cases(every=50, shard=(number, 3))] for number in range(3)]
+    assert sorted(cursor for piece in pieces for cursor in piece) == whole
+    with pytest.raises(UsageError, match="shard 3 of 3"):
+        next(space.cases(shard=(3, 3)))
+    with pytest.raises(UsageError, match="there is no schedule never; there are: uniform"):
+        Space(reference(), schedules=("never",))
+
+
+def test_a_crash_that_does_not_happen_is_not_covered() -> None:
+    space = Space(reference(), ("direct",), ("s3",), ("uniform",))
+    case = next(space.cases())
+    crash = replace(case.crashes[0], step=9_999)
+    never = Case(START, case.part, replace(case.plan, faults=(crash,)), (crash,))
+    assert not examine(never, space.system, PROFILE).covered
+    assert examine(case, space.system, PROFILE).covered
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "storage", "schedule"),
+    [
+        ("format-from-configuration", "timeline", "s3", "uniform"),
+        ("rewritten-in-place", "timeline", "local", "one-file"),
+        ("no-wait-for-the-dead", "direct", "s3", "uniform"),
+    ],
+)
+def test_a_mutant_that_one_crash_shows_dies_by_singles(name: str, mode: str, storage: str, schedule: str) -> None:
+    mutant = find_mutant(name)
+    space = Space(load_mutant(mutant), (mode,), (storage,), (schedule,))
+    explored = explore(space, space.cases(depths=(1,)), PROFILE, frozenset({mutant.kills}))
+    found, runs = total(explored).violations, total(explored).runs
+    assert 0 < found < runs / 4, f"{found} of {runs}: it takes a crash at the right step"
+
+
+@pytest.mark.parametrize("name", ["rollback-not-retried", "instant-removed-first"])
+def test_a_mutant_that_needs_an_interrupted_rollback_dies_by_pairs_and_not_by_singles(name: str) -> None:
+    mutant = find_mutant(name)
+    space = Space(load_mutant(mutant), ("direct",), ("s3",), ("uniform",))
+    only = frozenset({mutant.kills})
+    assert not explore(space, space.cases(depths=(1,)), PROFILE, only).failures
+    for case in space.cases(depths=(2,), every=3):
+        examined = examine(case, space.system, PROFILE, only)
+        if examined.breaches:
+            assert examined.covered and len(case.crashes) == 2
+            return
+    pytest.fail(f"{name} survived the pairs")
