@@ -41,7 +41,8 @@ class FaultKind(Enum):
     # any storage
     SLOW_STORAGE = "slow-storage"  # the call takes duration_ms longer
     # local file system
-    TORN_WRITE = "torn-write"  # the process dies in mid-write: an in-place write stays torn; restart as KILL
+    TORN_WRITE = "torn-write"  # the process dies in mid-write: restart as KILL
+    # (an in-place write stays torn, with value 0 empty)
     DISK_FULL = "disk-full"  # writes fail with "no space left" for duration_ms
 
 

@@ -98,7 +98,8 @@ def crashes(actor: str, capabilities: Capabilities) -> tuple[Crash, ...]:
     """The ways in which a driver, an executor or a timeline server can die on a storage."""
     kill = Fault(kind=FaultKind.KILL, actor="", step=0, duration_ms=0)
     if capabilities.host_lock:
-        under_way = [Crash(replace(kill, kind=FaultKind.TORN_WRITE), ("put", "overwrite"))]
+        torn = replace(kill, kind=FaultKind.TORN_WRITE)
+        under_way = [Crash(torn, ("put", "overwrite")), Crash(replace(torn, value=0), ("overwrite",))]
     else:
         latest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms - 1
         sent = replace(kill, kind=FaultKind.ORPHANED)

@@ -181,7 +181,8 @@ class SimStorage:
         scheduler.sleep(process, pause_ns)
         half = data[: len(data) // 2]
         if fault and fault.kind is FaultKind.TORN_WRITE and store.tear:
-            store.write(process, "overwrite-piece", path, half)
+            if fault.value:
+                store.write(process, "overwrite-piece", path, half)
             store.tear(process, fault)
             scheduler.park()
         if scheduler.now_ns < store.full_until_ns or (fault and fault.kind is FaultKind.DISK_FULL):
