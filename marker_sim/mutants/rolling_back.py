@@ -114,4 +114,153 @@ ROLLING_BACK = (
         after="        if timeline.rollbacks(completed=False):\n",
         kills="G19",
     ),
+    Mutant(
+        name="command-block-appended",
+        record="HUDI-5862, P 8077: the rollback of a log file appended a command block where the file should be deleted",
+        module="writer.client",
+        before='        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
+        after='        if ".log." in path:\n            self._storage.put(f"{self._table}/{path}", b"#rollback\\n")\n            return\n'
+        '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
+        kills="G15",
+    ),
+    Mutant(
+        name="retry-uses-other-file-system",
+        record="P 19735: a retried rollback used the default file system, where it found nothing to delete",
+        module="writer.client",
+        before="                rollback = pending\n",
+        after="                rollback, retried = pending, True\n",
+        kills="G16",
+        also=(
+            (
+                "writer.client",
+                '        record, rollback = encode_rollback(instant, action), ""\n',
+                '        record, rollback, retried = encode_rollback(instant, action), "", False\n',
+            ),
+            (
+                "writer.client",
+                "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
+                "        names = self._markers.stored(self._directory(instant))\n"
+                "        self._delete_files(instant, set() if retried else {data_path(name) for name in names})\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="new-record-for-each-try",
+        record="plausible: a rollback that is run again gets a record of its own and the first one stays pending",
+        module="writer.client",
+        before="                rollback = pending\n",
+        after="                continue\n",
+        kills="G16",
+    ),
+    Mutant(
+        name="rolls-back-the-newest",
+        record="plausible: of several instants left behind the newest is rolled back",
+        module="writer.client",
+        before="            for instant, action in self._failed(timeline).items():\n",
+        after="            for instant, action in list(self._failed(timeline).items())[-1:]:\n",
+        kills="G19",
+    ),
+    Mutant(
+        name="timeline-from-before-the-wait",
+        record="plausible: what must be rolled back is decided before the wait, and a commit lands meanwhile",
+        module="writer.client",
+        before="            self._wait_for_the_dead()\n            timeline = self._records.read()\n",
+        after="            self._wait_for_the_dead()\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="half-rolled-back-forgotten",
+        record="HUDI-6304: a rollback whose instant is off the timeline already is not resumed",
+        module="writer.client",
+        before="            if target is not None:\n                failed[target[0]] = target[1]\n",
+        after="            if target is not None and target[0] in failed:\n                failed[target[0]] = target[1]\n",
+        kills="G18",
+    ),
+    Mutant(
+        name="record-of-rollback-last",
+        record="plausible: the rollback is put on record when it has taken the instant off the timeline",
+        module="writer.client",
+        before="        for state in (State.REQUESTED, State.INFLIGHT):\n            self._records.write(Entry(rollback, ROLLBACK, state), record)\n",
+        after="",
+        kills="G18",
+    ),
+    Mutant(
+        name="instant-stays-on-timeline",
+        record="plausible: the rolled back instant stays on the timeline, and the next writer meets it again",
+        module="writer.client",
+        before="        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n",
+        after="",
+        kills="G16",
+    ),
+    Mutant(
+        name="rolled-back-not-swept",
+        record="HUDI-2383: only completed instants had their left markers swept",
+        module="writer.client",
+        before="            if instant in commits or instant in over:\n",
+        after="            if instant in commits:\n",
+        kills="G18",
+    ),
+    Mutant(
+        name="sweep-knows-no-commits",
+        record="I 6224, I 4439 in the sweep: what a completed instant's markers name is deleted",
+        module="writer.client",
+        before="                keep = frozenset(stat.path for stat in commits.get(instant, ()))\n",
+        after="                keep = frozenset[str]()\n",
+        kills="G14",
+    ),
+    Mutant(
+        name="sweep-leaves-files",
+        record="plausible: a sweep deletes the markers and leaves the files they name",
+        module="writer.client",
+        before="        self._delete_files(instant, {data_path(name) for name in names} - keep)\n",
+        after="",
+        kills="G17",
+    ),
+    Mutant(
+        name="failed-delete-ends-rollback-well",
+        record="HUDI-9259 in rollback: a data file that could not be deleted does not fail the rollback",
+        module="writer.client",
+        before="        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
+        after="        names = self._markers.stored(self._directory(instant))\n        try:\n"
+        "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="rollback-trusts-attempts",
+        record="plausible: rollback takes the last attempt of each task for the only one that left a file",
+        module="writer.client",
+        before="        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
+        after="        names = sorted(data_path(name) for name in self._markers.stored(self._directory(instant)))\n"
+        '        last = {name.rpartition("/")[2].partition("_")[0]: name for name in names}\n'
+        "        self._delete_files(instant, set(last.values()))\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="writes-on-after-failed-rollback",
+        record="plausible: a rollback that failed is left to the next write, and this one begins",
+        module="writer.client",
+        before='                self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]\n',
+        after="                try:\n"
+        '                    self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]\n'
+        "                except SeamError:\n                    continue\n",
+        kills="G19",
+    ),
+    Mutant(
+        name="requested-is-not-begun",
+        record="plausible: an instant that was requested and never inflight is not pending",
+        module="writer.records",
+        before="        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over}\n",
+        after="        begun = {e.instant for e in self.entries if e.state is State.INFLIGHT}\n"
+        "        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over and e.instant in begun}\n",
+        kills="G19",
+    ),
+    Mutant(
+        name="older-instant-forgotten",
+        record="plausible: whatever is older than the last completed commit counts as over",
+        module="writer.records",
+        before="        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over}\n",
+        after='        last = max(over, default="")\n'
+        "        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over and e.instant > last}\n",
+        kills="G19",
+    ),
 )
