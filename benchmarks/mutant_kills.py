@@ -1,38 +1,63 @@
-"""Kill every mutant with its guarantee judged alone and print what it took."""
+"""Where canaries may be let go: in how many plans of a campaign's mix each mutant is caught, by mode and storage.
+
+python benchmarks/mutant_kills.py [--only NAME,...] [--starts 6] [--plans 25]
+
+`marker-sim mutants` is the command for everything else that is known of a mutant.
+"""
 
 from __future__ import annotations
 
 import argparse
-import statistics
+from collections.abc import Sequence
 
+from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.kill import kill
+from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.plan import MODES, STORAGES
+from marker_sim.search.campaign import WRITES_EVERY, findings_of, promised_breach
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.system import System
+
+
+def plans_needed(mutant: Mutant, system: System, mode: str, storage: str, first_seed: int, plans_max: int) -> int:
+    """How many plans of the mix until its guarantee is broken, 0 when more than `plans_max`."""
+    profile = load_profile("reference")
+    for turn in range(plans_max):
+        make = make_write_plan if turn % WRITES_EVERY == 1 else make_plan
+        plan = make(first_seed + turn, mode, storage)
+        if any(promised_breach(finding, plan, profile) for finding in findings_of(plan, system, mutant.kills)[1]):
+            return turn + 1
+    return 0
+
+
+def show(mutants: Sequence[Mutant], starts: int, plans_max: int) -> None:
+    """Print, for each mutant, the places where every start caught it, with the worst number of plans."""
+    for mutant in mutants:
+        system, homes = load_mutant(mutant), []
+        for mode in MODES:
+            for storage in STORAGES:
+                worst = 0
+                for start in range(starts):
+                    needed = plans_needed(mutant, system, mode, storage, 7_000 * start + 13, plans_max)
+                    worst = max(worst, needed)
+                    if not needed:
+                        break
+                else:
+                    homes.append(f"{mode}/{storage} {worst}")
+        print(f"{mutant.name:34} {mutant.kills:4} {', '.join(homes) or '-'}", flush=True)
 
 
 def main() -> None:
     """Parse the command line and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=6000, help="plans to try at most")
-    parser.add_argument("--only", default="", help="one mutant")
-    arguments = parser.parse_args()
-    print(f"{'mutant':28} {'by':4} {'plans':>6} {'seconds':>8} {'found':>6} {'shrunk':>6}")
-    seconds, entries = [], []
-    for mutant in MUTANTS:
-        if arguments.only and mutant.name != arguments.only:
-            continue
-        result = kill(mutant, arguments.seeds)
-        shrunk = result.plan.entries if result.plan else "-"
-        print(
-            f"{mutant.name:28} {mutant.kills:4} {result.seeds:6} {result.seconds:8.2f} {result.entries_found:6}"
-            f" {shrunk:>6}  {result.message[:110]}",
-            flush=True,
-        )
-        if result.plan:
-            seconds.append(result.seconds)
-            entries.append(result.plan.entries)
-    if seconds:
-        print(f"{len(seconds)} killed; median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s;")
-        print(f"shrunk plans: median {statistics.median(entries)}, longest {max(entries)} entries")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="names of mutants, with commas")
+    parser.add_argument("--starts", type=int, default=6)
+    parser.add_argument("--plans", type=int, default=25)
+    given = parser.parse_args()
+    names = [name for name in given.only.split(",") if name]
+    show([mutant for mutant in MUTANTS if not names or mutant.name in names], given.starts, given.plans)
 
 
 if __name__ == "__main__":

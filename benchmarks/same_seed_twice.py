@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from marker_sim.mutants.kill import COMBINATIONS
+from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import run

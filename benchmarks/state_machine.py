@@ -20,7 +20,7 @@ from hypothesis import Phase
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.kill import COMBINATIONS
+from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.mutants.load import load_mutant
 from marker_sim.search.machine import attack, machine_for
 from marker_sim.search.machine_example import Seen

@@ -29,12 +29,40 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A defect that was planted to see whether the kit finds it (search/canary.py).
+
+    mutant: what was planted. guarantee: whose judge has to see it. plans: runs until it did, or all that it was given.
+    """
+
+    mutant: str
+    guarantee: str
+    plans: int
+    caught: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"mutant": self.mutant, "caught_by": self.guarantee if self.caught else None, "plans": self.plans}
+
+    @property
+    def failing(self) -> str:
+        """The sentence of a canary that lives, "" of one that was caught."""
+        if self.caught:
+            return ""
+        return (
+            f"the kit failed to see a planted defect: {self.mutant} was not caught by {self.guarantee} in {self.plans}"
+            " runs, so that nothing else was found means nothing"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
     """The outcome of many runs against one system under test.
 
     failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
     at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was found
-    before stays found. s3: what the honesty probe found of the object store, None where there is none.
+    before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of the object
+    store, None where there is none.
     """
 
     sut: str
@@ -50,4 +78,5 @@ class Campaign:
     left_out: tuple[str, ...] = ()
     interrupted: bool = False
     trouble: str = ""
+    canary: Canary | None = None
     s3: dict[str, Any] | None = None

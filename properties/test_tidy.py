@@ -38,8 +38,8 @@ LAYERS = (
     ("marker_sim.sut",),
     ("marker_sim.search", "marker_sim.real.jobs"),
     ("marker_sim.spark",),
-    ("marker_sim.mutants.kill", "marker_sim.report"),
-    ("marker_sim.chaos",),
+    ("marker_sim.mutants.hunts", "marker_sim.report"),
+    ("marker_sim.mutants.kill", "marker_sim.chaos"),
     ("marker_sim.doctor",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
 )

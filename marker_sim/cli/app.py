@@ -150,6 +150,29 @@ def _doctor(
     return doctor(install=install, as_json=as_json, console=output_console())
 
 
+def _mutants(
+    context: typer.Context,
+    seeds: Annotated[str, typer.Option(metavar="N", help="From how many ranges of seeds the swarm starts.")] = "20",
+    budget_per_mutant: Annotated[str, typer.Option(metavar="TIME", help="Process time for each mutant.")] = "60s",
+    only: Annotated[str | None, typer.Option(metavar="NAME,...", help="These mutants alone.")] = None,
+    jobs: Annotated[str, typer.Option(metavar="N", help="Processes at a time.")] = "1",
+    report: given.Report = "marker-sim-mutants",
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of mutants.json.")] = False,
+) -> int:
+    """Plant known defects in the reference: which guarantee sees which, how soon, in how short a plan."""
+    from marker_sim.cli.mutants import mutants
+
+    return mutants(
+        seeds=seeds,
+        budget_per_mutant=budget_per_mutant,
+        only=only,
+        jobs=jobs,
+        report=report,
+        as_json=as_json,
+        argv=context.obj,
+    )
+
+
 def _serve(
     base: Annotated[
         list[str] | None,
@@ -180,6 +203,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "verify": _verify,
     "replay": _replay,
     "judge": _judge,
+    "mutants": _mutants,
     "serve": _serve,
     "doctor": _doctor,
     "chaos": _chaos,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import prepare_directory, write_outcome
 from marker_sim.search.campaign import run_simulated
+from marker_sim.search.planted import let_go
 
 _EXTRAS = {
     "psutil": "foreign",
@@ -79,7 +81,8 @@ def _run(request: Request, progress: Progress) -> Campaign:
             progress=progress,
         )
     try:
-        return _run_foreign(request, progress)
+        campaign = _run_foreign(request, progress)
+        return replace(campaign, canary=let_go(campaign.last))
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").split(".")[0])
         if extra is None:

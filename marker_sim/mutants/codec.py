@@ -1,5 +1,7 @@
 """Mutants of the codec: names, their bytes in a marker file, the names of marker files (names.py)."""
 
+# ruff: noqa: E501 (a change of source text is shown as it stands)
+
 from __future__ import annotations
 
 from marker_sim.mutants.mutant import Mutant

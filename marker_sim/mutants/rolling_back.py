@@ -145,22 +145,6 @@ ROLLING_BACK = (
         ),
     ),
     Mutant(
-        name="new-record-for-each-try",
-        record="plausible: a rollback that is run again gets a record of its own and the first one stays pending",
-        module="writer.client",
-        before="                rollback = pending\n",
-        after="                continue\n",
-        kills="G16",
-    ),
-    Mutant(
-        name="rolls-back-the-newest",
-        record="plausible: of several instants left behind the newest is rolled back",
-        module="writer.client",
-        before="            for instant, action in self._failed(timeline).items():\n",
-        after="            for instant, action in list(self._failed(timeline).items())[-1:]:\n",
-        kills="G19",
-    ),
-    Mutant(
         name="timeline-from-before-the-wait",
         record="plausible: what must be rolled back is decided before the wait, and a commit lands meanwhile",
         module="writer.client",

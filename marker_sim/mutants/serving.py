@@ -244,14 +244,6 @@ SERVING = (
         kills="G10",
     ),
     Mutant(
-        name="deletes-beside-a-flush",
-        record="HUDI-4880, P 6733: markers were deleted while a thread still wrote",
-        module="markers.server",
-        before="        if not state.idle:\n            return\n        path = state.path\n",
-        after="        if state.occupied:\n            return\n        path = state.path\n",
-        kills="G9",
-    ),
-    Mutant(
         name="identity-not-compared",
         record="plausible: whoever brings an identity is taken for the creator",
         module="markers.batches",
@@ -322,7 +314,7 @@ SERVING = (
         record="plausible: the lazy load takes over the files below today's num_threads and no more",
         module="markers.batches",
         before="        for index, batch in sorted(contents.batches.items()):\n",
-        after="        for index, batch in sorted(contents.batches.items())[: self._num_threads]:\n",
+        after="        for index, batch in sorted((n, b) for n, b in contents.batches.items() if n < self._num_threads):\n",
         kills="G5",
     ),
     Mutant(

@@ -177,36 +177,12 @@ WRITING = (
         ),
     ),
     Mutant(
-        name="lost-stage-committed",
-        record="after I 19593: what a lost stage had produced counts, although its tasks run again",
-        module="writer.stage",
-        before="                    running.counted = False\n                self._done.clear()\n",
-        after="                    running.counted = False\n",
-        kills="G14",
-    ),
-    Mutant(
-        name="token-without-attempt",
-        record="plausible: every attempt of a task has the same write token and so the same file",
-        module="writer.stage",
-        before="* 100 + self._stage, number))\n",
-        after="* 100 + self._stage, 0))\n",
-        kills="G24",
-    ),
-    Mutant(
         name="stage-numbers-from-zero",
         record="plausible: stages are numbered from 0 in every application, and log files of two writes have one name",
         module="writer.stage",
         before="int(self._instant[8:]) * 100 + self._stage",
         after="self._stage",
         kills="G24",
-    ),
-    Mutant(
-        name="last-success-counts",
-        record="plausible: of two attempts that succeed the last counts, also when the stage is being committed",
-        module="writer.stage",
-        before="                    self._done.setdefault(attempt.task, message.result)\n",
-        after="                    self._done[attempt.task] = message.result\n",
-        kills="G14",
     ),
     Mutant(
         name="old-logs-kept",
@@ -262,7 +238,7 @@ WRITING = (
     Mutant(
         name="errors-of-workers-lost",
         record="HUDI-9259 in parallel: an error of one of the parallel deletions reaches nobody",
-        module="writer.several",
+        module="markers.several",
         before="                error = error or failed\n",
         after="                continue\n",
         kills="G14",
@@ -270,7 +246,7 @@ WRITING = (
     Mutant(
         name="last-item-left",
         record="plausible: a worker that finds the queue short leaves the last item to the others",
-        module="writer.several",
+        module="markers.several",
         before="        while left:\n",
         after="        while len(left) > (workers > 2):\n",
         kills="G14",
@@ -292,13 +268,5 @@ WRITING = (
         after="        except (SeamError, Rejected):\n            for entry in self._records.read().entries:\n"
         "                if entry.instant == instant and entry.state is State.COMPLETED:\n                    self._records.remove(entry)\n            raise\n",
         kills="G24",
-    ),
-    Mutant(
-        name="marker-deletion-fails-write",
-        record="I 4635: a failing marker deletion failed a write that was over",
-        module="writer.client",
-        before="        except (SeamError, Rejected):\n            return\n",
-        after='        except (SeamError, Rejected) as error:\n            raise RuntimeError("cannot delete the marker directory") from error\n',
-        kills="G18",
     ),
 )

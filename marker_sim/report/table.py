@@ -130,6 +130,8 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
             lines.append(f"in the baseline, not met this time: {_known_text(known)}")
     lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
     lines += [f"left out: {what}" for what in outcome.campaign.left_out]
+    if outcome.campaign.canary is not None and outcome.campaign.canary.failing:
+        lines.append(outcome.campaign.canary.failing)
     if outcome.campaign.trouble:
         lines.append(f"the kit could not finish: {printable(outcome.campaign.trouble)}")
     if outcome.campaign.interrupted:

@@ -64,6 +64,7 @@ class Outcome:
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
+            "canary": campaign.canary.to_dict() if campaign.canary else None,
         } | ({} if campaign.s3 is None else {"s3": campaign.s3})
 
 
@@ -78,12 +79,13 @@ def judge_campaign(
     """What a campaign means. directory and argv only word the replay commands; guarantees: None for all.
 
     A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
-    one that the kit's own trouble cut short.
+    one that the kit's own trouble cut short, or whose canary was not caught.
     """
     rows = tuple(row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
     differences = None if baseline is None else compare(rows, baseline, profile, campaign.tally.faults)
     verdict = overall(rows, differences)
-    if verdict == "holds" and (campaign.not_reached or campaign.trouble):
+    blind = campaign.canary is not None and not campaign.canary.caught
+    if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
         verdict = "inconclusive"
     failures = _ordered(campaign.failures, differences)
     if guarantees is not None:

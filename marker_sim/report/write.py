@@ -29,7 +29,7 @@ from marker_sim.report.verdict import Outcome, judge_campaign, plan_name
 JSONL_EVENTS_MAX = 10_000
 PROBE_BYTES = 1 << 20
 COMMAND_FILE = "command.txt"
-_FILES = ("verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html")
+_FILES = ("verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "mutants.json", "mutants.txt")
 _FOLDERS = ("failures", "logs")
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from marker_sim.campaign import Campaign, Failure
+from marker_sim.campaign import Campaign, Canary, Failure
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
@@ -20,7 +20,10 @@ from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
+from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
+from marker_sim.search import canary
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
@@ -38,6 +41,8 @@ PROGRESS_EVERY_S = 2.0
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
+CANARY_SHARE = 0.05
+CANARY_MIN_S = 10.0
 RUNS_FOR_REACHED = 400
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
 MODES_AGREE = "G21"
@@ -57,6 +62,7 @@ class _Search:
     steps: int = 0
     differences: int = 0
     unsupported: set[str] = field(default_factory=set)
+    first_only: bool = False
 
     def run_pair(self, plan: Plan) -> None:
         """Run a plan in both marker modes and judge that they agree."""
@@ -123,7 +129,10 @@ def run_simulated(
     )
     began = time.monotonic()
     interrupted, trouble = False, ""
+    drawn, planted = canary.draw(seed, combinations, guarantees, profile), None
     try:
+        if drawn is not None:
+            planted = _let_go(*drawn, seed, profile, began + max(CANARY_MIN_S, budget_s * CANARY_SHARE))
         _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
     except KeyboardInterrupt:
         interrupted = True
@@ -147,7 +156,15 @@ def run_simulated(
         left_out=tuple(sorted(search.unsupported)),
         interrupted=interrupted,
         trouble=trouble,
+        canary=planted,
     )
+
+
+def _let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:
+    """Hunt a canary as the system under test is hunted, until it is caught."""
+    search = _Search(load_mutant(mutant), profile, frozenset({mutant.kills}), first_only=True)
+    _explore(search, [place], seed, deadline, canary.PLANS_MAX, lambda line: None)
+    return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=search.tally.runs, caught=bool(search.found))
 
 
 def execute(plan: Plan, system: System) -> tuple[History, int]:
@@ -217,7 +234,7 @@ def _explore(
     try:
         while number < (runs_max if runs_max is not None else number + 1):
             now = time.monotonic()
-            if now > deadline:
+            if now > deadline or (search.first_only and search.found):
                 break
             if now - shown > PROGRESS_EVERY_S:
                 shown = now

@@ -1,0 +1,124 @@
+"""The ways to search for a mutant, as data: each hunts it with the mutant's own guarantee judged alone.
+
+    swarm        plans from seeds, of operations or of writes, whichever the guarantee is about, round COMBINATIONS
+    machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it knows writes alone
+    exhaustive   every single crash of the short workloads of search/exhaustive.py, in their one order
+
+Times are process time of one core. A hunt ends with the first breach of a promise, or when its seconds are over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from hypothesis import Phase, Verbosity
+
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.violations import GuaranteeViolation
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.plan import Plan
+from marker_sim.search.campaign import MODES_AGREE, findings_of, promised_breach
+from marker_sim.search.machine import attack, machine_for
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.system import System
+
+COMBINATIONS = (
+    ("timeline", "s3"),
+    ("timeline", "local"),
+    ("timeline", "hdfs"),
+    ("direct", "s3"),
+    ("direct", "local"),
+    ("timeline", "s3-unconditional"),
+)
+SEEDS_OF_A_RANGE = 100_000
+MACHINE_SLICE = 25
+
+
+class Found(NamedTuple):
+    """How a hunt ended. plans: runs it took. plan: the one that broke the promise, where the search has it."""
+
+    caught: bool
+    seconds: float
+    plans: int
+    plan: Plan | None = None
+    message: str = ""
+
+
+class Search(NamedTuple):
+    """A way to hunt. ranges: from how many places it starts, 0 for as many as asked for. share: of a mutant's budget.
+
+    hunt: (mutant, its system, number of the range, seconds) -> how it ended.
+    """
+
+    name: str
+    ranges: int
+    share: float
+    hunt: Callable[[Mutant, System, int, float], Found]
+
+
+def swarm_plans(mutant: Mutant, first_seed: int) -> Iterator[Plan]:
+    """The plans of the swarm for a mutant, without end."""
+    make = make_write_plan if mutant.of_writes else make_plan
+    for number in count():
+        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
+        yield make(first_seed + number // len(COMBINATIONS), mode, storage)
+
+
+def swarm(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+    """Hunt with the plans of a range of seeds."""
+    profile, began = load_profile("reference"), time.process_time()
+    for runs, plan in enumerate(swarm_plans(mutant, number * SEEDS_OF_A_RANGE), start=1):
+        for finding in findings_of(plan, system, mutant.kills)[1]:
+            breach = promised_breach(finding, plan, profile)
+            if breach is not None:
+                return Found(True, time.process_time() - began, runs, plan, breach.message)
+        if time.process_time() - began > seconds_max:
+            break
+    return Found(False, time.process_time() - began, runs)
+
+
+def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+    """Hunt with the state machine; it has no pairs of modes to compare."""
+    began, runs = time.process_time(), 0
+    if mutant.kills == MODES_AGREE:
+        return Found(False, 0.0, 0)
+    with TemporaryDirectory() as plans:
+        for turn in count():
+            mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
+            chaos_seed = number * SEEDS_OF_A_RANGE + turn
+            made = machine_for(
+                system,
+                mode,
+                storage,
+                plans=Path(plans),
+                guarantees=frozenset({mutant.kills}),
+                chaos_seed=chaos_seed,
+            )
+            message = ""
+            try:
+                attack(
+                    made,
+                    max_examples=MACHINE_SLICE,
+                    database=None,
+                    phases=[Phase.generate],
+                    verbosity=Verbosity.quiet,
+                )
+            except GuaranteeViolation as broken:
+                message = str(broken).splitlines()[0]
+            runs += made.seen.examples
+            seconds = time.process_time() - began
+            if message or seconds > seconds_max:
+                return Found(bool(message), seconds, runs, None, message)
+    raise AssertionError("the slices have no end")
+
+
+SEARCHES = (
+    Search("swarm", 0, 0.7, swarm),
+    Search("machine", 1, 0.15, machine),
+)

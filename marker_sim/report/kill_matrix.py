@@ -1,0 +1,115 @@
+"""The kill matrix for machines (mutants.json) and for people (mutants.txt). Pure: from values to text and JSON."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from marker_sim import __version__
+from marker_sim.judges.guarantees import GUARANTEES
+
+SCHEMA = 1
+
+
+class Killed(Protocol):
+    """What is shown of a mutant: its `to_dict`, as mutants.json has it."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def matrix_dict(kills: Sequence[Killed], settings: dict[str, Any], interrupted: bool) -> dict[str, Any]:
+    """The content of mutants.json. settings: of the command, as given or by default."""
+    rows = [kill.to_dict() for kill in kills]
+    return {
+        "schema": SCHEMA,
+        "kit_version": __version__,
+        **settings,
+        "interrupted": interrupted,
+        "guarantees": [guarantee.id for guarantee in GUARANTEES],
+        "survivors": [row["name"] for row in rows if not row["killed"]],
+        "summary": summary(rows),
+        "mutants": rows,
+    }
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Over all mutants: the median and the worst of their medians and worst times, by search, and of their plans."""
+    names = list(dict.fromkeys(name for row in rows for name in row["searches"]))
+    searches: dict[str, Any] = {}
+    for name in names:
+        told = [row["searches"][name] for row in rows]
+        medians = [times["median_s"] for times in told if times["median_s"] is not None]
+        worst = [times["worst_s"] for times in told if times["worst_s"] is not None]
+        searches[name] = {
+            "mutants_caught": sum(times["caught"] > 0 for times in told),
+            "mutants_caught_always": len(worst),
+            "median_of_medians_s": _median(medians),
+            "worst_median_s": max(medians, default=None),
+            "worst_s": max(worst, default=None),
+        }
+    entries = [row["entries"] for row in rows if row["entries"] is not None]
+    return {
+        "mutants": len(rows),
+        "killed": sum(row["killed"] for row in rows),
+        "searches": searches,
+        "median_entries": _median(entries),
+        "longest_entries": max(entries, default=None),
+    }
+
+
+def matrix_text(content: dict[str, Any]) -> str:
+    """mutants.txt: a row a mutant, a column a guarantee, the named one in brackets, and the times beside them."""
+    ids = content["guarantees"]
+    names = list(content["summary"]["searches"])
+    head = "".join(f"{name:>6}" for name in ids) + "".join(f"{name:>20}" for name in names)
+    lines = [
+        "On how many of a mutant's runs each guarantee, judged alone, saw a promise broken; [n] is the one that must.",
+        "Seconds of one core until a search caught it, median/worst of the places it started from; - is not caught.",
+        "",
+        f"{'mutant':34}{'runs':>5}{head}{'entries':>9}",
+    ]
+    for row in content["mutants"]:
+        cells = "".join(f"{_cell(row, name):>6}" for name in ids)
+        times = "".join(f"{_times(row['searches'].get(name)):>20}" for name in names)
+        entries = "-" if row["entries"] is None else f"{row['entries']}"
+        lines.append(f"{row['name']:34}{row['runs']:>5}{cells}{times}{entries:>9}")
+    return "\n".join([*lines, "", *closing_lines(content)]) + "\n"
+
+
+def closing_lines(content: dict[str, Any]) -> list[str]:
+    """What it all comes to, in sentences."""
+    told = content["summary"]
+    lines = [f"{told['killed']} of {told['mutants']} mutants killed by their guarantee"]
+    for name, times in told["searches"].items():
+        lines.append(
+            f"{name}: caught {times['mutants_caught']}, {times['mutants_caught_always']} of them from every start;"
+            f" median of medians {_seconds(times['median_of_medians_s'])}, worst median"
+            f" {_seconds(times['worst_median_s'])}, worst {_seconds(times['worst_s'])}"
+        )
+    if told["median_entries"] is not None:
+        lines.append(f"shrunk plans: median {told['median_entries']:g}, longest {told['longest_entries']} entries")
+    lines += [f"survivor: {name}" for name in content["survivors"]]
+    return lines
+
+
+def _cell(row: dict[str, Any], guarantee: str) -> str:
+    count = row["cells"].get(guarantee, 0)
+    if guarantee == row["kills"]:
+        return f"[{count}]"
+    return str(count) if count else "."
+
+
+def _times(times: dict[str, Any] | None) -> str:
+    if times is None or not times["caught"]:
+        return "-"
+    worst = _seconds(times["worst_s"]) if times["worst_s"] is not None else f"{times['caught']}/{times['ranges']}"
+    return f"{_seconds(times['median_s'])}/{worst}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}s"
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
