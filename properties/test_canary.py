@@ -11,6 +11,7 @@ import pytest
 from marker_sim.campaign import Campaign, Canary
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
+from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.load import find_mutant
 from marker_sim.plan import MODES, STORAGES
@@ -77,12 +78,11 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
     asked = frozenset({"G17"})  # Something that enough runs judge.
     seeing = run(11, guarantees=asked, runs_max=60)
     assert judge_campaign(seeing, PROFILE, None, Path("report"), (), asked).verdict == "holds"
-    judge = search.judge
 
     def blind(history: History, guarantees: frozenset[str] | None) -> tuple[object, ...]:
         return tuple(replace(finding, breaches=()) for finding in judge(history, guarantees))
 
-    monkeypatch.setattr(search, "judge", blind)
+    monkeypatch.setattr("marker_sim.search.campaign.judge", blind)
     outcome = judge_campaign(run(11, guarantees=asked, runs_max=60), PROFILE, None, Path("report"), (), asked)
     assert outcome.campaign.canary is not None and not outcome.campaign.canary.caught
     assert outcome.verdict == "inconclusive" and outcome.exit_code() == EXIT_INCONCLUSIVE

@@ -50,7 +50,7 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """The content of verdict.json."""
         campaign = self.campaign
-        return {
+        content: dict[str, Any] = {
             "schema": SCHEMA,
             "verdict": self.verdict,
             "sut": campaign.sut,
@@ -64,8 +64,10 @@ class Outcome:
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
-            "canary": campaign.canary.to_dict() if campaign.canary else None,
-        } | ({} if campaign.s3 is None else {"s3": campaign.s3})
+        }
+        if campaign.canary is not None:
+            content["canary"] = campaign.canary.to_dict()
+        return content | ({} if campaign.s3 is None else {"s3": campaign.s3})
 
 
 def judge_campaign(
