@@ -102,9 +102,7 @@ class Machine(RuleBasedStateMachine):
     @rule(after=st.integers(1, 30), kind=st.sampled_from([FaultKind.KILL, FaultKind.THROTTLED, FaultKind.PAUSE]))
     def fault(self, after: int, kind: FaultKind) -> None:
         state = self.cluster.actors["server"]
-        state.pending.append(Fault(kind=kind, actor="server", step=state.steps + after, duration_ms=50))
-        state.pending.sort(key=lambda f: f.step)
-        state.next_step = state.pending[0].step
+        state.expect(Fault(kind=kind, actor="server", step=state.steps + after, duration_ms=50))
 
     def teardown(self) -> None:
         self.cluster.end()

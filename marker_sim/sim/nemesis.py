@@ -77,7 +77,7 @@ class Nemesis:
         """No fault arms any more, and whoever was away is back, unless the plan leaves it dead."""
         cluster = self._cluster
         for state in cluster.actors.values():
-            state.pending, state.next_step, state.sited = [], 1 << 60, {}
+            state.pending, state.next_step, state.sited = [], 0, {}
             state.storage_faults.clear()
             state.wire_faults.clear()
         self.healed = True

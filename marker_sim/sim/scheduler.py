@@ -25,8 +25,9 @@ from marker_sim.plan import Fault
 from marker_sim.sites import SITES
 
 MS = 1_000_000
+_new = tuple.__new__
 STEPS_MAX = 1_000_000
-NEVER = 1 << 62  # The step of the next fault where there is none.
+STEPS_BETWEEN_LOOKS = 4_096  # Of an actor, after which somebody looks whether all of them have made too many.
 UNWIND_CALLS_MAX = 1_000
 
 
@@ -76,7 +77,7 @@ class ActorState:
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
         self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.step)
-        self.next_step = self.pending[0].step if self.pending else NEVER
+        self.next_step = 1  # The first one is always due: by it the scheduler gets to know of the actor.
         self.sited: dict[str, list[Fault]] = {}
         for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
             self.sited.setdefault(fault.site, []).append(fault)
@@ -88,11 +89,15 @@ class ActorState:
     def expect(self, fault: Fault) -> None:
         """One more fault, at a step that is still to come."""
         self.pending = sorted([*self.pending, fault], key=lambda f: f.step)
-        self.next_step = self.pending[0].step
+        self.next_step = min(self.next_step, fault.step)
 
 
 class Scheduler:
-    """One heap, one clock, one history in the making."""
+    """One heap, one clock, one history in the making.
+
+    Whoever parks looks itself for what happens next and switches to it, or goes on at once where that is its own
+    continuation; the hub, which began the run, is needed only to start a greenlet and to end a phase.
+    """
 
     def __init__(
         self,
@@ -101,14 +106,17 @@ class Scheduler:
         steps_max: int = STEPS_MAX,
     ) -> None:
         self.now_ns = 0
-        self.steps = 0
         self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
+        self.states: list[ActorState] = []
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._inserted = 0
+        self._limit_ns = 0
         self._actors: list[greenlet] = []
         self._idle: list[greenlet] = []
+        self._ready: tuple[greenlet | None, Any] | None = None  # Who goes on when the present call of the world ends.
+        self._to_start: Any = None
         self.stop = False
         self.armed: list[tuple[Fault, int]] = []  # Those with a site, and the step of their actor that it was.
         self._hub = getcurrent()
@@ -116,6 +124,11 @@ class Scheduler:
         self._on_exit = on_exit
         self._unwind_calls = 0
         self.resume = self._resume  # Bound once: what is handed over at every step, and known by identity.
+
+    @property
+    def steps(self) -> int:
+        """Those of all actors."""
+        return sum(state.steps for state in self.states)
 
     # For the world, in the hub.
 
@@ -138,7 +151,7 @@ class Scheduler:
         events = self.events
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
-        events.append(tuple.__new__(Event, row))
+        events.append(_new(Event, row))
         return index
 
     def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
@@ -148,19 +161,23 @@ class Scheduler:
 
     def spawn(self, process: Process, body: Callable[[], None]) -> None:
         """Start an actor of a process, at the present time."""
-        self.at(self.now_ns, self.resume, (process, self._actor(), (process, body)))
+        self._inserted = inserted = self._inserted + 1
+        heappush(self._heap, (self.now_ns, inserted, self._begin, (process, body)))
 
     def start(self, process: Process, body: Callable[[], None]) -> None:
-        """The same without delay, for the world in the hub."""
-        self.resume((process, self._actor(), (process, body)))
+        """The same without delay, for the world: the last thing that a call of it does."""
+        self._begin((process, body))
 
-    def _actor(self) -> greenlet:
+    def _begin(self, work: tuple[Process, Callable[[], None]]) -> None:
+        process = work[0]
+        if not process.alive:
+            return
+        if process.paused_until_ns > self.now_ns:
+            self.at(process.paused_until_ns, self._begin, work)
+            return
+        assert self._ready is None, "a call of the world lets one actor go on"
         # A finished actor's greenlet takes the next body: making one costs as much as ten switches.
-        if self._idle:
-            return self._idle.pop()
-        actor = greenlet(self._perform, self._hub)
-        self._actors.append(actor)
-        return actor
+        self._ready = (self._idle.pop() if self._idle else None, work)
 
     def _perform(self, work: tuple[Process, Callable[[], None]]) -> None:
         while not self.closed:
@@ -173,8 +190,10 @@ class Scheduler:
             except Exception as error:
                 # As with a thread: the actor is gone, its process lives on without it.
                 self.record(process.name, process.role, "observe", "actor-died", error=repr(error))
+            if self.closed:
+                return
             self._idle.append(getcurrent())
-            work = self._hub.switch()
+            work = self.park()
 
     def _resume(self, argument: tuple[Process, greenlet, Any]) -> None:
         """Continue an actor with a value, unless its process died; later, if it is paused."""
@@ -184,31 +203,68 @@ class Scheduler:
         if process.paused_until_ns > self.now_ns:
             self.at(process.paused_until_ns, self.resume, argument)
             return
-        actor.switch(value)
+        assert self._ready is None, "a call of the world lets one actor go on"
+        self._ready = (actor, value)
 
     def run_until_stop(self, limit_ns: int) -> None:
         """Let time pass until somebody sets `stop`, until nothing is left to happen, or until the limit."""
-        heap, resume = self._heap, self.resume
         self.stop = False
-        while heap and not self.stop and heap[0][0] <= limit_ns:
-            self.now_ns, _, call, argument = heappop(heap)
-            if call is resume:  # Half of all entries; a call less for each of them.
-                process, actor, value = argument
-                if process.alive and process.paused_until_ns <= self.now_ns:
-                    actor.switch(value)
-                else:
-                    resume(argument)
-            else:
-                call(argument)
-            if self.steps > self._steps_max:
-                raise HarnessError(f"a simulated run did not end within {self._steps_max} steps")
+        self._limit_ns = limit_ns
+        self._go_on(self._hub)
+        while self._to_start is not None:
+            work, self._to_start = self._to_start, None
+            actor = greenlet(self._perform, self._hub)
+            self._actors.append(actor)
+            actor.switch(work)
+            self._go_on(self._hub)
         if not self.stop:
             # Nothing happened until then, and that took its time too.
             self.now_ns = max(self.now_ns, limit_ns)
 
+    def _go_on(self, me: greenlet) -> Any:
+        """Let happen what is next, until somebody resumes `me` (the value) or, in the hub, until this phase is over."""
+        heap, resume, hub, limit_ns = self._heap, self.resume, self._hub, self._limit_ns
+        while heap and not self.stop and heap[0][0] <= limit_ns and self._to_start is None:
+            self.now_ns, _, call, argument = heappop(heap)
+            if call is resume:  # Half of all entries; a call less for each of them.
+                process, actor, value = argument
+                if not process.alive or process.paused_until_ns > self.now_ns:
+                    resume(argument)
+                    continue
+            else:
+                try:
+                    call(argument)
+                except BaseException as error:
+                    if me is hub:
+                        raise
+                    # It is the world's own, and nothing that the code of this actor should hear of.
+                    hub.throw(error)
+                if self._ready is None:
+                    continue
+                (actor, value), self._ready = self._ready, None
+            if actor is me:
+                return value
+            if actor is None:
+                self._to_start = value
+            elif me is hub:
+                actor.switch(value)
+            else:
+                return actor.switch(value)
+        return None if me is hub else hub.switch()
+
+    def passes(self, time_ns: int) -> bool:
+        """Let time pass until then if nothing else happens before; whether it did."""
+        heap = self._heap
+        if self.stop or time_ns > self._limit_ns or (heap and heap[0][0] <= time_ns):
+            return False
+        self.now_ns = time_ns
+        return True
+
     def close(self) -> None:
         """End the history, then unwind every actor in the order of its birth."""
         self.closed = True
+        for state in self.states:
+            state.next_step = 0  # Every step is due now, and raises.
         for actor in self._actors:
             if actor and not actor.dead:
                 self._unwind_calls = 0
@@ -222,15 +278,10 @@ class Scheduler:
 
     def step(self, process: Process) -> float:
         """Count a step, let faults arm that are due, and return the latency factor of this step."""
-        if self.closed:
-            self._unwind()
-        self.steps += 1
         state = process.actor
-        state.steps += 1
-        if state.steps >= state.next_step:
-            self._arm(process, state)
-        if not process.alive or process.paused_until_ns > self.now_ns:
-            self._halt(process)
+        state.steps = steps = state.steps + 1
+        if steps >= state.next_step:
+            self._due(process, state)
         draw = state.draw
         return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
 
@@ -252,23 +303,24 @@ class Scheduler:
 
     def sleep(self, process: Process, duration_ns: int) -> None:
         """Park the calling actor for a while."""
-        self.park_until(self.now_ns + duration_ns, self.resume, (process, getcurrent(), None))
+        self.sleep_until(process, self.now_ns + duration_ns)
+
+    def sleep_until(self, process: Process, time_ns: int) -> None:
+        """Park the calling actor until then."""
+        if not self.passes(time_ns):
+            self.park_until(time_ns, self.resume, (process, getcurrent(), None))
 
     def park_until(self, time_ns: int, call: Callable[[Any], None], argument: Any) -> Any:
         """`at` and `park` in one, for the most frequent call of all."""
         self._inserted = inserted = self._inserted + 1
         heappush(self._heap, (time_ns, inserted, call, argument))
-        value = self._hub.switch()
-        if self.closed:
-            self._unwind()
-        return value
+        return self.park()
 
     def park(self) -> Any:
         """Give control back until somebody resumes this actor; the value it is resumed with."""
-        value = self._hub.switch()
         if self.closed:
             self._unwind()
-        return value
+        return self._go_on(getcurrent())
 
     def _halt(self, process: Process) -> None:
         if process.alive:
@@ -282,10 +334,19 @@ class Scheduler:
             self._hub.switch()
         raise Killed
 
-    def _arm(self, process: Process, state: ActorState) -> None:
+    def _due(self, process: Process, state: ActorState) -> None:
+        if self.closed:
+            self._unwind()
+        if state.steps == 1:
+            self.states.append(state)
+        if self.steps > self._steps_max:
+            self._hub.throw(HarnessError(f"a simulated run did not end within {self._steps_max} steps"))
         while state.pending and state.pending[0].step <= state.steps:
             self._arms(process, state, state.pending.pop(0))
-        state.next_step = state.pending[0].step if state.pending else NEVER
+        look = state.steps + STEPS_BETWEEN_LOOKS
+        state.next_step = min(look, state.pending[0].step) if state.pending else look
+        if not process.alive or process.paused_until_ns > self.now_ns:
+            self._halt(process)
 
     def _arms(self, process: Process, state: ActorState, fault: Fault) -> None:
         if fault.kind in STORAGE_FAULTS:

@@ -19,7 +19,7 @@ is recorded in the instant in which it is applied, before anybody can see it. Po
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
@@ -257,51 +257,65 @@ class SimStorage:
         now_ns = scheduler.now_ns
         reply_ns = now_ns + latency_ns
         if fault is not None:
-            match fault.kind:
-                case FaultKind.THROTTLED:
-                    store.throttled[place_of(path)] = max(1, fault.value) - 1
-                    return self._fail(reply_ns, Throttled(path))
-                case FaultKind.SERVER_ERROR:
-                    return self._fail(reply_ns, StorageFailed(path))
-                case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST | FaultKind.TIMEOUT_LATE:
-                    timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
-                    if fault.kind is FaultKind.TIMEOUT_APPLIED:
-                        scheduler.at(now_ns + latency_ns // 2, _apply_unheard, apply)
-                    elif fault.kind is FaultKind.TIMEOUT_LOST:
-                        store.silent[place_of(path)] = max(1, fault.value) - 1
-                    else:
-                        late_ns = min(fault.duration_ms, LATE_EFFECT_MS - 1) * MS
-                        scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
-                    return self._fail(timeout_ns, StorageTimeout(path))
-                case FaultKind.TORN_WRITE:
-                    if store.tear:
-                        if not empty:
-                            # An empty file is made by one exclusive create; only contents pass through another file.
-                            store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
-                        store.tear(process, fault)
-                    scheduler.park()
-                case FaultKind.ORPHANED:
-                    longest_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms - 1
-                    scheduler.at(now_ns + min(fault.value, longest_ms) * MS, _apply_unheard, apply)
-                    if store.tear:
-                        store.tear(process, fault)
-                    scheduler.park()
-                case FaultKind.SLOW_STORAGE:
-                    reply_ns += min(fault.duration_ms, STORAGE_TIMEOUT_MS - 1) * MS
-                case _:
-                    pass
+            reply_ns = self._suffer(fault, path, apply, empty, reply_ns)
         if store.throttled and self._one_more(store.throttled, path, "throttled"):
-            return self._fail(reply_ns, Throttled(path))
+            self._fail(reply_ns, Throttled(path))
         if store.silent and self._one_more(store.silent, path, "timeout-lost"):
-            return self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
+            self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
         if operation == "put" and now_ns < store.full_until_ns:
-            return self._fail(reply_ns, DiskFull(path))
-        result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
+            self._fail(reply_ns, DiskFull(path))
+        if scheduler.passes((now_ns + reply_ns) // 2):
+            try:
+                result = apply()
+            except StorageError as error:
+                result = error
+            scheduler.sleep_until(process, reply_ns)
+        else:
+            result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
         if isinstance(result, StorageError):
             raise result
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
+
+    def _suffer(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
+        """What a fault makes of a request; when its answer comes, if it has one."""
+        process, store, scheduler = self._process, self._store, self._scheduler
+        now_ns = scheduler.now_ns
+        match fault.kind:
+            case FaultKind.THROTTLED:
+                store.throttled[place_of(path)] = max(1, fault.value) - 1
+                self._fail(reply_ns, Throttled(path))
+            case FaultKind.SERVER_ERROR:
+                self._fail(reply_ns, StorageFailed(path))
+            case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST | FaultKind.TIMEOUT_LATE:
+                timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
+                if fault.kind is FaultKind.TIMEOUT_APPLIED:
+                    scheduler.at((now_ns + reply_ns) // 2, _apply_unheard, apply)
+                elif fault.kind is FaultKind.TIMEOUT_LOST:
+                    store.silent[place_of(path)] = max(1, fault.value) - 1
+                else:
+                    late_ns = min(fault.duration_ms, LATE_EFFECT_MS - 1) * MS
+                    scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
+                self._fail(timeout_ns, StorageTimeout(path))
+            case FaultKind.TORN_WRITE:
+                if store.tear:
+                    if not empty:
+                        # An empty file is made by one exclusive create; only contents pass through another file.
+                        store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
+                    store.tear(process, fault)
+                scheduler.park()
+            case FaultKind.ORPHANED:
+                longest_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms - 1
+                scheduler.at(now_ns + min(fault.value, longest_ms) * MS, _apply_unheard, apply)
+                if store.tear:
+                    store.tear(process, fault)
+                scheduler.park()
+            case FaultKind.SLOW_STORAGE:
+                reply_ns += min(fault.duration_ms, STORAGE_TIMEOUT_MS - 1) * MS
+            case _:
+                pass
+        return reply_ns
 
     def _apply(self, argument: tuple[int, Any, Callable[[], Any]]) -> None:
         reply_ns, actor, apply = argument
@@ -315,7 +329,7 @@ class SimStorage:
             result = error
         scheduler.at(reply_ns, scheduler.resume, (process, actor, result))
 
-    def _fail(self, time_ns: int, error: StorageError) -> Any:
+    def _fail(self, time_ns: int, error: StorageError) -> NoReturn:
         self._scheduler.sleep(self._process, time_ns - self._scheduler.now_ns)
         raise error
 
