@@ -11,6 +11,7 @@ import random
 
 from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.sites import draw_at_sites, extent
 
 PARTITIONS = (
     "",
@@ -61,13 +62,13 @@ HOSTILE_NAMES = (
 )
 # Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
 BATCHED_STORAGES = ("s3", "local")
-_THREADS = (1, 1, 2, 2, 3, 4, 4, 20)
+_THREADS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 20)
 _INTERVALS_MS = (10, 50, 50, 50, 200)
 
 
 def make_plan(seed: int, mode: str, storage: str) -> Plan:
     """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
-    rng = random.Random(f"swarm/1/{seed}/{mode}/{storage}")
+    rng = random.Random(f"swarm/2/{seed}/{mode}/{storage}")
     directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
     clients = [f"executor-{n}" for n in range(rng.choice((2, 3, 4, 5, 6, 6, 24)))] + ["driver"]
     ops = _operations(rng, clients, len(directories))
@@ -88,8 +89,9 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     """Creates of unique, colliding and resent names, with lists and deletions in between."""
     collide = rng.choice((0.0, 0.1, 0.4))
     resend = rng.choice((0.0, 0.15, 0.3))
-    lists = rng.choice((0.0, 0.05, 0.2))
-    deletes = rng.choice((0.0, 0.0, 0.04, 0.1))
+    lists = rng.choice((0.0, 0.1, 0.3))
+    deletes = rng.choice((0.0, 0.04, 0.1, 0.2))
+    again = rng.choice((0.0, 0.0, 0.2))
     hostile = rng.choice((0.0, 0.0, 0.05))
     second = rng.choice((0.0, 0.5))
     gap_ms = rng.choice((0, 0, 20, 150))
@@ -97,7 +99,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
     made: list[tuple[int, str, str]] = []
     ops: list[Op] = []
-    for number in range(rng.randint(30, 90)):
+    for number in range(rng.choice((rng.randint(6, 20), rng.randint(15, 40), rng.randint(30, 90)))):
         directory = rng.randrange(directories)
         after_ms = rng.randint(0, gap_ms) if gap_ms else 0
         server = int(rng.random() < second)
@@ -117,6 +119,8 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         request = f"r{number}"
         if made and rng.random() < resend:
             directory, name, request = rng.choice(made[-6:] if rng.random() < 0.8 else made)
+        elif made and rng.random() < again:
+            directory, name, _ = rng.choice(made)  # By somebody else, perhaps after a deletion.
         elif rng.random() < collide:
             name = rng.choice(pool)
         else:
@@ -149,15 +153,16 @@ def _name(rng: random.Random, number: int, partition: str | None = None) -> str:
 
 
 def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
-    """A few to many faults of the kinds that this seed switched on; one seed in 25 has none."""
+    """A few to many faults of the kinds that this seed switched on, at sites, at steps or both; one in 25 has none."""
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     if rng.random() < 0.04:
         return ()
     kinds = [kind for kind in FaultKind if possible(kind, mode, storage) and rng.random() < 0.5]
     if not kinds:
         return ()
-    faults = []
-    for _ in range(rng.choice((1, 2, 3, 5, 8, 12))):
+    where = rng.choice(("sites", "sites", "steps", "both"))
+    faults = _at_sites(rng, kinds, clients, ops, batched) if where != "steps" else []
+    for _ in range(rng.choice((1, 2, 3, 5, 8, 12)) if where != "sites" else 0):
         kind = rng.choice(kinds)
         if not batched or kind in WIRE_FAULTS:
             actor = rng.choice(clients)
@@ -171,6 +176,26 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
         duration_ms, value = extent(rng, kind)
         faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+
+
+def _at_sites(
+    rng: random.Random, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool
+) -> list[Fault]:
+    actors = {"executor": tuple(clients), "driver": ("driver",)}
+    if batched:
+        actors["server"] = ("server", "server", "server", "second") if rng.random() < 0.3 else ("server",)
+        if rng.random() < 0.8:
+            actors = (
+                {"server": actors["server"]} if rng.random() < 0.5 else {**actors, "executor": (rng.choice(clients),)}
+            )
+    creates = sum(op.kind == "create" for op in ops)
+    arrivals = {
+        "request": len(ops),
+        "batch": 1 + creates // 3,
+        "task": 1 + creates // len(clients),
+        "write": 1 + sum(op.kind != "create" for op in ops) // 2,
+    }
+    return draw_at_sites(rng, tuple(kinds), actors, arrivals)
 
 
 def possible(kind: FaultKind, mode: str, storage: str) -> bool:
@@ -191,29 +216,3 @@ def possible_in_writes(kind: FaultKind, mode: str, storage: str) -> bool:
     if kind is FaultKind.TIMEOUT_LATE:
         return storage == "s3"
     return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")
-
-
-def extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
-    """Duration in milliseconds and value of a fault."""
-    durations_ms, values = _EXTENTS.get(kind, ((0,), (1,)))
-    return rng.choice(durations_ms), rng.choice(values)
-
-
-_EXTENTS: dict[FaultKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    FaultKind.KILL: ((0, 20, 100, 400), (1,)),
-    FaultKind.TORN_WRITE: ((0, 20, 100, 400), (1,)),
-    FaultKind.ATTEMPT_KILLED: ((0, 20, 300), (1,)),
-    FaultKind.ZOMBIE: ((0, 10, 40, 150, 600, 4000), (1,)),
-    FaultKind.SPECULATIVE: ((0,), (1, 1, 2)),
-    FaultKind.ORPHANED: ((0, 20, 100, 400), (5, 120, 900, 2500)),
-    FaultKind.PAUSE: ((20, 200, 1500, 4000), (1,)),
-    FaultKind.SECOND_SERVER: ((300, 1500, 5000), (1,)),
-    FaultKind.DUPLICATED: ((0, 5, 60, 400, 2500), (1,)),
-    FaultKind.DELAYED: ((5, 60, 400, 2500), (1,)),
-    FaultKind.TIMEOUT_LATE: ((10, 300, 1900), (1,)),
-    FaultKind.SLOW_STORAGE: ((30, 120, 900), (1,)),
-    FaultKind.DISK_FULL: ((50, 500, 2000), (1,)),
-    FaultKind.TYPE_DAMAGED: ((0,), (1, 2)),
-    FaultKind.THROTTLED: ((0,), (1, 2, 5, 12)),
-    FaultKind.TIMEOUT_LOST: ((0,), (1, 1, 2, 6, 40)),
-}

@@ -10,7 +10,8 @@ import random
 
 from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
-from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, extent, possible_in_writes
+from marker_sim.search.sites import draw_at_sites, extent
+from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, possible_in_writes
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -23,7 +24,7 @@ _DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
     """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
-    rng = random.Random(f"writes/1/{seed}/{mode}/{storage}")
+    rng = random.Random(f"writes/2/{seed}/{mode}/{storage}")
     tables = rng.choice(TABLES)
     executors = rng.choice((1, 2, 2, 3, 4))
     writes = _writes(rng, len(tables))
@@ -92,7 +93,8 @@ def _faults(
     executor_steps = 2 + 5 * tasks // executors
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     ends = _completing_steps(writes, "timeline" if batched else "direct")
-    faults = []
+    where = rng.choice(("sites", "sites", "steps", "both"))
+    faults = _at_sites(rng, kinds, executors, writes, batched) if where != "steps" else []
     if len(writes) > 1 and rng.random() < 0.3:
         # An instant left behind shortly before its end, and a recovery that is cut short: what rollbacks are judged by.
         step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
@@ -100,7 +102,7 @@ def _faults(
             faults.append(
                 Fault(kind=FaultKind.KILL, actor="driver", step=died, duration_ms=rng.choice((0, 100)), value=1)
             )
-    for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
+    for _ in range(rng.choice((1, 1, 2, 3, 4, 6)) if where != "sites" else 0):
         kind = rng.choice(kinds)
         actor, horizon = "driver", driver_steps
         if kind in TASK_FAULTS or (kind in WIRE_FAULTS and rng.random() < 0.7) or rng.random() < 0.3:
@@ -128,6 +130,22 @@ def _faults(
         if actor == "driver" and kind in _DEADLY:
             faults += _on_the_successor(rng, step, duration_ms, storage, batched)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+
+
+def _at_sites(
+    rng: random.Random, kinds: list[FaultKind], executors: int, writes: tuple[Write, ...], batched: bool
+) -> list[Fault]:
+    tasks = sum(len(write.tasks) for write in writes)
+    actors = {"driver": ("driver",), "executor": tuple(f"executor-{n}" for n in range(executors))}
+    if batched:
+        actors["server"] = ("server",) if rng.random() < 0.9 else ("server", "second")
+    arrivals = {
+        "write": len(writes) + 1,
+        "task": 1 + tasks // (1 if rng.random() < 0.2 else executors),
+        "batch": 1 + tasks // 2,
+        "request": tasks + 2 * len(writes),
+    }
+    return draw_at_sites(rng, tuple(kinds), actors, arrivals)
 
 
 def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str, batched: bool) -> list[Fault]:
