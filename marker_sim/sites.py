@@ -23,7 +23,8 @@ WIRE = "call"  # A request to a server, as an operation; its "path" is the serve
 
 
 class Site(NamedTuple):
-    """One place. actor: "server", "driver" or "executor" (clients are executors). per: what it is met once for, about.
+    """One place. actor: "server", "driver" or "executor" (clients are executors). per: what it is met once for, about;
+    a "rollback" and a "sweep" need an instant that was left behind, a "loser" an attempt that nobody counts.
 
     operation: of the seam call, "" for what is none of storage or wire. what: the kind of path. part: of a write, "*"
     for any.
@@ -70,7 +71,7 @@ _ROWS = (
     Site("executor: data file put", "executor", "task", "put", "data file"),
     Site("executor: data file written", "executor", "task", "put", "data file", after=True),
     Site(RESULT_SENT, "executor", "task"),
-    Site("executor: listing asked for", "executor", "write", "list", "marker directory"),
+    Site("executor: listing asked for", "executor", "task", "list", "marker directory"),
     Site("driver: timeline listed", "driver", "write", "list", "timeline"),
     Site("driver: timeline entry read", "driver", "write", "get", "entry"),
     Site("driver: marker directories listed", "driver", "write", "list", "marker directories"),
@@ -79,23 +80,23 @@ _ROWS = (
     Site(TASK_HEARD_OF, "driver", "task"),
     Site("driver: markers asked for by finalize", "driver", "write", "list", "marker directory", part="finalize"),
     Site("driver: markers listed by finalize", "driver", "write", "list", "marker directory", True, "finalize"),
-    Site("driver: reconcile delete", "driver", "write", "delete", "data file", part="finalize"),
+    Site("driver: reconcile delete", "driver", "loser", "delete", "data file", part="finalize"),
     Site("driver: completed instant put", "driver", "write", "put", "completed"),
     Site("driver: completed instant written", "driver", "write", "put", "completed", after=True),
     Site("driver: marker deletion", "driver", "write", "delete", "marker directory"),
     Site("driver: marker deletion answered", "driver", "write", "delete", "marker directory", after=True),
-    Site("driver: late file delete", "driver", "write", "delete", "data file", part=""),
-    Site("driver: rollback requested", "driver", "write", "put", "rollback requested"),
-    Site("driver: rollback inflight", "driver", "write", "put", "rollback inflight"),
-    Site("driver: markers asked for by rollback", "driver", "write", "list", "marker directory", part="rollback"),
-    Site("driver: markers listed by rollback", "driver", "write", "list", "marker directory", True, "rollback"),
-    Site("driver: marker file read by rollback", "driver", "write", "get", "batch file", part="rollback"),
-    Site("driver: rollback delete", "driver", "write", "delete", "data file", part="rollback"),
-    Site("driver: instant taken off", "driver", "write", "delete", "entry"),
-    Site("driver: rollback completed put", "driver", "write", "put", "rollback completed"),
-    Site("driver: rollback ends", "driver", "write", "put", "rollback completed", after=True),
-    Site("driver: markers listed by sweep", "driver", "write", "list", "marker directory", True, "sweep"),
-    Site("driver: sweep delete", "driver", "write", "delete", "data file", part="sweep"),
+    Site("driver: late file delete", "driver", "loser", "delete", "data file", part=""),
+    Site("driver: rollback requested", "driver", "rollback", "put", "rollback requested"),
+    Site("driver: rollback inflight", "driver", "rollback", "put", "rollback inflight"),
+    Site("driver: markers asked for by rollback", "driver", "rollback", "list", "marker directory", part="rollback"),
+    Site("driver: markers listed by rollback", "driver", "rollback", "list", "marker directory", True, "rollback"),
+    Site("driver: marker file read by rollback", "driver", "rollback", "get", "batch file", part="rollback"),
+    Site("driver: rollback delete", "driver", "rollback", "delete", "data file", part="rollback"),
+    Site("driver: instant taken off", "driver", "rollback", "delete", "entry"),
+    Site("driver: rollback completed put", "driver", "rollback", "put", "rollback completed"),
+    Site("driver: rollback ends", "driver", "rollback", "put", "rollback completed", after=True),
+    Site("driver: markers listed by sweep", "driver", "sweep", "list", "marker directory", True, "sweep"),
+    Site("driver: sweep delete", "driver", "sweep", "delete", "data file", part="sweep"),
 )
 SITES = {row.name: row for row in _ROWS}
 _NAMES = {

@@ -13,6 +13,9 @@ from marker_sim.history import History
 from marker_sim.plan import Fault, Op, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.campaign import execute
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.sim.cluster import Cluster
 from marker_sim.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
 from marker_sim.system import reference
 
@@ -102,3 +105,13 @@ def test_a_plan_without_sites_is_stored_as_before_and_one_with_an_unknown_site_i
     raw["faults"][0]["site"] = "server: lunch"
     with pytest.raises(UsageError, match="site 'server: lunch'"):
         Plan.from_dict(raw)
+
+
+def test_the_generators_strike_at_every_site(chaos_seed: int) -> None:
+    armed: set[str] = set()
+    for seed in range(chaos_seed, chaos_seed + 150):
+        for make, storage in ((make_plan, "s3"), (make_write_plan, "s3"), (make_write_plan, "local")):
+            cluster = Cluster(make(seed, "timeline", storage), reference())
+            cluster.run()
+            armed |= {fault.site for fault, _ in cluster.scheduler.armed}
+    assert len(SITES.keys() - armed) <= 2, f"hardly ever struck: {sorted(SITES.keys() - armed)}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault
-from marker_sim.sites import SITES, WIRE, Site
+from marker_sim.sites import WIRE, Site
 
 SHARES = (0.1, 0.25, 0.5)  # Of the sites, that are armed.
 RATES = (0.0, 0.0, 0.1, 0.3, 1.0)  # Of the arrivals, that a fault is due at; 0.0: at one of them.
@@ -86,16 +86,17 @@ def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:
 
 def draw_at_sites(
     rng: random.Random,
+    sites: tuple[Site, ...],
     kinds: tuple[FaultKind, ...],
     actors: Mapping[str, tuple[str, ...]],
     arrivals: Mapping[str, int],
 ) -> list[Fault]:
-    """Faults of these kinds. actors: the names of those who are a "server", "driver" or "executor", who there is.
+    """Faults of these kinds at these sites. actors: the names of those who are a "server", "driver" or "executor".
 
-    arrivals: about how often one of them comes to a site that is met once a "write", "task", "batch" or "request".
+    arrivals: about how often one of them comes to a site, by what it is met once for (`Site.per`).
     """
     share, faults = rng.choice(SHARES), []
-    armed = [site for site in SITES.values() if rng.random() < share and site.actor in actors]
+    armed = [site for site in sites if rng.random() < share]
     rng.shuffle(armed)
     for site in armed:
         groups = _groups(kinds_at(site, kinds))

@@ -12,6 +12,7 @@ import random
 from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.sites import draw_at_sites, extent
+from marker_sim.sites import LOCK_ASKED, SITES
 
 PARTITIONS = (
     "",
@@ -62,6 +63,13 @@ HOSTILE_NAMES = (
 )
 # Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
 BATCHED_STORAGES = ("s3", "local")
+CLIENT_SITES = (
+    "executor: marker asked for",
+    "executor: marker told",
+    "executor: listing asked for",
+    "driver: marker deletion",
+    "driver: marker deletion answered",
+)
 _THREADS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 20)
 _INTERVALS_MS = (10, 50, 50, 50, 200)
 
@@ -161,7 +169,7 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
     if not kinds:
         return ()
     where = rng.choice(("sites", "sites", "steps", "both"))
-    faults = _at_sites(rng, kinds, clients, ops, batched) if where != "steps" else []
+    faults = _at_sites(rng, kinds, clients, ops, batched, storage == "local") if where != "steps" else []
     for _ in range(rng.choice((1, 2, 3, 5, 8, 12)) if where != "sites" else 0):
         kind = rng.choice(kinds)
         if not batched or kind in WIRE_FAULTS:
@@ -179,15 +187,16 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
 
 
 def _at_sites(
-    rng: random.Random, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool
+    rng: random.Random, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool, local: bool
 ) -> list[Fault]:
-    actors = {"executor": tuple(clients), "driver": ("driver",)}
-    if batched:
-        actors["server"] = ("server", "server", "server", "second") if rng.random() < 0.3 else ("server",)
-        if rng.random() < 0.8:
-            actors = (
-                {"server": actors["server"]} if rng.random() < 0.5 else {**actors, "executor": (rng.choice(clients),)}
-            )
+    servers = ("server", "server", "server", "second") if rng.random() < 0.3 else ("server",)
+    # Many clients: a site of one of them says more than a little of each.
+    actors = {"executor": tuple(rng.sample(clients, 2)), "driver": ("driver",), "server": servers}
+    sites = tuple(
+        site
+        for site in SITES.values()
+        if site.name in CLIENT_SITES or (batched and site.actor == "server" and (site.name != LOCK_ASKED or local))
+    )
     creates = sum(op.kind == "create" for op in ops)
     arrivals = {
         "request": len(ops),
@@ -195,7 +204,7 @@ def _at_sites(
         "task": 1 + creates // len(clients),
         "write": 1 + sum(op.kind != "create" for op in ops) // 2,
     }
-    return draw_at_sites(rng, tuple(kinds), actors, arrivals)
+    return draw_at_sites(rng, sites, tuple(kinds), actors, arrivals)
 
 
 def possible(kind: FaultKind, mode: str, storage: str) -> bool:

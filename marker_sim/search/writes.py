@@ -12,6 +12,7 @@ from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, possible_in_writes
+from marker_sim.sites import LOCK_ASKED, SITES
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -19,6 +20,9 @@ _LARGE = (40, 120, 120, 300, 1000, 2000)
 _LARGE_SHARE = 0.004
 _STUBBORN = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
 _STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write client tries.
+LISTING = "executor: listing asked for"  # By clients; executors of a write never list.
+_LEAVE_BEHIND = ("driver: task heard of", "driver: markers listed by finalize", "driver: completed instant put")
+_LOSE = ("executor: marker told", "executor: data file put", "executor: data file written")
 _DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 
@@ -94,7 +98,7 @@ def _faults(
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     ends = _completing_steps(writes, "timeline" if batched else "direct")
     where = rng.choice(("sites", "sites", "steps", "both"))
-    faults = _at_sites(rng, kinds, executors, writes, batched) if where != "steps" else []
+    faults = _at_sites(rng, kinds, executors, writes, batched, storage == "local") if where != "steps" else []
     if len(writes) > 1 and rng.random() < 0.3:
         # An instant left behind shortly before its end, and a recovery that is cut short: what rollbacks are judged by.
         step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
@@ -133,19 +137,46 @@ def _faults(
 
 
 def _at_sites(
-    rng: random.Random, kinds: list[FaultKind], executors: int, writes: tuple[Write, ...], batched: bool
+    rng: random.Random,
+    kinds: list[FaultKind],
+    executors: int,
+    writes: tuple[Write, ...],
+    batched: bool,
+    local: bool,
 ) -> list[Fault]:
     tasks = sum(len(write.tasks) for write in writes)
-    actors = {"driver": ("driver",), "executor": tuple(f"executor-{n}" for n in range(executors))}
-    if batched:
-        actors["server"] = ("server",) if rng.random() < 0.9 else ("server", "second")
+    actors = {
+        "driver": ("driver",),
+        "executor": tuple(f"executor-{n}" for n in range(executors)),
+        "server": ("server",) if rng.random() < 0.9 else ("server", "second"),
+    }
+    unmet = {LISTING} | (set() if local else {LOCK_ASKED})
+    sites = tuple(s for s in SITES.values() if s.name not in unmet and (batched or s.actor != "server"))
     arrivals = {
+        "rollback": 2,
+        "sweep": 2,
+        "loser": 1 + tasks // 4,
         "write": len(writes) + 1,
         "task": 1 + tasks // (1 if rng.random() < 0.2 else executors),
         "batch": 1 + tasks // 2,
         "request": tasks + 2 * len(writes),
     }
-    return draw_at_sites(rng, tuple(kinds), actors, arrivals)
+    faults = draw_at_sites(rng, sites, tuple(kinds), actors, arrivals)
+    return faults + _causes(rng, {SITES[fault.site].per for fault in faults}, len(writes), actors["executor"])
+
+
+def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[str, ...]) -> list[Fault]:
+    """What brings a run to the sites that its faults are due at: an instant left behind, an attempt that lost."""
+    causes = []
+    for need, sites in (("rollback", _LEAVE_BEHIND), ("sweep", ("driver: completed instant written",))):
+        if need in needed and rng.random() < 0.9:
+            step = rng.randint(1, max(1, writes - 1))
+            site, value = rng.choice(sites), rng.choice((0, 30))
+            causes.append(Fault(kind=FaultKind.KILL, actor="driver", step=step, site=site, value=value))
+    if "loser" in needed and rng.random() < 0.9:
+        kind, site = rng.choice((FaultKind.ATTEMPT_KILLED, FaultKind.SPECULATIVE)), rng.choice(_LOSE)
+        causes.append(Fault(kind=kind, actor=rng.choice(executors), step=rng.randint(1, 3), site=site))
+    return causes
 
 
 def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str, batched: bool) -> list[Fault]:
