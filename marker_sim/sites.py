@@ -77,7 +77,7 @@ _ROWS = (
     Site("driver: marker directories listed", "driver", "write", "list", "marker directories"),
     Site("driver: requested instant put", "driver", "write", "put", "requested"),
     Site("driver: inflight instant put", "driver", "write", "put", "inflight"),
-    Site(TASK_HEARD_OF, "driver", "task"),
+    Site(TASK_HEARD_OF, "driver", "task", after=True),
     Site("driver: markers asked for by finalize", "driver", "write", "list", "marker directory", part="finalize"),
     Site("driver: markers listed by finalize", "driver", "write", "list", "marker directory", True, "finalize"),
     Site("driver: reconcile delete", "driver", "loser", "delete", "data file", part="finalize"),
