@@ -306,4 +306,12 @@ STORING = (
         after="    if not (capabilities.put_if_unchanged or capabilities.atomic_replace):\n",
         kills="G22",
     ),
+    Mutant(
+        name="deletion-answered-by-its-first-worker",
+        record="plausible: a deletion by several workers is over when one of them is",
+        module="markers.several",
+        before="    errors = [ended.get()[0] for _ in range(workers)]\n",
+        after="    errors = [ended.get()[0] for _ in range(min(1, workers))]\n",
+        kills="G10",
+    ),
 )
