@@ -30,6 +30,7 @@ class _Desk:
 
     def __init__(self) -> None:
         self._kept: Any = None
+        self._of = ""
 
     def __enter__(self) -> _Desk:
         return self
@@ -56,11 +57,9 @@ class _Desk:
                 return swarm(task)
             case "canary":
                 return canary(task)
-        from marker_sim.chaos.work_real import RealWork
-
-        if not isinstance(self._kept, RealWork):
+        if self._kept is None or self._of != task.stream:
             self._leave()
-            self._kept = RealWork()
+            self._kept, self._of = _station(task.stream), task.stream
         done: dict[str, Any] = self._kept.units(task) if task.failure is None else self._kept.stored(task)
         return done
 
@@ -68,6 +67,17 @@ class _Desk:
         if self._kept is not None:
             self._kept.__exit__(None, None, None)
             self._kept = None
+
+
+def _station(stream: str) -> Any:
+    """Where units of a stream are done; imported here, for the swarm needs none of the extras."""
+    if stream == "spark":
+        from marker_sim.chaos.work_spark import SparkWork
+
+        return SparkWork()
+    from marker_sim.chaos.work_real import RealWork
+
+    return RealWork()
 
 
 if __name__ == "__main__":

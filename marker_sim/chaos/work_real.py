@@ -56,7 +56,7 @@ class RealWork:
     def units(self, task: Task) -> dict[str, Any]:
         """Plans by number: a seed in either mode, of writes and of operations."""
         system, profile = load_system(task.sut), load_profile(task.profile)
-        tally, events, found = Tally(), 0, dict[str, Sighting]()
+        tally, found = Tally(), dict[str, Sighting]()
         for number in range(task.first, task.first + task.count):
             plan = plan_of_number(number, _STORAGES[task.stream])
             if plan.entries > ENTRIES_MAX or not served(system, plan.mode, plan.storage):
@@ -64,7 +64,6 @@ class RealWork:
                 continue
             history = Cluster(plan, task.sut, self.nursery).run()
             findings = judge(history)
-            events += len(history.events)
             tally.add(history, findings)
             for finding in findings:
                 breach = promised_breach(finding, plan, profile)
@@ -72,7 +71,7 @@ class RealWork:
                 if breach is not None and kind not in found:
                     real = sighting_of(finding.guarantee, plan.mode, plan, breach, history, False, "real")
                     found[kind] = self._explained(real, plan, task, system, profile)
-        return counts_of(tally, events, profile) | {"sightings": [asdict(found[kind]) for kind in sorted(found)]}
+        return counts_of(tally, 0, profile) | {"sightings": [asdict(found[kind]) for kind in sorted(found)]}
 
     def stored(self, task: Task) -> dict[str, Any]:
         """A stored failure of real processes again, `TIMES` + 1 times: its status."""

@@ -1,0 +1,80 @@
+"""Units on Spark: jobs of the system under test on a cluster of two hosts, whose tasks, drivers and servers suffer."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from marker_sim.chaos.failures import Sighting, kind_of
+from marker_sim.chaos.work import MODES, Task, counts_of, sighting_of
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.real.spark.standalone import Standalone
+from marker_sim.search.campaign import promised_breach
+from marker_sim.spark.counts import count
+from marker_sim.spark.draws import driver_plan, task_plan
+from marker_sim.spark.jobs import run_spark
+from marker_sim.spark.plans import SparkPlan
+from marker_sim.sut.bundles import spark_home
+from marker_sim.sut.hudi import find_java
+
+NOT_STRUCK = "fault on Spark that found nothing to strike"
+STRAY = "data file on Spark that no commit names at the end"
+_KINDS = tuple(
+    (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
+)
+
+
+class SparkWork:
+    """Does units with one cluster for all of them; a context manager that leaves no process."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._cluster: Standalone | None = None
+
+    def __enter__(self) -> SparkWork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def units(self, task: Task) -> dict[str, Any]:
+        """Applications by number: the seed is an eighth of it."""
+        profile, tally, found = load_profile(task.profile), Tally(), dict[str, Sighting]()
+        for number in range(task.first, task.first + task.count):
+            spark_plan, plan_seed = plan_of_number(number), number // len(_KINDS)
+            with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
+                run = run_spark(spark_plan, self._running(), Path(logs), task.sut)
+            findings = judge(run.history)
+            tally.add(run.history, findings)
+            counts = count(run.history)
+            for name, times in ((NOT_STRUCK, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs)):
+                tally.reach(name, times)
+            for finding in findings:
+                breach = promised_breach(finding, spark_plan.plan, profile)
+                kind = kind_of(finding.guarantee, spark_plan.plan.mode, spark_plan.plan.storage)
+                if breach is not None and kind not in found:
+                    mode = spark_plan.plan.mode
+                    seen = sighting_of(
+                        finding.guarantee, mode, spark_plan.plan, breach, run.history, False, "spark"
+                    )  # fmt: skip
+                    found[kind] = replace(seen, seed=plan_seed, plan=spark_plan.to_dict())
+        return counts_of(tally, 0, profile) | {"sightings": [asdict(found[kind]) for kind in sorted(found)]}
+
+    def _running(self) -> Standalone:
+        if self._cluster is None:
+            scratch = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-")))
+            self._cluster = self._stack.enter_context(
+                Standalone(scratch / "cluster", java=find_java(), home=spark_home())
+            )
+        return self._cluster
+
+
+def plan_of_number(number: int) -> SparkPlan:
+    """The plan with a number."""
+    mode, storage, draw = _KINDS[number % len(_KINDS)]
+    return draw(number // len(_KINDS), mode, storage)
