@@ -313,6 +313,21 @@ def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp
     assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
 
 
+def test_a_worker_that_is_killed_loses_no_seed(tmp_path: Path) -> None:
+    directory = tmp_path / "chaos"
+    words = ("--budget", "60s", "--dir", str(directory), "--stages", "swarm", "--seed", "0", "--jobs", "1")
+    process = _start(*words, cwd=tmp_path)
+    _wait("no unit was done", partial(_has_more, directory, 1))
+    (worker,) = _marked(directory)
+    os.kill(worker, signal.SIGKILL)
+    _wait("nothing is done by the worker in its place", partial(_has_more, directory, len(_lines(directory)) + 1))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 130
+    units = [line for line in _lines(directory) if line["stream"] == "swarm"]
+    assert [line["first"] for line in units] == [12 * number for number in range(len(units))]
+    assert not any(line["trouble"] for line in units)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

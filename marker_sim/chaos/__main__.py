@@ -57,21 +57,26 @@ class _Desk:
                 return swarm(task)
             case "canary":
                 return canary(task)
-        if self._kept is None or self._of != task.stream:
+        of = task.stream if task.stream in ("exhaustive", "spark") else "real"
+        if self._of != of:
             self._leave()
-            self._kept, self._of = _station(task.stream), task.stream
+            self._kept, self._of = _station(of, task.sut), of
         done: dict[str, Any] = self._kept.units(task) if task.failure is None else self._kept.stored(task)
         return done
 
     def _leave(self) -> None:
         if self._kept is not None:
             self._kept.__exit__(None, None, None)
-            self._kept = None
+            self._kept, self._of = None, ""
 
 
-def _station(stream: str) -> Any:
-    """Where units of a stream are done; imported here, for the swarm needs none of the extras."""
-    if stream == "spark":
+def _station(of: str, sut: str) -> Any:
+    """Where units are done; imported here, for the swarm needs none of the extras."""
+    if of == "exhaustive":
+        from marker_sim.chaos.work_exhaustive import ExhaustiveWork
+
+        return ExhaustiveWork(sut)
+    if of == "spark":
         from marker_sim.chaos.work_spark import SparkWork
 
         return SparkWork()

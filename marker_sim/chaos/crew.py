@@ -84,7 +84,7 @@ class Crew:
     def answers(self, timeout_s: float) -> Iterator[tuple[Task, float, dict[str, Any]]]:
         """Tasks that were done within `timeout_s`, each with its seconds and what came of it.
 
-        A worker that dies at a task, or takes longer than LIMIT_S, answers with `trouble` and is replaced.
+        A worker that dies at a task, or takes longer than LIMIT_S, answers with `trouble` and `died`, and is replaced.
         """
         outputs = {worker.process.stdout: worker for worker in self.busy}
         for output in wait(list(outputs), max(0.0, timeout_s)):  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ class Crew:
         trouble = f"the worker ended with {how} after {seconds:.0f} s: {_last_lines(worker.log)}"
         number = self.workers.index(worker)
         self.workers[number] = self._start(number)
-        return task, seconds, {"trouble": trouble}
+        return task, seconds, {"trouble": trouble, "died": True}
 
     def _start(self, number: int) -> Worker:
         log = self._logs / f"worker-{number}.log"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from marker_sim.chaos.stages import ALONE, SHARES, Stage, schedule
 from marker_sim.chaos.summary import write_summary
 from marker_sim.chaos.totals import NightTotals, Totals
 from marker_sim.chaos.work import Task
+from marker_sim.chaos.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT, ExhaustiveWork
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.sut.python import load_system
 
@@ -97,6 +99,7 @@ class _Night:
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         self._sizes = {"swarm": SEEDS * factor}
         self._taken = dict[str, float]()
+        self._died = set[tuple[str, str, int]]()
         self._shown = self._began
 
     @property
@@ -135,7 +138,7 @@ class _Night:
                 waiting.append(failure)
         while (waiting or crew.busy) and self.clock_s < end_s:
             while waiting and crew.idle:
-                self._give(crew, "stored", 0, 0, waiting.pop(0))
+                self._give(crew, "stored", 0, 0, failure=waiting.pop(0))
             self._collect(crew, end_s - self.clock_s)
 
     def _canary(self, crew: Crew) -> None:
@@ -158,11 +161,27 @@ class _Night:
                 self._give(crew, stream, *part)
             self._collect(crew, stage.end_s - self.clock_s)
 
-    def _next(self, stream: str) -> tuple[int, int] | None:
-        """The next numbers of a stream; None when it has no more."""
-        return self._totals.ranges(stream).take(self._sizes.get(stream, 1))
+    def _next(self, stream: str) -> tuple[int, int, str] | None:
+        """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
+        if stream != "exhaustive":
+            part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
+        else:
+            ranges = self._totals.ranges(stream, self._space)
+            points = int(self._space.split(".")[0])
+            part = ranges.take(SINGLES_A_UNIT, points) or ranges.take(ROOTS_A_UNIT, 2 * points)
+        return None if part is None else (*part, self._space if stream == "exhaustive" else "")
 
-    def _give(self, crew: Crew, stream: str, first: int, count: int, failure: Stored | None = None) -> None:
+    @cached_property
+    def _space(self) -> str:
+        """The exhaustive search's crash points, and how many nights' passes through them are over, and one."""
+        points, number = ExhaustiveWork(self._totals.sut).size, 1
+        while self._totals.ranges("exhaustive", f"{points}.{number}").whole(2 * points):
+            number += 1
+        return f"{points}.{number}"
+
+    def _give(
+        self, crew: Crew, stream: str, first: int, count: int, space: str = "", failure: Stored | None = None
+    ) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
         left_s = self._request.budget_s - self.clock_s
         task = Task(
@@ -174,6 +193,7 @@ class _Night:
             until=time.monotonic() + left_s,
             seen=dict(self._totals.night.kinds),
             failure=None if failure is None else failure.to_dict(),
+            space=space,
         )
         crew.give(crew.idle[0], task)
 
@@ -181,12 +201,18 @@ class _Night:
         """Write down what was done meanwhile."""
         for task, seconds, result in crew.answers(min(timeout_s, 1.0)):
             self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+            if task.failure is None:
+                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
+            again = (task.stream, task.space, task.first)
+            if result.pop("died", False) and task.failure is None and again not in self._died:
+                self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
+                continue
             if task.failure is not None:
                 status = result.get("status") or CANNOT_RUN
                 names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
             else:
-                self._totals.ranges(task.stream).give_back(task.first, task.count)
-                place = {"stream": task.stream, "first": task.first, "count": task.count}
+                place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
+                place |= {"space": task.space} if task.space else {}
                 names = self.note("unit", **place, seconds=round(seconds, 3), **result)
             self._totals.failures.write(self._request.directory, names)
         now = time.monotonic()

@@ -21,7 +21,7 @@ STREAMS = {
 # A cluster of JVMs wants the machine for itself; everything else may run beside itself.
 ALONE = frozenset({"spark"})
 # Below this a stage would spend its share on starting up.
-LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 120.0}
+LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,14 +107,14 @@ class NightTotals:
 
 @dataclass(slots=True)
 class Totals:
-    """Everything a ledger says. done: by stream, which numbers."""
+    """Everything a ledger says. done: by stream and space, which numbers."""
 
     sut: str = ""
     profile: str = ""
     seed: int = 0
     nights: list[NightTotals] = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
-    done: dict[str, Ranges] = field(default_factory=dict)
+    done: dict[tuple[str, str], Ranges] = field(default_factory=dict)
 
     @property
     def night(self) -> NightTotals:
@@ -157,13 +157,13 @@ class Totals:
                 self._tick(line)
         return []
 
-    def ranges(self, stream: str) -> Ranges:
-        """Which numbers of a stream were done; those of the swarm are seeds."""
-        return self.done.setdefault(stream, Ranges(self.seed if stream == "swarm" else 0))
+    def ranges(self, stream: str, space: str = "") -> Ranges:
+        """Which numbers of a stream were done in a space; those of the swarm are seeds."""
+        return self.done.setdefault((stream, space), Ranges(self.seed if stream == "swarm" else 0))
 
     def _add_unit(self, line: Line) -> list[str]:
         night, stream = self.night, line["stream"]
-        self.ranges(stream).add(line["first"], line["count"])
+        self.ranges(stream, line.get("space", "")).add(line["first"], line["count"])
         night.add(line)
         self._tick(line)
         names = []

@@ -49,7 +49,8 @@ class Task:
     """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them.
 
     until: time.monotonic() after which nothing is made small any more. seen: how often each kind of violation was met
-    this night. failure: a stored failure to run again instead, as in its file.
+    this night. failure: a stored failure to run again instead, as in its file. space: which space the
+    numbers of a stream belong to, "" when there is one for good.
     """
 
     stream: str
@@ -60,6 +61,7 @@ class Task:
     until: float
     seen: dict[str, int] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
+    space: str = ""
 
 
 def worth_shrinking(seen: int) -> bool:

@@ -23,6 +23,7 @@ from marker_sim.sut.bundles import spark_home
 from marker_sim.sut.hudi import find_java
 
 NOT_STRUCK = "fault on Spark that found nothing to strike"
+KILLS = 4  # So that an application takes a minute or two and not more.
 STRAY = "data file on Spark that no commit names at the end"
 _KINDS = tuple(
     (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
@@ -77,4 +78,5 @@ class SparkWork:
 def plan_of_number(number: int) -> SparkPlan:
     """The plan with a number."""
     mode, storage, draw = _KINDS[number % len(_KINDS)]
-    return draw(number // len(_KINDS), mode, storage)
+    seed = number // len(_KINDS)
+    return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)

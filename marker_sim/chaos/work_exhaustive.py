@@ -1,0 +1,105 @@
+"""Units of the exhaustive search: its space on one line of numbers, so that it can be cut anywhere.
+
+A space of n crash points is 2n numbers: number k below n is the run with the k-th crash alone, n + k stands for all
+runs with the k-th crash first and another one after it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from marker_sim.campaign import Failure
+from marker_sim.chaos.failures import kind_of
+from marker_sim.chaos.work import Task, counts_of, sightings
+from marker_sim.errors import HarnessError
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.search.campaign import COLLECT_EVERY, execute, promised_breach
+from marker_sim.search.crash_points import watch
+from marker_sim.search.exhaustive import Case, Cursor, Space
+from marker_sim.sut.python import load_system
+
+SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2
+COVERED = "exhaustive runs in which each crash happened"
+RUNS = "exhaustive runs"
+RECHECK_EVERY = 20
+
+
+class ExhaustiveWork:
+    """Does units; the crash points of the space are found once."""
+
+    def __init__(self, sut: str) -> None:
+        self.system = load_system(sut)
+        self.space = Space(self.system)
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The number behind the last crash point of each part."""
+        return tuple(accumulate(len(points) for points in self.space.points))
+
+    @property
+    def size(self) -> int:
+        """How many crash points there are; twice as many numbers."""
+        return self.ends[-1] if self.ends else 0
+
+    def units(self, task: Task) -> dict[str, Any]:
+        """Cases by number."""
+        if task.space.split(".")[0] != str(self.size):
+            raise HarnessError(f"the space has {self.size} crash points, and {task.space.split('.')[0]} were expected")
+        profile, tally, found = load_profile(task.profile), Tally(), dict[str, Failure]()
+        steps = differences = 0
+        gc.disable()
+        try:
+            for number, case in enumerate(self.cases(task.first, task.count)):
+                if number % COLLECT_EVERY == 0:
+                    gc.collect()
+                seen = watch(case.plan, self.system, case.crashes)
+                findings = judge(seen.history)
+                steps += seen.steps
+                tally.add(seen.history, findings)
+                tally.reach(RUNS)
+                tally.reach(COVERED, int(set(case.crashes) <= set(seen.happened)))
+                broken = False
+                for finding in findings:
+                    breach = promised_breach(finding, case.plan, profile)
+                    if breach is not None:
+                        broken = True
+                        found.setdefault(
+                            kind_of(finding.guarantee, case.plan.mode, case.plan.storage),
+                            Failure(
+                                guarantee=finding.guarantee,
+                                message=breach.message,
+                                evidence=breach.evidence,
+                                history=seen.history,
+                                plan=case.plan,
+                                seed=task.first,
+                                entries_before=case.plan.entries,
+                                mode=case.plan.mode,
+                            ),
+                        )
+                if broken or number % RECHECK_EVERY == 0:
+                    differences += execute(case.plan, self.system)[0].events != seen.history.events
+        finally:
+            gc.enable()
+        shown = sightings(tuple(found[kind] for kind in sorted(found)), task, self.system, profile)
+        return counts_of(tally, steps, profile) | {"differences": differences, "sightings": shown}
+
+    def cases(self, first: int, count: int) -> Iterator[Case]:
+        """The runs that the numbers from `first` on stand for."""
+        for number in range(first, first + count):
+            depth, root = (1, number) if number < self.size else (2, number - self.size)
+            part = next(place for place, end in enumerate(self.ends) if root < end)
+            place = root - (self.ends[part - 1] if part else 0)
+            before = Cursor(depth, part, place, -1)
+            for case in self.space.cases(before, (depth,)):
+                if case.cursor[:3] != before[:3]:
+                    break
+                yield case
