@@ -40,7 +40,7 @@ def test_a_canary_is_caught_wherever_the_table_says(name: str) -> None:
     for number, home in enumerate(homes):
         mode, storage = home.split("/")
         place = canary.Place(mode, storage)
-        caught = search._let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
+        caught = search.let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
         assert caught.caught, f"{name} lived in {home}"
 
 

@@ -50,6 +50,8 @@ def doubts(night: NightTotals) -> tuple[str, ...]:
         found.append(f"{night.differences} units gave another history when a run was repeated")
     if night.canary is None:
         found.append("the planted defect was not looked for")
+    elif not night.canary.get("mutant"):
+        found.append("no defect could be planted: the profile promises nothing that one would break")
     elif not night.canary.get("caught"):
         found.append(f"the planted defect {night.canary.get('mutant')} was not seen: what else was not?")
     return (*found, *(f"never happened: {name}" for name in night.not_reached))

@@ -29,10 +29,12 @@ from marker_sim.search.campaign import (
     NOT_DETERMINISTIC,
     fails_with,
     findings_of,
+    let_go,
     promised_breach,
     run_simulated,
     served,
 )
+from marker_sim.search.canary import draw
 from marker_sim.search.shrink import shrink
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
@@ -40,7 +42,7 @@ from marker_sim.system import System
 MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 SHRINK_S = 5.0
-CANARY, CANARY_RUNS = "ack-before-flush", 96
+CANARY_S = 60.0
 _FOREVER_S = 1e9
 
 
@@ -75,7 +77,6 @@ def worth_shrinking(seen: int) -> bool:
 def swarm(task: Task) -> dict[str, Any]:
     """Seeds of the swarm, each in every mode and on every storage model that the system serves."""
     system, profile = load_system(task.sut), load_profile(task.profile)
-    combinations = sum(served(system, mode, storage) for mode in MODES for storage in STORAGES)
     campaign = run_simulated(
         sut=task.sut,
         modes=MODES,
@@ -85,8 +86,9 @@ def swarm(task: Task) -> dict[str, Any]:
         guarantees=None,
         profile=profile,
         progress=lambda _: None,
-        runs_max=task.count * combinations,
+        runs_max=task.count * len(_places(system)),
         shrinking=False,
+        canaries=False,
     )
     return counted(campaign, profile) | {"sightings": sightings(campaign.failures, task, system, profile)}
 
@@ -193,21 +195,15 @@ def _nonzero(counts: Any) -> dict[str, int]:
 
 
 def canary(task: Task) -> dict[str, Any]:
-    """A defect planted in the reference, searched for as everything else is.
+    """The defect that is planted in a night, drawn by its number: caught by which guarantee, "" when nobody saw it."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    drawn = draw(task.first, _places(system), None, profile)
+    if drawn is None:
+        return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
+    planted = let_go(*drawn, task.first, profile, time.monotonic() + CANARY_S)
+    caught = planted.guarantee if planted.caught else ""
+    return {"mutant": planted.mutant, "caught": caught, "plans": planted.plans, "trouble": ""}
 
-    caught: by which guarantee, "" when the kit did not see it in CANARY_RUNS runs.
-    """
-    campaign = run_simulated(
-        sut=f"mutant:{CANARY}",
-        modes=MODES,
-        storages=STORAGES,
-        budget_s=_FOREVER_S,
-        seed=task.first,
-        guarantees=None,
-        profile=load_profile("reference"),
-        progress=lambda _: None,
-        runs_max=CANARY_RUNS,
-        shrinking=False,
-    )
-    caught = min((failure.guarantee for failure in campaign.failures), default="")
-    return {"mutant": CANARY, "caught": caught, "plans": campaign.runs, "trouble": campaign.trouble}
+
+def _places(system: System) -> list[tuple[str, str]]:
+    return [(mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage)]

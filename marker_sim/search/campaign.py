@@ -110,29 +110,25 @@ def run_simulated(
     progress: Callable[[str], None],
     runs_max: int | None = None,
     shrinking: bool = True,
+    canaries: bool = True,
 ) -> Campaign:
     """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
 
-    shrinking: whether failing plans are made small. Ctrl-C ends it early with what was found so far
-    (`Campaign.interrupted`).
+    shrinking: whether failing plans are made small. canaries: whether one is let go first; a piece of a larger campaign
+    does neither. Ctrl-C ends it early with what was found so far (`Campaign.interrupted`).
     """
     system = load_system(sut)
     combinations = [(mode, storage) for mode in modes for storage in storages if served(system, mode, storage)]
     if not combinations:
         raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
     search = _Search(system, profile, guarantees)
-    search.unsupported.update(
-        f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
-        for mode in modes
-        for storage in storages
-        if system.factory(mode) and (mode, storage) not in combinations
-    )
+    search.unsupported.update(_unserved(system, modes, storages))
     began = time.monotonic()
     interrupted, trouble = False, ""
-    drawn, planted = canary.draw(seed, combinations, guarantees, profile), None
+    drawn, planted = canary.draw(seed, combinations, guarantees, profile) if canaries else None, None
     try:
         if drawn is not None:
-            planted = _let_go(*drawn, seed, profile, began + max(CANARY_MIN_S, budget_s * CANARY_SHARE))
+            planted = let_go(*drawn, seed, profile, began + max(CANARY_MIN_S, budget_s * CANARY_SHARE))
         _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
     except KeyboardInterrupt:
         interrupted = True
@@ -160,7 +156,7 @@ def run_simulated(
     )
 
 
-def _let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:
+def let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:
     """Hunt a canary as the system under test is hunted, until it is caught."""
     search = _Search(load_mutant(mutant), profile, frozenset({mutant.kills}), first_only=True)
     _explore(search, [place], seed, deadline, canary.PLANS_MAX, lambda line: None)
@@ -210,6 +206,15 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | 
         if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
             return breach
     return None
+
+
+def _unserved(system: System, modes: tuple[str, ...], storages: tuple[str, ...]) -> list[str]:
+    return [
+        f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
+        for mode in modes
+        for storage in storages
+        if system.factory(mode) and not served(system, mode, storage)
+    ]
 
 
 def served(system: System, mode: str, storage: str) -> bool:
