@@ -1,8 +1,19 @@
 """Make a failing plan small: fewer operations and faults, then fewer threads, directories, delays and odd values.
 
-Greedy and bounded: every candidate is run, the smaller one is kept if the same guarantee still breaks, and the whole
-ends after `runs_max` runs or `budget_s` seconds, whichever comes first. Faults are keyed by steps, which move when
-operations go; so each fault is also tried at earlier steps.
+Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
+after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
+
+    faults        all but one, halves, quarters ... single ones
+    miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
+    writes, ops   whole actors, then chunks of halving size, then single entries with other latencies or a wait instead
+    two at once   any two entries together, when few are left: neither may be spared alone
+    actors        two clients become one
+    steps         each fault earlier
+    kinds         a plain kill for a request under way, an error for a time-out, see `SIMPLER`
+    values        latencies, threads, directories, durations, names, what a table is
+
+Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
+again with its faults earlier. A fault at a site stays one, for it reads as a sentence.
 """
 
 from __future__ import annotations
@@ -10,14 +21,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
+from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.shrink_ops import miniatures as small_ops
+from marker_sim.search.shrink_ops import renamed, without_two
 from marker_sim.search.shrink_writes import earlier, fewer_tasks, fewer_writes, simpler_writes
+from marker_sim.search.shrink_writes import miniatures as small_writes
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
+FEW = 9  # Entries that are taken away two at a time as well.
+SMALL = 4  # Entries that a miniature has at least to have less than.
+SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
+# What says the same with less: the ways to die, then the ways in which a call fails.
+SIMPLER = {
+    FaultKind.ORPHANED: (FaultKind.KILL,),
+    FaultKind.TORN_WRITE: (FaultKind.KILL,),
+    FaultKind.ZOMBIE: (FaultKind.ATTEMPT_KILLED,),
+    FaultKind.STAGE_RETRIED: (FaultKind.ATTEMPT_KILLED,),
+    FaultKind.PAUSE: (FaultKind.KILL,),
+    FaultKind.SECOND_SERVER: (FaultKind.KILL,),
+    FaultKind.TIMEOUT_LATE: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED),
+    FaultKind.TIMEOUT_APPLIED: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST),
+    FaultKind.TIMEOUT_LOST: (FaultKind.SERVER_ERROR, FaultKind.THROTTLED),
+    FaultKind.DISK_FULL: (FaultKind.KILL,),
+    FaultKind.DUPLICATED: (FaultKind.REPLY_LOST,),
+    FaultKind.DELAYED: (FaultKind.REQUEST_LOST,),
+}
 
 
 class _Spent(Exception):
@@ -50,10 +84,16 @@ class _Shrinker:
             while True:
                 before = self.best
                 self._remove_faults()
+                self._miniature(small_writes)
                 self._remove_writes()
                 self._remove_ops()
+                self._remove_two()
+                self._merge_actors()
                 self._earlier_faults()
+                self._simpler_kinds()
                 self._simplify()
+                if self.best == before:
+                    self._miniature(small_ops)
                 if self.best == before:
                     return self.best
         except _Spent:
@@ -124,8 +164,52 @@ class _Shrinker:
         return False
 
     def _remove_faults(self) -> None:
-        for fault in self.best.faults:
-            self.attempt(replace(self.best, faults=tuple(f for f in self.best.faults if f is not fault)))
+        for fault in self.best.faults if len(self.best.faults) > 2 else ():
+            if self.attempt(replace(self.best, faults=(fault,))):
+                break
+        size = max(1, len(self.best.faults) // 2)
+        while size:
+            start = 0
+            while start < len(self.best.faults):
+                faults = self.best.faults
+                if not self.attempt(replace(self.best, faults=faults[:start] + faults[start + size :])):
+                    start += size
+            size //= 2
+
+    def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
+        if self.best.entries > SMALL and not (self.best.writes and self.best.ops):
+            any(self.attempt(small) for small in find(self.best) if small.entries < self.best.entries)
+
+    def _remove_two(self) -> None:
+        """Any two entries at once: an operation and the fault that it needs, or two operations that need each other."""
+        entries = len(self.best.ops) + len(self.best.faults)
+        while 2 < entries <= FEW and any(self._attempt_scanned(candidate) for candidate in without_two(self.best)):
+            entries = len(self.best.ops) + len(self.best.faults)
+
+    def _attempt_scanned(self, candidate: Plan) -> bool:
+        """A small plan also with one of its faults at every earlier step."""
+        if self.attempt(candidate):
+            return True
+        for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
+            for step in range(1, fault.step):
+                moved = replace(fault, step=step)
+                faults = (*candidate.faults[:position], moved, *candidate.faults[position + 1 :])
+                if self.attempt(replace(candidate, faults=faults)):
+                    return True
+        return False
+
+    def _merge_actors(self) -> None:
+        clients = sorted({op.actor for op in self.best.ops})
+        for gone in reversed(clients):
+            for stays in clients[: clients.index(gone)]:
+                if self.attempt(renamed(self.best, gone, stays)):
+                    break
+
+    def _simpler_kinds(self) -> None:
+        for position in range(len(self.best.faults)):
+            for kind in SIMPLER.get(self.best.faults[position].kind, ()):
+                if self.attempt(self._with_fault(position, kind=kind)):
+                    break
 
     def _earlier_faults(self) -> None:
         for position in range(len(self.best.faults)):
@@ -169,9 +253,9 @@ class _Shrinker:
                 ops=tuple(replace(op, directory=used.index(op.directory)) for op in self.best.ops),
             )
 
-    def _with_fault(self, position: int, **changes: int) -> Plan:
+    def _with_fault(self, position: int, **changes: Any) -> Plan:
         faults = self.best.faults
-        changed: Fault = replace(faults[position], **changes)  # type: ignore[arg-type]
+        changed: Fault = replace(faults[position], **changes)
         return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
 
 

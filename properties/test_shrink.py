@@ -1,0 +1,129 @@
+"""Failing plans become small, never by more runs or seconds than were given, and nothing that is left can be spared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from marker_sim.faults import FaultKind
+from marker_sim.judges.profiles import load_profile
+from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.search.campaign import fails_with
+from marker_sim.search.shrink import Fails, shrink
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+
+# Mutants that needed from three to twenty-nine entries before the shrinker had all of its passes.
+HARD = (
+    "ghost-put",
+    "short-list",
+    "exists-while-flushing",
+    "unconditional-replace",
+    "untyped-directory-is-direct",
+    "read-error-is-empty",
+    "missing-file-breaks-rollback",
+    "rollback-not-retried",
+)
+PLACES = [(mode, storage) for storage in ("s3", "local") for mode in ("timeline", "direct")]
+
+
+def first_failure(name: str) -> tuple[Plan, Fails]:
+    """The first plan of the swarm that shows a mutant, and how it is told that another one does."""
+    mutant = find_mutant(name)
+    fails = fails_with(mutant.kills, load_mutant(mutant), load_profile("reference"))
+    make = make_write_plan if mutant.of_writes else make_plan
+    for seed in range(2_000):
+        plan = make(seed, *PLACES[seed % len(PLACES)])
+        if fails(plan):
+            return plan, fails
+    raise AssertionError(f"{name} survives the swarm")
+
+
+def without_one(plan: Plan) -> list[Plan]:
+    """The plan without each one of its entries."""
+    smaller = [replace(plan, ops=plan.ops[:n] + plan.ops[n + 1 :]) for n in range(len(plan.ops))]
+    smaller += [replace(plan, faults=plan.faults[:n] + plan.faults[n + 1 :]) for n in range(len(plan.faults))]
+    for n, write in enumerate(plan.writes):
+        if len(write.tasks) <= 1:
+            smaller.append(replace(plan, writes=plan.writes[:n] + plan.writes[n + 1 :]))
+        for t in range(len(write.tasks) if len(write.tasks) > 1 else 0):
+            less = replace(write, tasks=write.tasks[:t] + write.tasks[t + 1 :])
+            smaller.append(replace(plan, writes=(*plan.writes[:n], less, *plan.writes[n + 1 :])))
+    return smaller
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_no_entry_of_a_shrunk_plan_can_be_removed(name: str) -> None:
+    plan, fails = first_failure(name)
+    small = shrink(plan, fails, runs_max=4_000, budget_s=60.0)
+    assert fails(small) and small.entries <= 5 < plan.entries, small
+    for less in without_one(small):
+        assert not fails(less), f"{less} still fails"
+
+
+@pytest.mark.parametrize("runs_max", [0, 1, 7, 40])
+def test_a_budget_of_runs_is_never_exceeded(runs_max: int) -> None:
+    plan, fails = first_failure("rollback-not-retried")
+    runs = []
+
+    def counted(candidate: Plan) -> bool:
+        runs.append(candidate)
+        return fails(candidate)
+
+    small = shrink(plan, counted, runs_max=runs_max)
+    assert len(runs) <= runs_max
+    assert fails(small), "whatever the budget was, the result still fails"
+
+
+def test_a_budget_of_seconds_is_exceeded_by_one_run_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_write_plan(3, "timeline", "s3")
+    clock = [0.0]
+    monkeypatch.setattr("marker_sim.search.shrink.time.monotonic", lambda: clock[0])
+
+    def slow(candidate: Plan) -> bool:
+        clock[0] += 1.0
+        return False
+
+    for budget_s in (0.0, 1.0, 7.5):
+        clock[0] = 0.0
+        assert shrink(plan, slow, budget_s=budget_s) == plan
+        assert clock[0] <= budget_s + 1.0
+
+
+def test_two_clients_become_one_and_a_request_under_way_a_plain_kill() -> None:
+    ops = tuple(Op(actor=f"executor-{n}", kind="create", name=f"p/{n}.parquet.marker.CREATE") for n in range(6))
+    fault = Fault(kind=FaultKind.ORPHANED, actor="executor-3", step=9, duration_ms=400, value=900)
+    plan = Plan(ops=ops, faults=(fault,), jitter=7)
+
+    def fails(candidate: Plan) -> bool:
+        kinds = {fault.kind for fault in candidate.faults}
+        return len(candidate.ops) >= 2 and bool(kinds & {FaultKind.KILL, FaultKind.ORPHANED})
+
+    small = shrink(plan, fails)
+    assert len({op.actor for op in small.ops}) == 1 and len(small.ops) == 2
+    assert small.jitter == 0
+    assert [(f.kind, f.step, f.duration_ms, f.value) for f in small.faults] == [(FaultKind.KILL, 1, 0, 1)]
+
+
+def test_entries_that_can_only_go_together_go_together() -> None:
+    ops = tuple(
+        Op(actor="driver", kind=kind, name="p/a.parquet.marker.CREATE") for kind in ("create", "list", "delete")
+    )
+
+    def fails(candidate: Plan) -> bool:
+        kinds = {op.kind for op in candidate.ops}
+        return "list" in kinds and ("create" in kinds) == ("delete" in kinds)
+
+    assert [op.kind for op in shrink(Plan(ops=ops), fails).ops] == ["list"]
+
+
+def test_a_fault_at_a_site_stays_there_and_strikes_earlier() -> None:
+    site = "driver: rollback requested"
+    fault = Fault(kind=FaultKind.KILL, actor="driver", step=5, site=site, duration_ms=30)
+    plan = Plan(
+        directories=(), writes=tuple(Write(tasks=(Task(), Task(group="f1"))) for _ in range(4)), faults=(fault,)
+    )
+    small = shrink(plan, lambda p: any(f.site == site for f in p.faults))
+    assert small.faults == (replace(fault, step=1, duration_ms=0),) and small.entries == 1
