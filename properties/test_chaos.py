@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -132,6 +133,20 @@ def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) 
         with writing(tmp_path) as ledger:
             ledger.append("unit", text="again")
         assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
+
+
+def test_a_line_for_which_there_is_no_space_is_not_there_at_all(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with writing(tmp_path) as ledger:
+        ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / NAME).stat().st_size + 20, limits[1]))
+        try:
+            with pytest.raises(HarnessError, match="cannot be written"):
+                ledger.append("unit", text="long" * 100)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        ledger.append("unit", text="again")
+    assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
 
 
 def test_a_damaged_line_in_the_middle_and_a_newer_ledger_are_refused_in_a_sentence(tmp_path: Path) -> None:
