@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from marker_sim.chaos.ranges import Ranges
 from marker_sim.chaos.stages import SHARES, parse_stages, schedule
 from marker_sim.chaos.totals import Totals
 from marker_sim.chaos.work import Task, swarm, worth_shrinking
+from marker_sim.chaos.work_exhaustive import ExhaustiveWork
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
@@ -176,6 +178,16 @@ def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
     assert sorted(got) == list(range(5, 500)) and ranges.whole(500)
     with pytest.raises(AssertionError, match="twice"):
         ranges.add(20, 1)
+
+
+def test_numbers_of_the_exhaustive_search_stand_for_its_cases_in_its_order() -> None:
+    work = ExhaustiveWork("reference")
+    singles = [case.cursor for case in islice(work.space.cases(depths=(1,)), 500)]
+    assert [case.cursor for case in work.cases(440, 60)] == singles[440:], "across the end of a part"
+    assert work.ends[0] < 500 < work.size
+    pairs = [case.cursor for case in islice(work.space.cases(depths=(2,)), 300)]
+    first = [cursor for cursor in pairs if cursor.first < pairs[-1].first]
+    assert first and [case.cursor for case in work.cases(work.size, pairs[-1].first)] == first
 
 
 def _fail(tmp_path: Path) -> Path:

@@ -18,6 +18,7 @@ from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
 from marker_sim.cli.judging import HISTORIES, read_history
 from marker_sim.cli.request import default_profile, parse_sut
 from marker_sim.errors import UsageError
+from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan, read_plan
@@ -133,6 +134,9 @@ def _replay_for_real(stored: Stored, system: str, label: str, console: Console) 
         broken = real.run_again(stored.plan, system, stored.guarantee, profile, TIMES + 1)
     if broken:
         _print(console, f"STILL VIOLATED: {label}: {system}, in {broken} of {TIMES + 1} runs with real processes")
+        _print(
+            console, f"{BY_ID[stored.guarantee].id} {BY_ID[stored.guarantee].slug}: {BY_ID[stored.guarantee].sentence}"
+        )
         return VIOLATED
     _print(console, f"NOT REPRODUCED: {label}: {system}, {TIMES + 1} of {TIMES + 1} runs with real processes")
     return NOT_REPRODUCED
