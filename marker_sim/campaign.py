@@ -15,7 +15,7 @@ class Failure:
     """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
 
     mode: as in the rows of a verdict, "both" for a pair. plan: shrunk, None where the world cannot be planned exactly.
-    seed: the run it came from.
+    seed: the run it came from. confirmed: what became of the plan with real processes, "" where nobody tried.
     """
 
     guarantee: str
@@ -26,6 +26,7 @@ class Failure:
     seed: int
     entries_before: int = 0
     mode: str = ""
+    confirmed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED, plan_of, read_stored
 from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
+from marker_sim.cli.confirming import confirm
 from marker_sim.cli.judging import HISTORIES, read_history
 from marker_sim.cli.request import default_profile, parse_sut
 from marker_sim.errors import UsageError
@@ -55,7 +56,7 @@ def replay(path: Path, sut: str | None, keep: bool, console: Console) -> int:
         if path.is_dir() and not (path / "verdict.json").exists() and has_ledger(path):
             _print(console, f"{path} stores no failure that is not fixed")
             return EXIT_HOLDS
-        return _worst([_replay_one(stored, sut, console) for stored in _stored(path)])
+        return _worst([_replay_one(stored, sut, console, slowly=True) for stored in _stored(path)])
     if path.is_file() or keep or sut is not None:
         return _worst([_replay_file(file, sut, console, strict=path.is_file()) for file in files])
     with pruning(path) as pruned:
@@ -93,7 +94,8 @@ def _replay_file(file: Path, sut: str | None, console: Console, strict: bool) ->
         return CANNOT_RUN
 
 
-def _replay_one(stored: Stored, sut: str | None, console: Console) -> str:
+def _replay_one(stored: Stored, sut: str | None, console: Console, slowly: bool = False) -> str:
+    """slowly: play what is still violated once with real processes as well, and say what came of it."""
     system = sut or stored.sut
     label = f"{stored.guarantee + ', ' if stored.guarantee else ''}{stored.name}"
     if stored.plan is None or parse_sut(system)[0] != "python":
@@ -111,6 +113,8 @@ def _replay_one(stored: Stored, sut: str | None, console: Console) -> str:
         if breach is not None:
             _print(console, f"STILL VIOLATED: {label}: {system}")
             _print(console, str(violation(history, finding.guarantee, breach)))
+            if slowly:
+                _print(console, confirm(stored.plan, system, finding.guarantee, profile))
             return VIOLATED
     _print(
         console, f"FIXED: {label}: {system} keeps what it broke" if stored.guarantee else f"FIXED: {label}: {system}"

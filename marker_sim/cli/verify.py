@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from marker_sim.campaign import Campaign
+from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
 from marker_sim.cli.request import Request
 from marker_sim.errors import HarnessError, UsageError
@@ -19,6 +20,8 @@ from marker_sim.report.write import prepare_directory, write_outcome
 from marker_sim.search.campaign import run_simulated
 from marker_sim.search.planted import let_go
 
+# A run with real processes takes seconds, which a search of a few has not got.
+CONFIRM_FROM_S = 30.0
 _EXTRAS = {
     "psutil": "foreign",
     "urllib3": "foreign",
@@ -70,7 +73,7 @@ def store_traceback(error: Exception, log: Path) -> str:
 
 def _run(request: Request, progress: Progress) -> Campaign:
     if request.kind == "python":
-        return run_simulated(
+        campaign = run_simulated(
             sut=request.sut,
             modes=request.modes,
             storages=request.storages,
@@ -80,6 +83,7 @@ def _run(request: Request, progress: Progress) -> Campaign:
             profile=request.profile,
             progress=progress,
         )
+        return _confirmed(campaign, request, progress) if request.budget_s >= CONFIRM_FROM_S else campaign
     try:
         campaign = _run_foreign(request, progress)
         return replace(campaign, canary=let_go(campaign.last))
@@ -93,6 +97,19 @@ def _run(request: Request, progress: Progress) -> Campaign:
             f"--sut {request.sut} needs the Python package {error.name}, which is not installed; install it with"
             f" pip install '.[{extra}]' in a clone of marker-sim"
         ) from error
+
+
+def _confirmed(campaign: Campaign, request: Request, progress: Progress) -> Campaign:
+    """The campaign with its shortest failure played once with real processes, where it can be."""
+    number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
+    if number is None or campaign.interrupted:
+        return campaign
+    failure = campaign.failures[number]
+    assert failure.plan is not None
+    progress(f"playing the plan of {failure.guarantee} with real processes")
+    said = confirm(failure.plan, request.sut, failure.guarantee, request.profile)
+    failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
+    return replace(campaign, failures=failures)
 
 
 def _run_foreign(request: Request, progress: Progress) -> Campaign:
