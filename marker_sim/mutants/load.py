@@ -28,6 +28,13 @@ _MODULES = (
     "marker_sim.writer.client",
     "marker_sim.writer.stage",
 )
+# What the world around catches, or sends from one process to another, has to be the same class there as here.
+_SHARED = {
+    "marker_sim.timeline": ("WriteStat", "WriteToken"),
+    "marker_sim.writer.slices": ("Slice",),
+    "marker_sim.writer.attempt": ("Assignment",),
+    "marker_sim.writer.stage": ("Attempt", "JobFailed", "Message"),
+}
 
 
 def find_mutant(name: str) -> Mutant:
@@ -45,6 +52,8 @@ def load_mutant(mutant: Mutant) -> System:
     try:
         for name in _MODULES:
             fresh[name] = _import(name, mutant)
+            for shared in _SHARED.get(name, ()):
+                setattr(fresh[name], shared, getattr(kept[name], shared))
     finally:
         for name in _MODULES:
             sys.modules.pop(name, None)
