@@ -5,30 +5,23 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from marker_sim.chaos.crew import VARIABLE
-from marker_sim.chaos.failures import FIXED, Failures, Sighting, name_of, read_stored
-from marker_sim.chaos.ledger import NAME, read_lines, writing
+from marker_sim.chaos.failures import read_stored
+from marker_sim.chaos.ledger import read_lines, writing
 from marker_sim.chaos.ranges import Ranges
-from marker_sim.chaos.stages import SHARES, parse_stages, schedule
-from marker_sim.chaos.totals import Totals
-from marker_sim.chaos.work import Task, swarm, worth_shrinking
-from marker_sim.chaos.work_exhaustive import ExhaustiveWork
+from marker_sim.chaos.work import Task, swarm
 from marker_sim.cli import main
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.plan import Plan
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -123,73 +116,6 @@ def test_a_night_killed_again_and_again_has_done_each_seed_once_with_the_counts_
     assert len(_lines(directory, "night")) == 1, "it was one night all along"
 
 
-def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
-    with writing(tmp_path) as ledger:
-        ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0)
-        ledger.append("unit", text="größe\n")
-    whole = (tmp_path / NAME).read_bytes()
-    first = whole.index(b"\n") + 1
-    for cut in range(first, len(whole)):
-        (tmp_path / NAME).write_bytes(whole[:cut])
-        assert len(list(read_lines(tmp_path))) == 1
-        with writing(tmp_path) as ledger:
-            ledger.append("unit", text="again")
-        assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
-
-
-def test_a_line_for_which_there_is_no_space_is_not_there_at_all(tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with writing(tmp_path) as ledger:
-        ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / NAME).stat().st_size + 20, limits[1]))
-        try:
-            with pytest.raises(HarnessError, match="cannot be written"):
-                ledger.append("unit", text="long" * 100)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        ledger.append("unit", text="again")
-    assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
-
-
-def test_a_damaged_line_in_the_middle_and_a_newer_ledger_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text('{"kind":"chaos","schema":1}\nrubbish\n{"kind":"unit"}\n')
-    with pytest.raises(HarnessError, match=r"line 2 of .* is damaged"):
-        list(read_lines(tmp_path))
-    (tmp_path / NAME).write_text('{"kind":"chaos","schema":99}\n')
-    with pytest.raises(UsageError, match="schema 99; this version reads up to 1"):
-        list(read_lines(tmp_path))
-
-
-def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
-    rng = random.Random(1)
-    ranges, out = Ranges(5), list[tuple[int, int]]()
-    got: list[int] = []
-    for _ in range(400):
-        if out and rng.random() < 0.3:
-            ranges.give_back(*out.pop(rng.randrange(len(out))))
-        else:
-            part = ranges.take(rng.randint(1, 9), 500)
-            if part:
-                out.append(part)
-    got = sorted(n for first, count in out for n in range(first, first + count))
-    assert len(got) == len(set(got))
-    while part := ranges.take(7, 500):
-        got += range(part[0], part[0] + part[1])
-    assert sorted(got) == list(range(5, 500)) and ranges.whole(500)
-    with pytest.raises(AssertionError, match="twice"):
-        ranges.add(20, 1)
-
-
-def test_numbers_of_the_exhaustive_search_stand_for_its_cases_in_its_order() -> None:
-    work = ExhaustiveWork("reference")
-    singles = [case.cursor for case in islice(work.space.cases(depths=(1,)), 500)]
-    assert [case.cursor for case in work.cases(440, 60)] == singles[440:], "across the end of a part"
-    assert work.ends[0] < 500 < work.size
-    pairs = [case.cursor for case in islice(work.space.cases(depths=(2,)), 300)]
-    first = [cursor for cursor in pairs if cursor.first < pairs[-1].first]
-    assert first and [case.cursor for case in work.cases(work.size, pairs[-1].first)] == first
-
-
 def _fail(tmp_path: Path) -> Path:
     """A chaos directory with failures of a mutant."""
     directory = tmp_path / "chaos"
@@ -224,76 +150,6 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     assert capsys.readouterr().out.startswith("STILL VIOLATED: ")
     assert main(["replay", str(directory), "--sut", "reference"]) == 0
     assert "FIXED" in capsys.readouterr().out and files[0].exists(), "another system prunes nothing"
-
-
-def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = tmp_path / "chaos"
-    sighting = _sighting()
-    with writing(directory) as ledger:
-        totals = Totals()
-        night = {"night": 1, "clock_s": 0.0}
-        totals.add(ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0))
-        totals.add(ledger.append("night", **night, budget_s=1.0, stages=SHARES, missing=[], kit_version="0"))
-        totals.add(_seen(ledger.append, sighting, 0))
-        totals.add(ledger.append("end", **night))
-        totals.failures.write(directory)
-    name = f"{name_of(sighting)}.json"
-    assert main(["replay", str(directory), "--keep"]) == 0 and (directory / "failures" / name).exists()
-    assert main(["replay", str(directory)]) == 0
-    out = capsys.readouterr().out
-    assert "FIXED: G9" in out and f"moved to {directory / 'failures' / FIXED / name}" in out
-    assert not (directory / "failures" / name).exists() and (directory / "failures" / FIXED / name).exists()
-    with writing(directory) as ledger:
-        totals = Totals().add_all(read_lines(directory))
-        assert totals.failures.open == ()
-        totals.add(_seen(ledger.append, sighting, 1))
-        totals.failures.write(directory)
-    assert (directory / "failures" / name).exists() and not (directory / "failures" / FIXED / name).exists()
-    assert read_stored(directory / "failures" / name).seen == 2
-    copied = tmp_path / "downloaded"
-    shutil.copytree(directory / "failures", copied)
-    assert main(["replay", str(copied)]) == 0 and (copied / FIXED / name).exists()
-
-
-def _sighting(**changes: Any) -> Sighting:
-    given: dict[str, Any] = {
-        "guarantee": "G9",
-        "mode": "timeline",
-        "storage": "s3",
-        "world": "simulated",
-        "seed": 3,
-        "message": "it broke",
-        "text": "it broke",
-        "evidence": (1,),
-        "plan": Plan(seed=3).to_dict(),
-        "shrunk": True,
-    }
-    return Sighting(**given | changes)
-
-
-def _seen(append: Any, sighting: Sighting, number: int) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    place = {"stream": "swarm", "first": number, "count": 1, "seconds": 0.1, "clock_s": 0.5}
-    line: dict[str, Any] = append("unit", night=1, **place, sightings=[asdict(sighting)])
-    return line
-
-
-def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:
-    where = {"sut": "s", "profile": "p", "kit_version": "0", "night": 1, "at": "now"}
-    failures = Failures()
-    first = failures.see(_sighting(), **where)
-    assert failures.see(_sighting(seed=4, plan=Plan(seed=4).to_dict()), **where).name == first.name
-    assert failures.by_name[first.name].seen == 2 and failures.by_name[first.name].seeds == (3, 4)
-    for threads in range(3, 8):
-        failures.see(_sighting(plan=Plan(num_threads=threads).to_dict()), **where)
-    assert len(failures.by_name) == 3 and failures.by_name[first.name].alike == 3
-    failures.see(_sighting(plan=Plan(num_threads=9).to_dict(), shrunk=False), **where)
-    assert len(failures.by_name) == 3, "one that nobody made small is no news"
-    failures.see(_sighting(guarantee="G1"), **where)
-    assert len(failures.by_name) == 4
 
 
 def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
@@ -391,17 +247,3 @@ def test_a_directory_belongs_to_one_system_and_one_first_seed(
     assert "belongs to --sut reference; give another --dir" in capsys.readouterr().err
     assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path), "--seed", "8"]) == 2
     assert "began with --seed 7 and goes on from there" in capsys.readouterr().err
-
-
-def test_shares_add_up_and_what_is_missing_leaves_its_share_to_the_others() -> None:
-    assert parse_stages("real:1,swarm:3") == {"swarm": 3.0, "real": 1.0}
-    stages, left_out = schedule(SHARES, 1000.0, {"spark": "no Java", "real-s3": "no boto3"})
-    assert [stage.name for stage in stages] == ["swarm", "exhaustive", "real"]
-    assert stages[-1].end_s == pytest.approx(1000.0) and stages[2].streams == ("real-local",)
-    assert left_out == ("real-s3: no boto3", "spark: no Java")
-    short, left_out = schedule({"spark": 1.0, "swarm": 9.0}, 100.0, {})
-    assert [stage.name for stage in short] == ["swarm"] and "too short" in left_out[0]
-
-
-def test_a_kind_that_comes_all_the_time_is_made_small_ever_more_rarely() -> None:
-    assert [seen for seen in range(70) if worth_shrinking(seen)] == [0, 1, 3, 7, 15, 31, 63]
