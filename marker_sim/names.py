@@ -36,6 +36,9 @@ class MarkerType(Enum):
     APPEND = "APPEND"
 
 
+_KINDS = frozenset(MarkerType.__members__)
+
+
 class MarkerDirectory(NamedTuple):
     """The marker directory of one instant of one table."""
 
@@ -92,7 +95,7 @@ def check_marker_name(name: str) -> None:
 def is_marker_name(path: str) -> bool:
     """Whether the last part of a path reads <data file>.marker.<TYPE>."""
     data_file, found, kind = path.rpartition("/")[2].rpartition(_INFIX)
-    return bool(found and data_file) and kind in MarkerType.__members__
+    return bool(found and data_file) and kind in _KINDS
 
 
 def data_path(name: str) -> str:

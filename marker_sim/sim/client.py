@@ -41,7 +41,7 @@ class Client:
             wait_ms = op.after_ms + (REFUSED_PAUSE_MS if self.refused else 0)
             self.refused = False
             if wait_ms:
-                self.cluster.context(self.process, "").runtime.sleep(wait_ms)
+                self.cluster.seams(self.process)[1].sleep(wait_ms)
             if self.perform(op):
                 # Unknown outcome: this process never acts again, the work goes on in another.
                 self.process.alive = False
@@ -92,7 +92,8 @@ class Client:
 
     def _store(self, op: Op, server_name: str) -> tuple[MarkerStore, Creates]:
         key = (op.directory, op.server)
-        if key not in self.stores:
+        known = self.stores.get(key)
+        if known is None:
             context = self.cluster.context(self.process, self.cluster.plan.directories[op.directory])
             store: MarkerStore
             if self.cluster.choice.mode == "timeline":
@@ -100,5 +101,5 @@ class Client:
             else:
                 assert self.cluster.system.direct is not None
                 store = self.cluster.system.direct(context)
-            self.stores[key] = (store, create_with_identity(store))
-        return self.stores[key]
+            known = self.stores[key] = (store, create_with_identity(store))
+        return known

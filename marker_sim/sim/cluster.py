@@ -84,7 +84,9 @@ class Cluster:
             self.end()
         finally:
             self.scheduler.close()
-        return self.history()
+        history = self.history()
+        self.scheduler.release()
+        return history
 
     def begin(self) -> None:
         """Choose the mode and start the server."""

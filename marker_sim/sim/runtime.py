@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -22,8 +22,8 @@ class SimMailbox:
     def __init__(self, scheduler: Scheduler, process: Process) -> None:
         self._scheduler = scheduler
         self._process = process
-        self._items: deque[Any] = deque()
-        self._waiting: deque[list[Any]] = deque()
+        self._items: list[Any] = []  # Both are short and there is one of each for every request: lists, not deques.
+        self._waiting: list[list[Any]] = []
 
     def put(self, item: Any) -> None:
         """Hand an item to the longest waiting actor, or keep it."""
@@ -32,7 +32,7 @@ class SimMailbox:
         if self._process.actor.sited:
             scheduler.arrive(self._process, self._site_of_put())
         while waiting:
-            ticket = waiting.popleft()
+            ticket = waiting.pop(0)
             if ticket[1]:
                 ticket[1] = False
                 scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
@@ -53,7 +53,7 @@ class SimMailbox:
         """The same by the world in the hub: nobody's step, and heard without delay."""
         waiting = self._waiting
         while waiting:
-            ticket = waiting.popleft()
+            ticket = waiting.pop(0)
             if ticket[1]:
                 ticket[1] = False
                 self._scheduler.resume((self._process, ticket[0], item))
@@ -65,7 +65,7 @@ class SimMailbox:
         scheduler = self._scheduler
         scheduler.step(self._process)
         if self._items:
-            return self._items.popleft()
+            return self._items.pop(0)
         ticket: list[Any] = [getcurrent(), True]
         self._waiting.append(ticket)
         if timeout_ms is not None:
@@ -88,9 +88,12 @@ class HostLocks:
         self._holders: dict[str, tuple[Process, greenlet]] = {}
         self._waiting: dict[str, deque[tuple[Process, greenlet]]] = {}
 
-    @contextmanager
-    def hold(self, name: str, process: Process) -> Iterator[None]:
+    def hold(self, name: str, process: Process) -> AbstractContextManager[None]:
         """Hold the lock for a block."""
+        return _Held(self, name, process)
+
+    def acquire(self, name: str, process: Process) -> None:
+        """Wait until the lock is free, and take it."""
         scheduler = self._scheduler
         scheduler.step(process)
         if process.actor.sited and process.role == "timeline-server":
@@ -101,12 +104,11 @@ class HostLocks:
             scheduler.park()
         self._holders[name] = me
         process.locks[name] = None
-        try:
-            yield
-        finally:
-            # An actor that is being unwound lost the lock when its process died.
-            if not scheduler.closed:
-                self._release(name, process)
+
+    def release(self, name: str, process: Process) -> None:
+        """Let go; an actor that is being unwound lost the lock when its process died."""
+        if not self._scheduler.closed:
+            self._release(name, process)
 
     def drop(self, process: Process) -> None:
         """The process died, and its locks with it."""
@@ -126,6 +128,23 @@ class HostLocks:
         while waiting:
             next_process, actor = waiting.popleft()
             self._scheduler.at(self._scheduler.now_ns, self._scheduler.resume, (next_process, actor, None))
+
+
+class _Held:
+    """A lock that is held for a block; a class, because a generator's frame would cost more than the lock."""
+
+    __slots__ = ("_locks", "_name", "_process")
+
+    def __init__(self, locks: HostLocks, name: str, process: Process) -> None:
+        self._locks = locks
+        self._name = name
+        self._process = process
+
+    def __enter__(self) -> None:
+        self._locks.acquire(self._name, self._process)
+
+    def __exit__(self, *_: object) -> None:
+        self._locks.release(self._name, self._process)
 
 
 class SimRuntime:

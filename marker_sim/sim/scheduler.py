@@ -274,6 +274,13 @@ class Scheduler:
                     # What a dying actor raises is its own affair: the history is closed.
                     continue
 
+    def release(self) -> None:
+        """Let go of what a finished run leaves, most of which refers to itself; counts and `armed` stay."""
+        self._heap.clear()
+        self._actors.clear()
+        self._idle.clear()
+        self.events = []
+
     # For actors.
 
     def step(self, process: Process) -> float:

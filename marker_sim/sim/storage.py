@@ -268,12 +268,15 @@ class SimStorage:
             try:
                 result = apply()
             except StorageError as error:
-                result = error
+                result = error.with_traceback(None)  # Which would hold this frame, and so itself.
             scheduler.sleep_until(process, reply_ns)
         else:
             result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
         if isinstance(result, StorageError):
-            raise result
+            try:
+                raise result
+            finally:
+                del result  # Or the error and this frame would hold each other until they are collected.
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
@@ -326,12 +329,15 @@ class SimStorage:
         try:
             result = apply()
         except StorageError as error:
-            result = error
+            result = error.with_traceback(None)
         scheduler.at(reply_ns, scheduler.resume, (process, actor, result))
 
     def _fail(self, time_ns: int, error: StorageError) -> NoReturn:
-        self._scheduler.sleep(self._process, time_ns - self._scheduler.now_ns)
-        raise error
+        self._scheduler.sleep_until(self._process, time_ns)
+        try:
+            raise error
+        finally:
+            del error
 
     def _one_more(self, left_of: dict[str, int], path: str, kind: str) -> bool:
         """Whether a fault that lasts for some calls in a marker directory hits this call too."""

@@ -77,7 +77,10 @@ class SimWire:
         scheduler.at(scheduler.now_ns + deadline_ms * MS, self._expire, call)
         result = scheduler.park()
         if isinstance(result, Exception):
-            raise result
+            try:
+                raise result
+            finally:
+                del result
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path, after=True))
         return result  # type: ignore[no-any-return]

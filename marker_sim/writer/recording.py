@@ -65,7 +65,8 @@ def record_call(
     act: Callable[[], Any],
 ) -> Ended:
     """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
-    invoke = events.record(process.name, process.role, "invoke", operation, *place, path, value=asked, caused_by=server)
+    table, instant = place
+    invoke = events.record(process.name, process.role, "invoke", operation, table, instant, path, asked, None, server)
     process.state["invoke"] = invoke
     kind: Kind = "ok"
     value, text = None, None
@@ -73,16 +74,17 @@ def record_call(
     try:
         value = act()
     except (Rejected, Refused) as refused:
-        kind, error, text = "fail", refused, str(refused)
+        # Without its traceback, which would hold this frame, and so itself, until it is collected.
+        kind, error, text = "fail", refused.with_traceback(None), str(refused)
     except SeamError as unknown:
-        kind, error, text = "info", unknown, str(unknown) or repr(unknown)
+        kind, error, text = "info", unknown.with_traceback(None), str(unknown) or repr(unknown)
     except Exception as unexpected:
         kind, error, text = "info", unexpected, f"raised {unexpected!r}"
     if operation == "begin" and value is not None:
-        place, shown = (place[0], value), None  # Only now the write has its instant.
+        instant, shown = value, None  # Only now the write has its instant.
     else:
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
-    events.record(process.name, process.role, kind, operation, *place, path, value=shown, error=text, caused_by=invoke)
+    events.record(process.name, process.role, kind, operation, table, instant, path, shown, text, invoke)
     return Ended(kind, value, error)
 
 
