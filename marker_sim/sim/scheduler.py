@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -29,6 +29,8 @@ _new = tuple.__new__
 STEPS_MAX = 1_000_000
 STEPS_BETWEEN_LOOKS = 4_096  # Of an actor, after which somebody looks whether all of them have made too many.
 UNWIND_CALLS_MAX = 1_000
+LAST = 1 << 62  # Added to the number of an entry that comes after all others of its moment.
+_Entry = tuple[int, int, Callable[[Any], None], Any]
 
 
 class Killed(BaseException):
@@ -110,9 +112,9 @@ class Scheduler:
         self.closed = False
         self.events: list[Event] = []
         self.states: list[ActorState] = []
-        self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._heap: list[_Entry] = []
         self._inserted = 0
-        self._limit_ns = 0
+        self._phase = LAST
         self._actors: list[greenlet] = []
         self._idle: list[greenlet] = []
         self._ready: tuple[greenlet | None, Any] | None = None  # Who goes on when the present call of the world ends.
@@ -209,7 +211,9 @@ class Scheduler:
     def run_until_stop(self, limit_ns: int) -> None:
         """Let time pass until somebody sets `stop`, until nothing is left to happen, or until the limit."""
         self.stop = False
-        self._limit_ns = limit_ns
+        self._inserted += 1
+        phase = self._phase = LAST + self._inserted
+        heappush(self._heap, (limit_ns, phase, self._over, phase))
         self._go_on(self._hub)
         while self._to_start is not None:
             work, self._to_start = self._to_start, None
@@ -217,15 +221,27 @@ class Scheduler:
             self._actors.append(actor)
             actor.switch(work)
             self._go_on(self._hub)
-        if not self.stop:
-            # Nothing happened until then, and that took its time too.
-            self.now_ns = max(self.now_ns, limit_ns)
 
-    def _go_on(self, me: greenlet) -> Any:
-        """Let happen what is next, until somebody resumes `me` (the value) or, in the hub, until this phase is over."""
-        heap, resume, hub, limit_ns = self._heap, self.resume, self._hub, self._limit_ns
-        while heap and not self.stop and heap[0][0] <= limit_ns and self._to_start is None:
-            self.now_ns, _, call, argument = heappop(heap)
+    def _over(self, phase: int) -> None:
+        # Nothing happened until then, and that took its time too. Limits of phases that ended before them mean nothing.
+        if phase == self._phase:
+            self.stop = True
+
+    def _go_on(self, me: greenlet, entry: _Entry | None = None) -> Any:
+        """Let happen what is next, until somebody resumes `me` (the value) or, in the hub, until this phase is over.
+
+        entry: something more that is to happen.
+        """
+        heap, resume, hub = self._heap, self.resume, self._hub
+        if entry is not None and (self.stop or self._to_start is not None):
+            heappush(heap, entry)
+            entry = None
+        while not self.stop and self._to_start is None:
+            if entry is None:
+                self.now_ns, _, call, argument = heappop(heap)
+            else:
+                self.now_ns, _, call, argument = heappushpop(heap, entry)
+                entry = None
             if call is resume:  # Half of all entries; a call less for each of them.
                 process, actor, value = argument
                 if not process.alive or process.paused_until_ns > self.now_ns:
@@ -254,8 +270,7 @@ class Scheduler:
 
     def passes(self, time_ns: int) -> bool:
         """Let time pass until then if nothing else happens before; whether it did."""
-        heap = self._heap
-        if self.stop or time_ns > self._limit_ns or (heap and heap[0][0] <= time_ns):
+        if self.stop or self._heap[0][0] <= time_ns:
             return False
         self.now_ns = time_ns
         return True
@@ -319,9 +334,10 @@ class Scheduler:
 
     def park_until(self, time_ns: int, call: Callable[[Any], None], argument: Any) -> Any:
         """`at` and `park` in one, for the most frequent call of all."""
+        if self.closed:
+            self._unwind()
         self._inserted = inserted = self._inserted + 1
-        heappush(self._heap, (time_ns, inserted, call, argument))
-        return self.park()
+        return self._go_on(getcurrent(), (time_ns, inserted, call, argument))
 
     def park(self) -> Any:
         """Give control back until somebody resumes this actor; the value it is resumed with."""
