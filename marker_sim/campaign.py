@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.history import History
@@ -57,13 +57,68 @@ class Canary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Why a campaign proves less than it seems to: what it should have met, or done more of. Empty: everything.
+
+    guarantees, modes, storages: whose `holds` becomes inconclusive.
+    """
+
+    sentence: str
+    guarantees: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    storages: tuple[str, ...] = ()
+
+    def concerns(self, guarantee: str, mode: str, storage: str) -> bool:
+        """Whether a row of a verdict rests on it; what is judged over both modes rests on each."""
+        return (
+            (not self.guarantees or guarantee in self.guarantees)
+            and (not self.modes or mode in self.modes or mode == "both")
+            and (not self.storages or storage in self.storages)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """In which phases one kind of fault struck. met: by phase. unmet: possible ones. impossible: with the reason."""
+
+    kind: str
+    met: dict[str, int]
+    unmet: tuple[str, ...]
+    impossible: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, without the kind."""
+        return {"met": self.met, "unmet": list(self.unmet), "impossible": self.impossible}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reruns:
+    """Runs that were made again and compared, event by event. elsewhere: in a process with another hash seed."""
+
+    passing: int = 0
+    failures: int = 0
+    elsewhere: int = 0
+    differences: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """The JSON form."""
+        return {
+            "passing": self.passing,
+            "failures": self.failures,
+            "elsewhere": self.elsewhere,
+            "differences": self.differences,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
     """The outcome of many runs against one system under test.
 
     failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
     at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was found
     before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of the object
-    store, None where there is none.
+    store, None where there is none. doubts: of what was not reached, that which takes the ground from guarantees.
+    too_rare: what a campaign of this size need not have met. fault_rows: fault by phase, of the runs looked at.
     """
 
     sut: str
@@ -81,3 +136,7 @@ class Campaign:
     trouble: str = ""
     canary: Canary | None = None
     s3: dict[str, Any] | None = None
+    doubts: tuple[Doubt, ...] = ()
+    too_rare: tuple[str, ...] = ()
+    fault_rows: tuple[FaultRow, ...] = ()
+    reruns: Reruns = field(default_factory=Reruns)

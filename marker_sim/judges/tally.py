@@ -13,6 +13,7 @@ from typing import Any
 
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
+from marker_sim.judges.activity import NO_FAULT, activity
 from marker_sim.judges.expect import Differences
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
@@ -20,8 +21,6 @@ from marker_sim.judges.profiles import Profile
 
 BOTH = "both"
 VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
-# The end of a fault, the end of the run, and of a server with its driver, or as planned, are not faults that fired.
-_NO_FAULT = ("end", "end-of-run", "with-its-driver", "second-server")
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 
@@ -89,21 +88,32 @@ class _Cell:
 
 
 class Tally:
-    """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings."""
+    """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings.
 
-    __slots__ = ("_cells", "faults", "operations", "reached", "runs")
+    hurt: runs in which a fault fired. made: runs by "mode/storage/plans". looked: those of them that `look` has read,
+    and over these alone sights in `reached`, and strikes: fault by phase. met_in: looked-at runs with a
+    sight, by "mode/storage/plans/sight".
+    """
+
+    __slots__ = ("_cells", "faults", "hurt", "looked", "made", "met_in", "operations", "reached", "runs", "strikes")
 
     def __init__(self) -> None:
         self.runs = 0
         self.operations: dict[str, dict[str, int]] = {}
         self.faults: dict[str, int] = {}
         self.reached: dict[str, int] = {}
+        self.hurt = 0
+        self.made: Counter[str] = Counter()
+        self.looked: Counter[str] = Counter()
+        self.met_in: Counter[str] = Counter()
+        self.strikes: dict[str, Counter[str]] = {}
         self._cells: dict[_Key, _Cell] = {}
 
     def add(self, history: History, findings: Iterable[Finding]) -> None:
         """Count one run and what was found in it."""
         self.runs += 1
         header = history.header
+        self.made[_kind_of(history)] += 1
         for finding in findings:
             key = (finding.guarantee, header.mode, header.world, header.storage)
             self._cells.setdefault(key, _Cell()).add(finding)
@@ -117,11 +127,32 @@ class Tally:
             elif kind == "effect":
                 self.reach(f"effect {operation}", count)
         if any(kind == "fault" for kind, _ in counts):
-            for event in history.events:
-                if event.kind == "fault" and event.value not in _NO_FAULT:
-                    self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
+            fired = [e.operation for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
+            self.hurt += bool(fired)
+            for operation in fired:
+                self.faults[operation] = self.faults.get(operation, 0) + 1
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
+
+    def look(self, history: History) -> None:
+        """Count what every process was doing when a fault struck, and the sights of a run that `add` has counted."""
+        seen, kind_of_run = activity(history), _kind_of(history)
+        self.looked[kind_of_run] += 1
+        for (kind, phase), count in seen.strikes.items():
+            self.strikes.setdefault(kind, Counter())[phase] += count
+        for name, count in seen.sights.items():
+            self.reach(name, count)
+            self.met_in[f"{kind_of_run}/{name}"] += 1
+
+    def struck(self, kind: str) -> Counter[str]:
+        """How often a kind of fault struck in each phase."""
+        return self.strikes.get(kind, Counter())
+
+    def judged(self, guarantee: str, mode: str, storage: str) -> int | None:
+        """How much was judged of a guarantee in one mode and storage, over all worlds; None where it never applied."""
+        cells = [c for key, c in self._cells.items() if key[:2] == (guarantee, mode) and key[3] == storage]
+        applied = [cell.judged for cell in cells if cell.applicable]
+        return sum(applied) if applied else None
 
     def add_pair(self, first: History, second: History, finding: Finding) -> None:
         """Count what was found over two histories of one plan (G21), in mode "both"; `add` counts the runs."""
@@ -146,6 +177,12 @@ class Tally:
             self.faults[fault] = self.faults.get(fault, 0) + count
         for name, count in other.reached.items():
             self.reach(name, count)
+        self.hurt += other.hurt
+        self.made.update(other.made)
+        self.looked.update(other.looked)
+        self.met_in.update(other.met_in)
+        for kind, phases in other.strikes.items():
+            self.strikes.setdefault(kind, Counter()).update(phases)
         for key, cell in other._cells.items():
             self._cells.setdefault(key, _Cell()).merge(cell)
 
@@ -173,6 +210,12 @@ def overall(rows: Iterable[Row], differences: Differences | None = None) -> str:
     if "inconclusive" in verdicts or not verdicts & {"holds", "violated"}:
         return "inconclusive"
     return "holds"
+
+
+def _kind_of(history: History) -> str:
+    header = history.header
+    plans = "writes" if (header.plan or {}).get("writes") else "operations"
+    return f"{header.mode}/{header.storage}/{plans}"
 
 
 def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:

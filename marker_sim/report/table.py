@@ -131,6 +131,9 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
         for known in outcome.differences.unmet:
             lines.append(f"in the baseline, not met this time: {_known_text(known)}")
     lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
+    if outcome.campaign.too_rare:
+        names = ", ".join(outcome.campaign.too_rare)
+        lines.append(f"too rare to be expected in a campaign of this size, and not met: {names}")
     lines += [f"left out: {what}" for what in outcome.campaign.left_out]
     if outcome.campaign.canary is not None and outcome.campaign.canary.failing:
         lines.append(outcome.campaign.canary.failing)

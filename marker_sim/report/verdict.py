@@ -64,6 +64,9 @@ class Outcome:
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
+            "too_rare": list(campaign.too_rare),
+            "reruns": campaign.reruns.to_dict(),
+            "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
         }
         if campaign.canary is not None:
             content["canary"] = campaign.canary.to_dict()
@@ -83,7 +86,9 @@ def judge_campaign(
     A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
     one that the kit's own trouble cut short, or whose canary was not caught.
     """
-    rows = tuple(row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
+    rows = tuple(
+        _doubted(row, campaign) for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees
+    )
     differences = None if baseline is None else compare(rows, baseline, profile, campaign.tally.faults)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
@@ -94,6 +99,16 @@ def judge_campaign(
         failures = tuple(failure for failure in failures if failure.guarantee in guarantees)
     shown = tuple(_show(row, failures, directory, [*argv], campaign.seed) for row in rows)
     return Outcome(campaign=campaign, verdict=verdict, rows=shown, differences=differences, failures=failures)
+
+
+def _doubted(row: Row, campaign: Campaign) -> Row:
+    """A row that holds on ground that was never reached is inconclusive, and says why."""
+    if row.verdict != "holds":
+        return row
+    for doubt in campaign.doubts:
+        if doubt.concerns(row.id, row.mode, row.storage):
+            return replace(row, verdict="inconclusive", message=doubt.sentence)
+    return row
 
 
 def place(failure: Failure) -> tuple[str, str, str]:

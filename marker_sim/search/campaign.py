@@ -1,8 +1,10 @@
 """Many seeds within a budget of seconds: run, judge, count, and shrink the first failure of each kind.
 
 Seeds go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
-One run in `RECHECK_EVERY`, and every failure, is run again and must give the same history; a system that does not is
-reported as not deterministic, and nothing about it can be believed.
+One run in `RECHECK_EVERY`, and every failure, is run again and must give the same history, some of them in another
+process as well; a system that does not is reported as not deterministic, and nothing about it can be believed. One turn
+in `LOOK_EVERY` is looked at for what had to be reached (reached.py) and where faults struck (cells.py); all of them are
+held against the least that must happen (floors.py).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from marker_sim.campaign import Campaign, Canary, Failure
+from marker_sim.campaign import Campaign, Canary, Failure, Reruns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
@@ -24,6 +26,10 @@ from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search import canary
+from marker_sim.search.cells import fault_rows
+from marker_sim.search.elsewhere import differ_elsewhere, digest
+from marker_sim.search.floors import below_floors
+from marker_sim.search.reached import LOOK_EVERY, reached
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
@@ -44,6 +50,8 @@ SHRINK_MIN_S = 6.0
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
 RUNS_FOR_REACHED = 400
+ELSEWHERE = 16
+ELSEWHERE_MIN_S = 20.0
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
 MODES_AGREE = "G21"
 _Kind = tuple[str, str, str]
@@ -60,6 +68,10 @@ class _Search:
     found: dict[_Kind, tuple[Plan, History, Breach]] = field(default_factory=dict)
     last: History | None = None
     steps: int = 0
+    again: list[Plan] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    passing_again: int = 0
+    failures_again: int = 0
     differences: int = 0
     unsupported: set[str] = field(default_factory=set)
     first_only: bool = False
@@ -74,8 +86,8 @@ class _Search:
             if breach is not None:
                 self.found[kind] = (plan, second, breach)
 
-    def run(self, plan: Plan, again: bool = False) -> None:
-        """Run and judge one plan."""
+    def run(self, plan: Plan, again: bool = False, look: bool = False) -> None:
+        """Run and judge one plan; once more when `again` says so or it fails as none did; `look`: count its sights."""
         history, steps = execute(plan, self.system)
         if cannot_serve(self.system, history):
             self.unsupported.add(
@@ -86,14 +98,21 @@ class _Search:
         self.steps += steps
         self.last = history
         self.tally.add(history, findings)
+        if look:
+            self.tally.look(history)
         new: list[tuple[_Kind, Breach]] = []
         for finding in findings:
             kind = (finding.guarantee, plan.mode, plan.storage)
             if finding.breaches and kind not in self.found:
                 breach = promised_breach(finding, plan, self.profile)
                 new += [(kind, breach)] if breach is not None else []
-        if (again or new) and execute(plan, self.system)[0].events != history.events:
-            self.differences += 1
+        if again or new:
+            self.passing_again += not new
+            self.failures_again += bool(new)
+            if len(self.again) < ELSEWHERE:
+                self.again.append(plan)
+                self.digests.append(digest(history))
+            self.differences += execute(plan, self.system)[0].events != history.events
         for kind, breach in new:
             self.found[kind] = (plan, history, breach)
 
@@ -138,6 +157,18 @@ def run_simulated(
         trouble = str(error)  # What was found before it counts all the same.
     share_s = max(SHRINK_MIN_S, budget_s * SHRINK_SHARE) if shrinking and not interrupted else 0.0
     failures = _shrink_all(search, share_s, progress)
+    elsewhere = 0
+    if budget_s >= ELSEWHERE_MIN_S and not interrupted and not trouble:
+        try:
+            elsewhere, differences = differ_elsewhere(sut, search.again, search.digests)
+            search.differences += differences
+        except HarnessError as error:
+            trouble = str(error)
+    only_pairs = search.guarantees == frozenset({MODES_AGREE})
+    met = reached(search.tally, combinations, system.layout, only_pairs)
+    doubts = (*met.doubts, *below_floors(search.tally, system.layout))
+    for name, count in met.counts.items():
+        search.tally.reached[name] = count
     return Campaign(
         sut=sut,
         sut_version=system.version,
@@ -148,7 +179,16 @@ def run_simulated(
         tally=search.tally,
         failures=failures,
         last=search.last,
-        not_reached=_not_reached(search, combinations),
+        not_reached=(*_not_reached(search, combinations), *(doubt.sentence for doubt in doubts)),
+        doubts=doubts,
+        too_rare=met.too_rare,
+        fault_rows=fault_rows(search.tally, combinations),
+        reruns=Reruns(
+            passing=search.passing_again,
+            failures=search.failures_again,
+            elsewhere=elsewhere,
+            differences=search.differences,
+        ),
         left_out=tuple(sorted(search.unsupported)),
         interrupted=interrupted,
         trouble=trouble,
@@ -250,7 +290,7 @@ def _explore(
             only_pairs = search.guarantees == frozenset({MODES_AGREE})
             make = make_write_plan if only_pairs or turn % WRITES_EVERY == 1 else make_plan
             plan = make(seed + turn, mode, storage)
-            search.run(plan, again=number % RECHECK_EVERY == 0)
+            search.run(plan, again=number % RECHECK_EVERY == 0, look=turn % LOOK_EVERY == 0)
             pairs = search.guarantees is None or MODES_AGREE in search.guarantees
             due = only_pairs or (turn % PAIRS_EVERY == 1 and mode == combinations[0][0])
             if pairs and due and comparable(plan, search.system):

@@ -1,0 +1,175 @@
+"""The least that must have happened in a campaign: a quiet run is inconclusive, not green.
+
+Each floor is a ratio with its reason. The figures lie at about a fifth of what the reference shows, so that a slower or
+more cautious system passes and an idle one does not; docs/honesty.md has both. A campaign of fewer than `RUNS_LEAST`
+runs is held only against what no chance explains, that creates are answered; one of fewer than `CREATES_LEAST` against
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from marker_sim.campaign import Doubt
+from marker_sim.judges.tally import Tally
+
+RUNS_LEAST = 100
+CREATES_LEAST = 20
+SURELY = 3  # Times a floor; five times as many are due, and exp(-15) is no bad luck.
+_SERVED = ("timeline/s3", "timeline/local")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A ratio that must not be lower. measure: how much, of how many. small: whether few runs are held against it."""
+
+    name: str
+    reason: str
+    least: float
+    measure: Callable[[Tally], tuple[float, float]]
+    small: bool = False
+
+
+def _made(tally: Tally, plans: str = "") -> int:
+    return sum(count for kind, count in tally.made.items() if kind.endswith(plans))
+
+
+def _ok(tally: Tally, *operations: str) -> int:
+    return sum(tally.operations.get(name, {}).get("ok", 0) for name in operations)
+
+
+def _asked(tally: Tally, *operations: str) -> int:
+    return sum(sum(tally.operations.get(name, {}).values()) for name in operations)
+
+
+def _creates_a_run(tally: Tally) -> tuple[float, float]:
+    return _ok(tally, "create"), _made(tally)
+
+
+def _creates_ok(tally: Tally) -> tuple[float, float]:
+    return _ok(tally, "create"), _asked(tally, "create")
+
+
+def _reads_ok(tally: Tally) -> tuple[float, float]:
+    names = ("list", "list-data", "list-log", "exists", "delete")
+    return _ok(tally, *names), _asked(tally, *names)
+
+
+def _hurt(tally: Tally) -> tuple[float, float]:
+    return tally.hurt, _made(tally)
+
+
+def _deaths(tally: Tally, role: str) -> int:
+    return sum(count for phase, count in tally.struck("kill").items() if phase.startswith(role))
+
+
+def _server_kills(tally: Tally) -> tuple[float, float]:
+    return _deaths(tally, "server:"), sum(count for kind, count in tally.looked.items() if kind.startswith(_SERVED))
+
+
+def _commits(tally: Tally) -> tuple[float, float]:
+    return _ok(tally, "commit"), _made(tally, "writes")
+
+
+def _driver_kills(tally: Tally) -> tuple[float, float]:
+    return _deaths(tally, "driver:"), sum(count for kind, count in tally.looked.items() if kind.endswith("writes"))
+
+
+FLOORS: tuple[Floor, ...] = (
+    Floor(
+        name="creates answered a run",
+        reason="what was never answered cannot be lost",
+        least=4.0,
+        measure=_creates_a_run,
+        small=True,
+    ),
+    Floor(
+        name="share of creates that succeed",
+        reason="a system that refuses most of its work keeps every promise about the rest",
+        least=0.4,
+        measure=_creates_ok,
+        small=True,
+    ),
+    Floor(
+        name="share of lists, looks and deletions that succeed",
+        reason="promises about listings and deletions are about answers",
+        least=0.4,
+        measure=_reads_ok,
+    ),
+    Floor(
+        name="share of runs in which a fault fired",
+        reason="without faults nothing but the quiet path is judged",
+        least=0.5,
+        measure=_hurt,
+    ),
+    Floor(
+        name="deaths of servers a run with a server",
+        reason="durability is judged by what a death leaves",
+        least=0.04,
+        measure=_server_kills,
+    ),
+    Floor(
+        name="completed commits a run of writes",
+        reason="reconcile, sweep and rows are judged at commits",
+        least=0.5,
+        measure=_commits,
+    ),
+    Floor(
+        name="deaths of drivers a run of writes",
+        reason="rollbacks are judged by what a dead driver left",
+        least=0.15,
+        measure=_driver_kills,
+    ),
+)
+
+# How often a guarantee must have been judged a run of its mode and storage, for those that every run gives occasion to.
+JUDGED_LEAST = (
+    ("G1", 4.0),
+    ("G2", 0.4),
+    ("G3", 5.0),
+    ("G4", 5.0),
+    ("G8", 0.5),
+    ("G10", 0.4),
+    ("G11", 0.7),
+    ("G12", 0.1),
+    ("G13", 1.0),
+    ("G14", 0.2),
+    ("G15", 0.04),
+    ("G16", 0.01),
+    ("G17", 0.25),
+    ("G18", 0.15),
+    ("G19", 0.04),
+    ("G20", 1.0),
+    ("G23", 5.0),
+    ("G24", 1.0),
+)
+
+
+def below_floors(tally: Tally, layout: str) -> tuple[Doubt, ...]:
+    """A doubt for each floor that a campaign did not come up to; none about guarantees that never applied."""
+    doubts = []
+    for floor in FLOORS:
+        done, of = floor.measure(tally)
+        if of and tally.runs >= (CREATES_LEAST if floor.small else RUNS_LEAST) and done < floor.least * of:
+            why = f"{floor.name}: {done / of:.2f}, at least {floor.least:g} are needed: {floor.reason}"
+            doubts.append(Doubt(sentence=why))
+    places = sorted({kind.rpartition("/")[0] for kind in tally.made}) if layout == "hudi" else []
+    for place in places:
+        made = sum(count for kind, count in tally.made.items() if kind.startswith(f"{place}/"))
+        mode, storage = place.split("/")
+        doubts += _seldom_judged(tally, mode, storage, made)
+    return tuple(doubts)
+
+
+def _seldom_judged(tally: Tally, mode: str, storage: str, made: int) -> Iterator[Doubt]:
+    for guarantee, least in JUDGED_LEAST:
+        judged = tally.judged(guarantee, mode, storage)
+        if judged is not None and judged < least * made >= SURELY:
+            yield Doubt(
+                sentence=f"{guarantee} was judged {judged} times in {made} runs in {mode} mode on {storage}, at least"
+                f" {least:g} a run are needed",
+                guarantees=(guarantee,),
+                modes=(mode,),
+                storages=(storage,),
+            )

@@ -1,0 +1,212 @@
+"""A campaign says what it did not meet, where faults struck, and that too little happened; a quiet one never holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign import Campaign, Doubt
+from marker_sim.faults import FaultKind
+from marker_sim.judges import judge
+from marker_sim.judges.activity import activity
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.markers.store import Context, Created, Rejected
+from marker_sim.plan import MODES, STORAGES, Fault, Op, Plan, Task, Write
+from marker_sim.report.verdict import judge_campaign
+from marker_sim.seams import StorageFailed
+from marker_sim.search.campaign import WRITES_EVERY, execute, run_simulated
+from marker_sim.search.cells import PHASES, fault_rows, why_not
+from marker_sim.search.elsewhere import differ_elsewhere, digest
+from marker_sim.search.floors import FLOORS, below_floors
+from marker_sim.search.reached import LOOK_EVERY, MILESTONES, SURE, reached
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.system import reference
+
+PAIRS = tuple((mode, storage) for mode in MODES for storage in STORAGES)
+NAME = "p/f_0-0-0_001.parquet.marker.CREATE"
+SEEDS = 25
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    """The first runs of a campaign over everything, all of them looked at."""
+    counted = Tally()
+    for seed in range(SEEDS):
+        for pair in PAIRS:
+            for make in (make_plan, make_write_plan):
+                history, _ = execute(make(seed, *pair), reference())
+                counted.add(history, judge(history))
+                counted.look(history)
+    return counted
+
+
+def test_what_is_declared_often_is_met_as_often_as_declared(tally: Tally) -> None:
+    for milestone in MILESTONES:
+        due = milestone.looked(tally) / milestone.one_in
+        assert milestone.times(tally) >= due / 2 or due < 4, milestone
+
+
+def test_no_fault_strikes_where_that_is_declared_impossible(tally: Tally) -> None:
+    for kind, phases in tally.strikes.items():
+        for phase in phases:
+            assert phase in PHASES, f"{kind} struck in {phase!r}, which no table knows"
+            assert not why_not(FaultKind(kind), phase), f"{kind} struck in {phase}, which is declared impossible"
+
+
+def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(tally: Tally) -> None:
+    rows = {row.kind: row for row in fault_rows(tally, PAIRS)}
+    assert set(rows) == {kind.value for kind in FaultKind}
+    assert rows["kill"].met["server: batch pending"] == tally.strikes["kill"]["server: batch pending"] > 0
+    assert "server: idle" in rows["throttled"].impossible
+    for row in rows.values():
+        assert not set(row.met) & set(row.unmet)
+        assert not set(row.impossible) & (set(row.met) | set(row.unmet))
+    direct = {row.kind: row for row in fault_rows(tally, [("direct", "s3")])}
+    assert "request-lost" not in direct
+    assert not any(phase.startswith("server") for phase in direct["kill"].unmet)
+
+
+def test_the_reference_is_above_every_floor(tally: Tally) -> None:
+    assert below_floors(tally, "hudi") == ()
+    for floor in FLOORS:
+        done, of = floor.measure(tally)
+        assert done >= 2 * floor.least * of or floor.least >= 0.4, floor.name
+
+
+def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(tally: Tally) -> None:
+    poor = Tally()
+    poor.merge(tally)
+    for key in list(poor.met_in):
+        if key.endswith("/duplicate-waited"):
+            del poor.met_in[key]
+    found = reached(poor, PAIRS, "hudi", False)
+    assert [doubt.sentence.partition(":")[0] for doubt in found.doubts] == ["duplicate-waited"]
+    assert found.doubts[0].concerns("G5", "timeline", "s3") and not found.doubts[0].concerns("G13", "timeline", "s3")
+    outcome = judge_campaign(_campaign(poor, found.doubts), load_profile("reference"), None, Path("report"), [])
+    verdicts = {row.id: row.verdict for row in outcome.rows if (row.mode, row.storage) == ("timeline", "s3")}
+    assert (verdicts["G5"], verdicts["G13"]) == ("inconclusive", "holds")
+    assert outcome.exit_code() == 3
+
+
+def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> None:
+    small = Tally()
+    history, _ = execute(make_plan(1, "timeline", "s3"), reference())
+    small.add(history, judge(history))
+    small.look(history)
+    found = reached(small, [("timeline", "s3")], "hudi", False)
+    assert not found.doubts and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
+    assert below_floors(small, "hudi") == ()
+
+
+def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(tally: Tally) -> None:
+    asked = reached(tally, PAIRS, "names", False)
+    assert "batch-of-several" not in asked.counts and "duplicate-waited" in asked.counts
+
+
+def test_plans_of_both_kinds_are_looked_at() -> None:
+    looked = Counter("writes" if turn % WRITES_EVERY == 1 else "operations" for turn in range(0, 60, LOOK_EVERY))
+    assert min(looked["writes"], looked["operations"]) >= 60 // LOOK_EVERY // WRITES_EVERY
+    assert SURE >= 10
+    assert len({milestone.name for milestone in MILESTONES}) == len(MILESTONES) >= 25
+
+
+def test_a_death_is_filed_under_what_its_process_was_doing() -> None:
+    ops = (Op(actor="executor-0", kind="create", name=NAME),)
+    seen: set[str] = set()
+    for step in range(1, 24):
+        fault = Fault(kind=FaultKind.KILL, actor="server", step=step)
+        history, _ = execute(Plan(ops=ops, faults=(fault,)), reference())
+        seen |= {phase for kind, phase in activity(history).strikes if kind == "kill"}
+    assert {"server: batch pending", "server: written and not answered"} <= seen
+    phases = []
+    for step in range(1, 16):
+        fault = Fault(kind=FaultKind.KILL, actor="driver", step=step, value=0)
+        plan = Plan(mode="direct", writes=(Write(tasks=(Task(),)),), directories=(), faults=(fault,))
+        history, _ = execute(plan, reference())
+        phases += [phase for kind, phase in activity(history).strikes if kind == "kill"]
+    order = ["begin", "stage", "finalize: listing", "commit: before the entry", "marker deletion"]
+    assert [phase for phase in dict.fromkeys(phases) if phase.removeprefix("driver: ") in order] == [
+        f"driver: {phase}" for phase in order
+    ]
+
+
+def test_two_runs_of_a_plan_in_processes_with_other_hash_seeds_are_equal_and_a_difference_is_seen() -> None:
+    plans = [make_plan(3, "timeline", "s3"), make_write_plan(3, "direct", "local")]
+    digests = [digest(execute(plan, reference())[0]) for plan in plans]
+    assert differ_elsewhere("reference", plans, digests) == (2, 0)
+    assert differ_elsewhere("reference", plans, digests[::-1]) == (2, 2)
+
+
+class _Idle:
+    """A marker store that never does anything. error: what it answers."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def create(self, name: str) -> Created:
+        raise self._error
+
+    def list_all(self) -> tuple[str, ...]:
+        return ()
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        return ()
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        return ()
+
+    def exists(self) -> bool:
+        return False
+
+    def delete(self) -> bool:
+        return False
+
+
+def refuses(context: Context) -> _Idle:
+    """Refuses every create, politely."""
+    return _Idle(Rejected("not today"))
+
+
+def fails(context: Context) -> _Idle:
+    """Answers every create with an error of storage."""
+    return _Idle(StorageFailed("nothing works"))
+
+
+@pytest.mark.parametrize("factory", ["refuses", "fails"])
+def test_a_system_that_does_nothing_never_holds(factory: str) -> None:
+    campaign = run_simulated(
+        sut=f"{__name__}:{factory}" if "." in __name__ else f"properties.test_honesty:{factory}",
+        modes=("direct",),
+        storages=("s3", "local"),
+        budget_s=15,
+        seed=1,
+        guarantees=frozenset({"G1", "G2", "G3", "G4", "G8", "G10"}),
+        profile=load_profile("reference"),
+        progress=lambda _: None,
+        runs_max=30,
+        shrinking=False,
+    )
+    assert any(doubt.sentence.startswith("share of creates that succeed") for doubt in campaign.doubts)
+    outcome = judge_campaign(campaign, load_profile("reference"), None, Path("report"), [])
+    assert outcome.verdict != "holds" and outcome.exit_code() in (1, 3)
+    assert not any(row.verdict == "holds" for row in outcome.rows)
+
+
+def _campaign(tally: Tally, doubts: tuple[Doubt, ...]) -> Campaign:
+    return Campaign(
+        sut="reference",
+        sut_version="",
+        seed=1,
+        duration_s=1.0,
+        runs=tally.runs,
+        steps=1,
+        tally=tally,
+        failures=(),
+        last=None,
+        not_reached=tuple(doubt.sentence for doubt in doubts),
+        doubts=doubts,
+    )
