@@ -10,7 +10,7 @@
     kit        damage that the kit did itself: markers asked for, or idle
 
 A phase is where the events put a process, not what its memory held: a batch that is pulled and one that still waits
-look alike until the first effect. "Between replies" is told afterwards, when an answer of the batch was heard after all.
+look alike until the first effect. "Between replies" is told afterwards, when an answer of the batch was heard.
 Nothing here is a verdict. `sights` counts what search/reached.py declares; a sight may be counted many times a run.
 """
 

@@ -13,6 +13,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from marker_sim.campaign import Campaign, Canary, Failure, Reruns
 from marker_sim.errors import HarnessError, UsageError
@@ -134,7 +135,8 @@ def run_simulated(
     """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
 
     shrinking: whether failing plans are made small. canaries: whether one is let go first; a piece of a larger campaign
-    does neither. Ctrl-C ends it early with what was found so far (`Campaign.interrupted`).
+    does neither, nor compares runs with another process. Ctrl-C ends it early with what was found so far
+    (`Campaign.interrupted`).
     """
     system = load_system(sut)
     combinations = [(mode, storage) for mode in modes for storage in storages if served(system, mode, storage)]
@@ -158,17 +160,8 @@ def run_simulated(
     share_s = max(SHRINK_MIN_S, budget_s * SHRINK_SHARE) if shrinking and not interrupted else 0.0
     failures = _shrink_all(search, share_s, progress)
     elsewhere = 0
-    if budget_s >= ELSEWHERE_MIN_S and not interrupted and not trouble:
-        try:
-            elsewhere, differences = differ_elsewhere(sut, search.again, search.digests)
-            search.differences += differences
-        except HarnessError as error:
-            trouble = str(error)
-    only_pairs = search.guarantees == frozenset({MODES_AGREE})
-    met = reached(search.tally, combinations, system.layout, only_pairs)
-    doubts = (*met.doubts, *below_floors(search.tally, system.layout))
-    for name, count in met.counts.items():
-        search.tally.reached[name] = count
+    if canaries and budget_s >= ELSEWHERE_MIN_S and not interrupted and not trouble:
+        elsewhere, trouble = _compare_elsewhere(search, sut)
     return Campaign(
         sut=sut,
         sut_version=system.version,
@@ -179,21 +172,41 @@ def run_simulated(
         tally=search.tally,
         failures=failures,
         last=search.last,
-        not_reached=(*_not_reached(search, combinations), *(doubt.sentence for doubt in doubts)),
-        doubts=doubts,
-        too_rare=met.too_rare,
-        fault_rows=fault_rows(search.tally, combinations),
-        reruns=Reruns(
-            passing=search.passing_again,
-            failures=search.failures_again,
-            elsewhere=elsewhere,
-            differences=search.differences,
-        ),
+        **_met(search, combinations, elsewhere),
         left_out=tuple(sorted(search.unsupported)),
         interrupted=interrupted,
         trouble=trouble,
         canary=planted,
     )
+
+
+def _compare_elsewhere(search: _Search, sut: str) -> tuple[int, str]:
+    """Compare some runs with another process; how many, and the kit's trouble with that."""
+    try:
+        compared, differences = differ_elsewhere(sut, search.again, search.digests)
+    except HarnessError as error:
+        return 0, str(error)
+    search.differences += differences
+    return compared, ""
+
+
+def _met(search: _Search, combinations: list[tuple[str, str]], elsewhere: int) -> dict[str, Any]:
+    """What a campaign says of itself: what was due and not met, where faults struck, how much happened."""
+    met = reached(search.tally, combinations, search.system.layout, search.guarantees == frozenset({MODES_AGREE}))
+    search.tally.reached.update(met.counts)
+    doubts = (*met.doubts, *below_floors(search.tally, search.system.layout))
+    return {
+        "not_reached": (*_not_reached(search, combinations), *(doubt.sentence for doubt in doubts)),
+        "doubts": doubts,
+        "too_rare": met.too_rare,
+        "fault_rows": fault_rows(search.tally, combinations),
+        "reruns": Reruns(
+            passing=search.passing_again,
+            failures=search.failures_again,
+            elsewhere=elsewhere,
+            differences=search.differences,
+        ),
+    }
 
 
 def let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:

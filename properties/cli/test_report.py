@@ -47,6 +47,9 @@ VERDICT_TYPES = {
     "faults": dict,
     "reached": dict,
     "not_reached": list,
+    "too_rare": list,
+    "reruns": dict,
+    "fault_phases": dict,
 }
 ROW_TYPES = {
     "id": str,
