@@ -92,7 +92,8 @@ class Plan:
 
     Marker stores alone are driven by `ops` on `directories`; write clients by `writes` on `tables`, with that many
     `executors` (executor-0 and on) of one core each. merge_on_read: what the tables are; a copy-on-write table turns an
-    APPEND into a MERGE. embedded: the timeline server dies with the driver, as in Hudi.
+    APPEND into a MERGE. embedded: the timeline server dies with the driver, as in Hudi. restart_threads: num_threads of
+    the servers after the first, where that is less; 0 for the same.
     """
 
     mode: str = "timeline"
@@ -109,6 +110,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     jitter: int = 0
     seed: int = 0
+    restart_threads: int = 0
 
     @property
     def entries(self) -> int:
@@ -182,8 +184,8 @@ class Plan:
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:
             problems.append("executors must be at least 1")
-        if self.num_threads < 1 or self.interval_ms < 1:
-            problems.append("num_threads and interval_ms must be at least 1")
+        if self.num_threads < 1 or self.interval_ms < 1 or self.restart_threads < 0:
+            problems.append("num_threads and interval_ms must be at least 1, restart_threads at least 0")
         if problems:
             raise UsageError(f"{origin} cannot run: " + "; ".join(sorted(set(problems))))
 

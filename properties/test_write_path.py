@@ -197,7 +197,7 @@ def test_a_write_of_two_thousand_files_commits_them_all() -> None:
     tasks = tuple(Task(group=f"f{number}", partition=f"p{number % 7}") for number in range(2000))
     history = holds(plan_of("timeline", "s3", writes=(Write(tasks=tasks),), num_threads=20, executors=4))
     rows = next(event.value for event in history.events if event.operation == "rows")
-    assert isinstance(rows, tuple) and len(rows) == 2 * 2001 + 1
+    assert isinstance(rows, tuple) and len(rows) == 3 * 2001 + 2
 
 
 def test_the_format_of_the_failed_write_does_not_matter() -> None:

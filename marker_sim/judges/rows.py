@@ -1,8 +1,9 @@
 """Judge of what a reader of the table finds in the end: G24 rows-survive.
 
-In plans of writes each write has an ordinal, which its commit names, and every task of it writes the two rows
-"<partition>/<group>/<ordinal>=<ordinal>" and "<partition>/<group>/all=<ordinal>". So what a reader must find follows
-from the plan and the commits. A history without such a plan says nothing.
+In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
+"<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
+updates hides what an old log file brings back, "<partition>/<group>/<odd or even>=<ordinal>". So what a reader must
+find follows from the plan and the commits. A history without such a plan says nothing; older ones have no third row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def _rows_survive(view: View, path: WritePath) -> tuple[int, list[Breach]]:
             continue
         pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
         found = {key: value for key, _, value in pairs}
-        for at, key, ordinal in _expected(view, path, str(event.table)):
+        third = any(key.endswith(("/odd", "/even")) for key in found)
+        for at, key, ordinal in _expected(view, path, str(event.table), third):
             judged += 1
             shown = found.get(key)
             if shown is None or not shown.isdigit() or int(shown) < ordinal:
@@ -36,7 +38,7 @@ def _rows_survive(view: View, path: WritePath) -> tuple[int, list[Breach]]:
     return judged, breaches
 
 
-def _expected(view: View, path: WritePath, table: str) -> Iterator[tuple[int, str, int]]:
+def _expected(view: View, path: WritePath, table: str, third: bool) -> Iterator[tuple[int, str, int]]:
     """What must be found: since which event, the key, and the ordinal of the write that it is of, or of a later one."""
     writes = (view.header.plan or {}).get("writes", ())
     for done in path.commits:
@@ -47,6 +49,8 @@ def _expected(view: View, path: WritePath, table: str) -> Iterator[tuple[int, st
             group = f"{task.get('partition', '')}/{task.get('group', 'f0')}"
             yield done.at, f"{group}/{ordinal}", ordinal
             yield done.at, f"{group}/all", ordinal
+            if third:
+                yield done.at, f"{group}/{'odd' if ordinal % 2 else 'even'}", ordinal
 
 
 rows_survive = judge_of_writes("G24", _rows_survive)

@@ -238,13 +238,4 @@ ROLLING_BACK = (
         "        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over and e.instant in begun}\n",
         kills="G19",
     ),
-    Mutant(
-        name="older-instant-forgotten",
-        record="plausible: whatever is older than the last completed commit counts as over",
-        module="writer.records",
-        before="        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over}\n",
-        after='        last = max(over, default="")\n'
-        "        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over and e.instant > last}\n",
-        kills="G19",
-    ),
 )

@@ -243,6 +243,7 @@ class _Shrinker:
             if threads < self.best.num_threads:
                 yield replace(self.best, num_threads=threads)
         yield replace(self.best, interval_ms=50)
+        yield replace(self.best, restart_threads=0)
         yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
         yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
         used = sorted({op.directory for op in self.best.ops})

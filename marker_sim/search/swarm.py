@@ -90,6 +90,7 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
         faults=_faults(rng, mode, storage, clients, ops),
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
+        restart_threads=rng.choice((0, 0, 0, 0, 1, 2)),
     )
 
 
@@ -104,6 +105,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     second = rng.choice((0.0, 0.5))
     gap_ms = rng.choice((0, 0, 20, 150))
     pool = [_name(rng, n) for n in range(rng.choice((3, 8)))]
+    pool.append(pool[0].rpartition("/")[2])  # Without its partition it is another name, and the end of the first.
     partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
     made: list[tuple[int, str, str]] = []
     ops: list[Op] = []

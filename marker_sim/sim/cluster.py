@@ -62,6 +62,8 @@ class Cluster:
             batch_interval_ms=plan.interval_ms,
             remote_timeout_secs=DEADLINE_SECS,
         )
+        fewer = min(plan.num_threads, plan.restart_threads or plan.num_threads)
+        self.later_options = replace(self.options, batch_num_threads=fewer)
         self.directories = tuple(parse_directory(path) for path in plan.directories)
         self.choice = system.choose(self.options, self.store.capabilities)
         self.actors: dict[str, ActorState] = {}
@@ -150,6 +152,7 @@ class Cluster:
     def start_server(self, name: str) -> Process:
         """A new life of "server" or "second"."""
         process = self.new_process(name, "timeline-server")
+        process.state["first"] = self.servers["server"] is None
         self.servers[name] = process
         process.started = self.scheduler.record(process.name, process.role, "observe", "started")
         return process
@@ -188,8 +191,9 @@ class Cluster:
     def context(self, process: Process, directory: str) -> Context:
         """What an implementation is given in this process."""
         storage, runtime, wire, shared = self.seams(process)
+        options = self.options if process.state.get("first", True) else self.later_options
         return Context(
-            storage=storage, runtime=runtime, wire=wire, directory=directory, options=self.options, process=shared
+            storage=storage, runtime=runtime, wire=wire, directory=directory, options=options, process=shared
         )
 
     def seams(self, process: Process) -> tuple[SimStorage, SimRuntime, SimWire, dict[str, Any]]:

@@ -99,7 +99,8 @@ class Stage:
             kind = "MERGE"
         key, value = f"{spec.partition}/{spec.group}", str(self._ordinal)
         path = path_of(self._instant, spec.partition, file_id, kind, token, there)
-        rows = ((f"{key}/all", value), (f"{key}/{self._ordinal}", value))
+        parity = "odd" if self._ordinal % 2 else "even"
+        rows = ((f"{key}/all", value), (f"{key}/{parity}", value), (f"{key}/{self._ordinal}", value))
         return Assignment(self._table, self._instant, spec.partition, file_id, kind, token, path, rows, there)
 
     def _hear(self, message: Message) -> None:
