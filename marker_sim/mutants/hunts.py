@@ -2,7 +2,7 @@
 
     swarm        plans from seeds, of operations or of writes, whichever the guarantee is about, round COMBINATIONS
     machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it knows writes alone
-    exhaustive   every single crash of the short workloads of search/exhaustive.py, in their one order
+    exhaustive   every single crash of the short workloads of search/exhaustive.py, round the workloads
 
 Times are process time of one core. A hunt ends with the first breach of a promise, or when its seconds are over.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search.campaign import MODES_AGREE, findings_of, promised_breach
+from marker_sim.search.exhaustive import Space, examine
 from marker_sim.search.machine import attack, machine_for
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -38,6 +39,7 @@ COMBINATIONS = (
 )
 SEEDS_OF_A_RANGE = 100_000
 MACHINE_SLICE = 25
+PIECES = 64
 
 
 class Found(NamedTuple):
@@ -118,7 +120,22 @@ def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> 
     raise AssertionError("the slices have no end")
 
 
+def exhaustive(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+    """Hunt with every single crash, a few of each workload at a time; it has no pairs of modes to compare."""
+    profile, began, runs = load_profile("reference"), time.process_time(), 0
+    asked, pieces = frozenset({mutant.kills}), PIECES if mutant.kills != MODES_AGREE else 0
+    space = Space(system)
+    for case in chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces)):
+        runs += 1
+        for _, breach in examine(case, system, profile, asked).breaches:
+            return Found(True, time.process_time() - began, runs, case.plan, breach.message)
+        if time.process_time() - began > seconds_max:
+            break
+    return Found(False, time.process_time() - began, runs)
+
+
 SEARCHES = (
-    Search("swarm", 0, 0.7, swarm),
-    Search("machine", 1, 0.15, machine),
+    Search("swarm", 0, 0.6, swarm),
+    Search("machine", 1, 0.1, machine),
+    Search("exhaustive", 1, 0.15, exhaustive),
 )

@@ -1,0 +1,92 @@
+"""`marker-sim mutants` says who was killed by whom, names survivors, and keeps what was done when it is interrupted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from marker_sim.cli import main
+from marker_sim.cli import mutants as command
+from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.mutants.hunts import SEARCHES
+from marker_sim.mutants.kill import Kill, kill
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.plan import Plan
+
+
+def test_a_mutant_that_dies_is_told_with_its_row_of_the_matrix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["mutants", "--only", "no-reconcile", "--seeds", "2", "--budget-per-mutant", "20s", "--report"]
+    assert main([*words, str(tmp_path / "matrix")]) == 0
+    assert "1 of 1 mutants killed by their guarantee" in capsys.readouterr().out
+    content = json.loads((tmp_path / "matrix" / "mutants.json").read_text(encoding="utf-8"))
+    assert content["schema"] == 1 and content["guarantees"] == [guarantee.id for guarantee in GUARANTEES]
+    assert content["survivors"] == [] and content["seeds"] == 2 and not content["interrupted"]
+    (row,) = content["mutants"]
+    assert row["killed"] and 0 < row["cells"]["G14"] <= row["runs"]
+    assert set(row["searches"]) == {search.name for search in SEARCHES}
+    told = row["searches"]["swarm"]
+    assert told["caught"] == told["ranges"] == 2 and 0 < told["median_s"] <= told["worst_s"]
+    assert Plan.from_dict(row["plan"]).entries == row["entries"] <= 4
+    text = (tmp_path / "matrix" / "mutants.txt").read_text(encoding="utf-8")
+    assert f"[{row['cells']['G14']}]" in text
+
+
+def test_a_survivor_is_named_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One plan of the swarm is not enough for a mutant that a few hundred find."""
+
+    def swarm_alone(mutant: Mutant, seeds: int, budget_s: float) -> Kill:
+        return kill(mutant, seeds, budget_s, SEARCHES[:1])
+
+    monkeypatch.setattr(command, "kill", swarm_alone)
+    words = ["mutants", "--only", "delete-result-ignored", "--seeds", "1", "--budget-per-mutant", "1ms", "--json"]
+    assert main([*words, "--report", str(tmp_path / "matrix")]) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert content["survivors"] == ["delete-result-ignored"] and content["summary"]["killed"] == 0
+
+
+def test_what_was_done_is_kept_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def second_is_too_long(mutant: Mutant, seeds: int, budget_s: float) -> Kill:
+        if mutant.name != "no-type-file":
+            raise KeyboardInterrupt
+        return kill(mutant, seeds, budget_s, SEARCHES[:1], shrinking=False)
+
+    monkeypatch.setattr(command, "kill", second_is_too_long)
+    words = ["mutants", "--only", "no-type-file,first-infix", "--seeds", "1", "--report", str(tmp_path / "matrix")]
+    assert main(words) == 130
+    content = json.loads((tmp_path / "matrix" / "mutants.json").read_text(encoding="utf-8"))
+    assert content["interrupted"] and [row["name"] for row in content["mutants"]] == ["no-type-file"]
+
+
+def test_several_processes_find_the_same(tmp_path: Path) -> None:
+    words = ["mutants", "--only", "ack-before-flush,no-type-file", "--seeds", "1", "--budget-per-mutant", "10s"]
+    found = []
+    for jobs in ("1", "2"):
+        assert main([*words, "--jobs", jobs, "--report", str(tmp_path / jobs)]) == 0
+        rows = json.loads((tmp_path / jobs / "mutants.json").read_text(encoding="utf-8"))["mutants"]
+        found.append([(row["name"], row["cells"], row["searches"]["swarm"]["worst_plans"]) for row in rows])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "nope"], "leading-slash"),
+        (["--only", ","], "--only"),
+        (["--seeds", "0"], "--seeds was given '0'"),
+        (["--jobs", "many"], "--jobs was given 'many'"),
+        (["--budget-per-mutant", "20"], "--budget-per-mutant was given '20'"),
+    ],
+)
+def test_wrong_words_are_answered_with_what_is_accepted(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mutants", *words, "--report", str(tmp_path / "matrix")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "matrix").exists()
