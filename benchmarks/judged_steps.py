@@ -1,6 +1,7 @@
 """Judged steps per second on one core: the swarm as `verify` runs it, its parts, and Hypothesis alone, in one run.
 
-A step is one call through a seam. All take turns in slices, so that a slow moment of the machine hits all.
+A step is one call through a seam. All take turns in slices, so that a slow moment of the machine hits all. Times are
+those of the process. How it grows is shown by plans of creates alone, without faults, with latencies that differ.
 """
 
 from __future__ import annotations
@@ -128,20 +129,75 @@ def hypothesis_slice(examples: int) -> int:
     return Machine.steps
 
 
+def creates(mode: str, files: int, actors: int) -> Plan:
+    """A plan of nothing but creates on s3, shared evenly by its clients; the server has its default 20 threads."""
+    ops = tuple(
+        Op(
+            actor=f"executor-{number % actors}",
+            kind="create",
+            name=f"dt={number % 7}/f{number}.parquet.marker.CREATE",
+            request=f"r{number}",
+        )
+        for number in range(files)
+    )
+    return Plan(mode=mode, ops=ops, num_threads=20, jitter=7)
+
+
+def growth() -> None:
+    """Print steps a second, microseconds a step and a file, and bytes written a file, by files and by actors.
+
+    A marker file is rewritten with each of its batches, so the bytes of one directory are quadratic in its files.
+    """
+    gc.disable()
+    print(
+        f"{'mode':9}{'files':>7}{'actors':>7}{'steps':>8}{'bare/s':>9}{'judged/s':>9}{'us/step':>8}{'+ judge':>8}",
+        end="",
+    )
+    print(f"{'us/file':>9}{'B/file':>8}")
+    shapes = [(files, 8) for files in (10, 100, 1_000, 10_000)] + [(1_280, actors) for actors in (2, 8, 32, 128)]
+    for mode in ("direct", "timeline"):
+        for files, actors in shapes:
+            plan = creates(mode, files, actors)
+            steps, bare, judging = 0, 0.0, 0.0
+            for _ in range(max(1, 2_000 // files)):
+                start = time.process_time()
+                cluster = Cluster(plan, reference())
+                history = cluster.run()
+                ran = time.process_time()
+                assert not any(finding.breaches for finding in judge(history)), (mode, files, actors)
+                bare += ran - start
+                judging += time.process_time() - ran
+                steps += cluster.scheduler.steps
+            runs = max(1, 2_000 // files)
+            size = sum(len(event.value) for event in history.events if isinstance(event.value, bytes))
+            print(
+                f"{mode:9}{files:7}{actors:7}{steps // runs:8}{steps / bare:9,.0f}{steps / (bare + judging):9,.0f}",
+                end="",
+            )
+            print(f"{bare / steps * 1e6:8.2f}{judging / steps * 1e6:8.2f}", end="")
+            print(f"{(bare + judging) / runs / files * 1e6:9.1f}{size / files:8,.0f}", flush=True)
+            gc.collect()
+
+
 def main() -> None:
     """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=15.0, help="how long, over all contestants")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--growth", action="store_true", help="only how it grows with files and actors")
+    arguments = parser.parse_args()
+    if arguments.growth:
+        growth()
+        return
+    seconds: float = arguments.seconds
     contestants = {name: Counter() for name in (*SWARMS, "Hypothesis alone")}
     all_steps: list[int] = []
     all_faults: list[int] = []
-    first, began = 0, time.perf_counter()
+    first, began = 0, time.process_time()
     gc.disable()
-    while time.perf_counter() - began < seconds:
+    while time.process_time() - began < seconds:
         for name, counter in contestants.items():
             gc.collect()
-            start = time.perf_counter()
+            start = time.process_time()
             if name == "Hypothesis alone":
                 steps = hypothesis_slice(20)
             else:
@@ -150,7 +206,7 @@ def main() -> None:
                 if name == "swarm, judged":
                     all_steps += each
                     all_faults += faults
-            counter.add(steps, time.perf_counter() - start)
+            counter.add(steps, time.process_time() - start)
         first += 120
     for name, counter in contestants.items():
         spread = f"{min(counter.rates):,.0f} to {max(counter.rates):,.0f}"

@@ -99,8 +99,11 @@ class Cluster:
 
     def play(self, ops: tuple[Op, ...], limit_ns: int) -> None:
         """Let one client for each name perform its operations, until all are through or the time is over."""
-        for name in dict.fromkeys(op.actor for op in ops):
-            self._start_client(name, tuple(op for op in ops if op.actor == name))
+        by_actor: dict[str, list[Op]] = {}
+        for op in ops:
+            by_actor.setdefault(op.actor, []).append(op)
+        for name, own in by_actor.items():
+            self._start_client(name, tuple(own))
         if ops:
             self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ns)
 
