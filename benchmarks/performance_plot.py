@@ -20,10 +20,10 @@ STYLES = (
     ("#d55e00", 7.0, ""),
     ("#e6ab02", 4.8, ""),
     ("#0072b2", 2.6, ""),
-    ("#111111", 1.2, "2 3"),
+    ("#111111", 1.6, "2 3"),
 )
 DIRECT_STYLE = ("#009e73", 2.2, "7 4")
-WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 280, 170, 86, 96, 26, 50
+WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 280, 170, 86, 96, 36, 50
 
 
 def plot(points: Sequence[Point]) -> str:
