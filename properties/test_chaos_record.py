@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import resource
 import shutil
+from collections import Counter
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -12,16 +13,18 @@ from typing import Any
 
 import pytest
 
-from marker_sim.chaos.failures import FIXED, Failures, Sighting, name_of, read_stored
+from marker_sim.chaos.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored
 from marker_sim.chaos.ledger import NAME, read_lines, writing
 from marker_sim.chaos.ranges import Ranges
 from marker_sim.chaos.stages import SHARES, parse_stages, schedule
-from marker_sim.chaos.totals import Totals
+from marker_sim.chaos.summary import doubts, exit_code, verdict_of
+from marker_sim.chaos.totals import NightTotals, Totals
 from marker_sim.chaos.work import worth_shrinking
 from marker_sim.chaos.work_exhaustive import ExhaustiveWork
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
+from marker_sim.search.reached import MILESTONES
 
 
 def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
@@ -171,3 +174,34 @@ def test_shares_add_up_and_what_is_missing_leaves_its_share_to_the_others() -> N
 
 def test_a_kind_that_comes_all_the_time_is_made_small_ever_more_rarely() -> None:
     assert [seen for seen in range(70) if worth_shrinking(seen)] == [0, 1, 3, 7, 15, 31, 63]
+
+
+def _night(**changes: Any) -> NightTotals:
+    given: dict[str, Any] = {"number": 1, "judged": Counter(G1=5), "canary": {"mutant": "m", "caught": "G1"}}
+    return NightTotals(**given | changes)
+
+
+def test_a_night_that_was_blind_or_saw_too_little_never_holds() -> None:
+    assert (verdict_of(_night()), exit_code(_night())) == ("holds", 0)
+    doubtful = [
+        _night(judged=Counter()),
+        _night(canary=None),
+        _night(canary={"mutant": "m", "caught": ""}),
+        _night(differences=1),
+        _night(swarm_units=4, quiet=["a create a run"] * 4),
+        _night(looked=Counter({"timeline/s3/operations": 10**6}), layout="hudi"),
+    ]
+    assert {(verdict_of(night), exit_code(night)) for night in doubtful} == {("inconclusive", 3)}
+    assert [line for line in doubts(doubtful[-1]) if line.startswith("never happened: batch-cut")]
+    assert exit_code(_night(trouble=["swarm 1: the worker ended"])) == 4
+    assert exit_code(_night(kinds=Counter({"G1/direct/s3": 1}), trouble=["t"])) == 1
+    assert exit_code(_night(replayed={"G1-0": VIOLATED})) == 1, "a failure of another night is one still"
+
+
+def test_what_happened_is_reached_and_what_cannot_be_seen_is_not_asked_for() -> None:
+    looked = Counter({"timeline/s3/operations": 10**6, "direct/local/writes": 10**6})
+    everything = Counter({milestone.name: 1 for milestone in MILESTONES})
+    assert _night(looked=looked, reached=everything, layout="hudi").not_reached == []
+    theirs, ours = (len(_night(looked=looked, layout=layout).not_reached) for layout in ("names", "hudi"))
+    assert 0 < theirs < ours
+    assert _night(looked=Counter({"timeline/s3/operations": 3}), layout="hudi").not_reached == [], "too small a night"

@@ -17,9 +17,12 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 
 SCHEMA = 1
 NIGHTS_SHOWN = 30
+# Of units of the swarm: a small one is often quiet somewhere by chance, all of them are when nothing happens.
+QUIET_SHARE = 0.75
 _STREAMS = tuple(name for names in STREAMS.values() for name in names)
 COLUMNS = (
-    "night", "began", "verdict", "budget", *_STREAMS, "runs", "steps", "judged", "faults", "new", "still", "fixed",
+    "night", "began", "verdict", "budget", *_STREAMS, "runs", "steps", "judged", "faults",
+    "again", "new", "still", "fixed",
     "not reached", "canary",
 )  # fmt: skip
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -54,6 +57,9 @@ def doubts(night: NightTotals) -> tuple[str, ...]:
         found.append("no defect could be planted: the profile promises nothing that one would break")
     elif not night.canary.get("caught"):
         found.append(f"the planted defect {night.canary.get('mutant')} was not seen: what else was not?")
+    if len(night.quiet) > QUIET_SHARE * night.swarm_units:
+        many = f"{len(night.quiet)} of {night.swarm_units} units of the swarm"
+        found.append(f"{many} were too quiet to be believed: {night.quiet[0]}")
     return (*found, *(f"never happened: {name}" for name in night.not_reached))
 
 
@@ -105,6 +111,7 @@ def night_row(night: NightTotals) -> tuple[str, ...]:
         f"{night.steps:,}",
         f"{night.judged.total():,}",
         f"{night.faults.total():,}",
+        f"{night.reruns['passing'] + night.reruns['failures']:,}",
         str(len(night.new)),
         str(len(night.still_violated)),
         str(len(night.fixed)),

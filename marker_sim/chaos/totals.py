@@ -10,6 +10,7 @@ from typing import Any
 from marker_sim.chaos.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.chaos.ledger import Line
 from marker_sim.chaos.ranges import Ranges
+from marker_sim.search.reached import MILESTONES, SURE, Milestone
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +39,11 @@ class NightTotals:
     unpromised: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
+    looked: Counter[str] = field(default_factory=Counter)
+    reruns: Counter[str] = field(default_factory=Counter)
+    swarm_units: int = 0
+    layout: str = ""
+    quiet: list[str] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     replayed: dict[str, str] = field(default_factory=dict)
     trouble: list[str] = field(default_factory=list)
@@ -52,8 +58,12 @@ class NightTotals:
         self.runs += line.get("runs", 0)
         self.steps += line.get("steps", 0)
         self.differences += line.get("differences", 0)
-        for name in ("judged", "violations", "unpromised", "faults", "reached"):
+        for name in ("judged", "violations", "unpromised", "faults", "reached", "looked", "reruns"):
             getattr(self, name).update(line.get(name, {}))
+        self.swarm_units += line["stream"] == "swarm"
+        self.layout = line.get("layout", self.layout)
+        if line.get("quiet"):
+            self.quiet.append(line["quiet"][0])
         if line.get("trouble"):
             self.trouble.append(f"{line['stream']} {line['first']}: {line['trouble']}")
         if line["stream"] == "canary":
@@ -71,8 +81,14 @@ class NightTotals:
 
     @property
     def not_reached(self) -> list[str]:
-        """What had to happen in a night of this size and did not."""
-        return []
+        """What had to happen in a night of this size and did not (search/reached.py)."""
+        return [
+            f"{milestone.name}: {milestone.sentence}"
+            for milestone in MILESTONES
+            if (not milestone.stored or self.layout == "hudi")
+            and not self.reached[milestone.name]
+            and _due(milestone, self.looked) >= SURE
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """A row of summary.json."""
@@ -93,6 +109,7 @@ class NightTotals:
             "unpromised": dict(sorted(self.unpromised.items())),
             "faults": dict(sorted(self.faults.items())),
             "reached": dict(sorted(self.reached.items())),
+            "reruns": dict(sorted(self.reruns.items())),
             "differences": self.differences,
             "new": self.new,
             "still_violated": self.still_violated,
@@ -103,6 +120,12 @@ class NightTotals:
             "trouble": self.trouble,
             "missing": list(self.missing),
         }
+
+
+def _due(milestone: Milestone, looked: Counter[str]) -> float:
+    """How often a milestone was due at least in runs that were looked at."""
+    able = sum(count for key, count in looked.items() if milestone.applies(*key.split("/")))
+    return able / milestone.one_in
 
 
 @dataclass(slots=True)

@@ -4,7 +4,10 @@ runs, steps             how much was run
 judged, violations      by guarantee; violations are those that the profile holds against the system
 unpromised              breaches of what is not promised, by guarantee
 faults, reached         what fired and what happened, by name
-differences             whether a run that was repeated gave another history
+looked                  how many runs were looked at for what must happen, by mode, storage and kind of plan
+reruns, differences     how many runs were repeated, in how many the history was another one
+layout                  of what the system stores, which decides what can be seen of it
+quiet                   why the unit by itself would not be believed
 sightings               failures.Sighting, at most one for each guarantee, mode and storage
 trouble                 why the kit could not finish the unit, "" when it did; nothing of it is run again
 """
@@ -26,7 +29,6 @@ from marker_sim.judges.tally import Row, Tally
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 from marker_sim.search.campaign import (
-    NOT_DETERMINISTIC,
     fails_with,
     findings_of,
     let_go,
@@ -90,13 +92,16 @@ def swarm(task: Task) -> dict[str, Any]:
         shrinking=False,
         canaries=False,
     )
-    return counted(campaign, profile) | {"sightings": sightings(campaign.failures, task, system, profile)}
+    shown = sightings(campaign.failures, task, system, profile)
+    return counted(campaign, profile) | {"sightings": shown, "layout": system.layout}
 
 
 def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
     """The counts of a campaign."""
     return counts_of(campaign.tally, campaign.steps, profile) | {
-        "differences": int(NOT_DETERMINISTIC in campaign.not_reached),
+        "reruns": _nonzero(campaign.reruns.to_dict()),
+        "differences": campaign.reruns.differences,
+        "quiet": [doubt.sentence for doubt in campaign.doubts],
         "trouble": campaign.trouble,
     }
 
@@ -117,6 +122,7 @@ def counts_of(tally: Tally, steps: int, profile: Profile) -> dict[str, Any]:
         "unpromised": _nonzero(unpromised),
         "faults": _nonzero(tally.faults),
         "reached": _nonzero(tally.reached),
+        "looked": _nonzero(tally.looked),
         "differences": 0,
         "sightings": [],
         "trouble": "",
