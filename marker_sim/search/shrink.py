@@ -29,13 +29,15 @@ from marker_sim.search.shrink_ops import miniatures as small_ops
 from marker_sim.search.shrink_ops import renamed, without_two
 from marker_sim.search.shrink_writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 from marker_sim.search.shrink_writes import miniatures as small_writes
+from marker_sim.search.shrink_writes import miniatures_of_two as small_pairs
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
 FEW = 9  # Entries that are taken away two at a time as well.
-SMALL = 4  # Entries that a miniature has at least to have less than.
+MINIATURES = 3  # What part of the rest of the budget goes into them.
+SMALL = 3  # Entries that a miniature has at least to have less than.
 SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
 # What says the same with less: the ways to die, then the ways in which a call fails.
 SIMPLER = {
@@ -94,6 +96,7 @@ class _Shrinker:
                 self._simplify()
                 if self.best == before:
                     self._miniature(small_ops)
+                    self._miniature(small_pairs)
                 if self.best == before:
                     return self.best
         except _Spent:
@@ -177,8 +180,17 @@ class _Shrinker:
             size //= 2
 
     def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
-        if self.best.entries > SMALL and not (self.best.writes and self.best.ops):
-            any(self.attempt(small) for small in find(self.best) if small.entries < self.best.entries)
+        """From the smallest on, and with a part of what is left of the budget only: often there is none that fails."""
+        if self.best.entries <= SMALL or (self.best.writes and self.best.ops):
+            return
+        runs, until = self._left - self._left // MINIATURES, self._deadline
+        until -= (until - time.monotonic()) * (1 - 1 / MINIATURES)
+        entries = self.best.entries
+        for small in find(self.best):
+            if self._left <= runs or time.monotonic() > until:
+                return
+            if small.entries < entries and self.attempt(small):
+                return
 
     def _remove_two(self) -> None:
         """Any two entries at once: an operation and the fault that it needs, or two operations that need each other."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import FaultKind
-from marker_sim.plan import Plan, Task, Write
+from marker_sim.plan import Fault, Plan, Task, Write
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
@@ -38,34 +38,43 @@ def fewer_tasks(plan: Plan) -> Iterator[tuple[Plan, tuple[int, ...]]]:
 
 
 def miniatures(plan: Plan) -> Iterator[Plan]:
-    """Workloads of one to three tasks with one or two of the plan's faults, at each step where those may strike.
+    """Workloads of one to three tasks with none or one of the plan's faults, at each step where it may strike.
 
     A fault late in a long plan cannot follow its place while tasks are taken away one by one: the steps before it are
-    too many. These plans are looked at from the smallest on, and each is smaller than `plan`.
+    too many. These plans are looked at from the smallest on.
     """
+    for small in _workloads(plan):
+        yield small
+        for fault in _faults_of(plan):
+            last = 4 if fault.site else _STEPS_OF_A_MINIATURE * len(small.writes)
+            yield from (replace(small, faults=(replace(fault, step=step),)) for step in range(1, last))
+
+
+def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
+    """The same workloads with two of the plan's faults, or one of them twice, the second close behind the first."""
+    for small in _workloads(plan):
+        for first in _faults_of(plan):
+            for second in _faults_of(plan):
+                for step in range(1, _STEPS_OF_A_MINIATURE):
+                    for apart in _APART:
+                        pair = (replace(first, step=step), replace(second, step=step + apart))
+                        yield replace(small, faults=pair)
+
+
+def _workloads(plan: Plan) -> Iterator[Plan]:
     if not plan.writes:
         return
     rank = {"CREATE": 0, "MERGE": 1, "APPEND": 2}
     tasks = [task for write in plan.writes for task in write.tasks] or [Task()]
     task = Task(kind=max((task.kind for task in tasks), key=rank.__getitem__))
     one, left = Write(tasks=(task,)), Write(tasks=(task,), abandon=True)
-    workloads = ((one,), (left,), (left, one), (one, one), (one, left, one))
     simple = replace(plan, tables=("t",), embedded=True, jitter=0, num_threads=1, interval_ms=50, executors=1)
-    kinds = dict.fromkeys(replace(fault, step=1, actor=_one_executor(fault.actor)) for fault in plan.faults)
-    for writes in workloads:
-        small = replace(simple, writes=writes, faults=())
-        if small.entries + 1 < plan.entries:
-            yield small
-            for fault in kinds:
-                last = 4 if fault.site else _STEPS_OF_A_MINIATURE * len(writes)
-                yield from (replace(small, faults=(replace(fault, step=step),)) for step in range(1, last))
-    for writes in workloads[1:4] if len(kinds) > 1 and plan.entries > 4 else ():
-        for first in kinds:
-            for second in kinds:
-                for step in range(1, _STEPS_OF_A_MINIATURE if first != second and not second.site else 1):
-                    for apart in _APART:
-                        pair = (replace(first, step=step), replace(second, step=step + apart))
-                        yield replace(simple, writes=writes, faults=pair)
+    for writes in ((one,), (left,), (left, one), (one, one), (one, left, one)):
+        yield replace(simple, writes=writes, faults=())
+
+
+def _faults_of(plan: Plan) -> tuple[Fault, ...]:
+    return tuple(dict.fromkeys(replace(fault, step=1, actor=_one_executor(fault.actor)) for fault in plan.faults))
 
 
 def _one_executor(actor: str) -> str:
