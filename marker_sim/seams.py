@@ -7,7 +7,8 @@ the operation provably had no effect.
     SeamError
      ├── StorageError
      │    ├── NotFound            definite    no such object (404)
-     │    ├── PreconditionFailed  definite    it exists, or it changed (412, 409, EEXIST)
+     │    ├── PreconditionFailed  definite    it exists, or it changed (412, EEXIST)
+     │    ├── Conflicted          definite    another request was under way (409); it says nothing of what is there
      │    ├── Throttled           definite    503 SlowDown
      │    ├── StorageFailed       indefinite  500, I/O error
      │    ├── DiskFull            definite    nothing was replaced; an `overwrite` may have torn the file all the same
@@ -44,6 +45,12 @@ class NotFound(StorageError):
 
 class PreconditionFailed(StorageError):
     """The object exists (if absent) or is not the version expected (if unchanged)."""
+
+    definite = True
+
+
+class Conflicted(StorageError):
+    """Another request for the object was under way, and nothing was done: ask again. Source: S3, PutObject, 409."""
 
     definite = True
 

@@ -73,7 +73,7 @@ def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storag
 
 def test_every_fault_belongs_to_a_rule() -> None:
     made = set(FAULT_RULES.values()) | {FaultKind.TIMEOUT_APPLIED}
-    assert made == set(FaultKind)
+    assert made == set(FaultKind) - {FaultKind.POWER_LOST}, "nothing is promised when the power goes"
 
 
 def test_a_failure_shrinks_and_its_plan_replays_to_the_same_violation(

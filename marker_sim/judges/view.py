@@ -24,7 +24,7 @@ from marker_sim.judges.tables import Tables
 from marker_sim.judges.writes import WritePath
 from marker_sim.names import TYPE_FILE, data_path, is_append
 
-_PRECEDENCE = ("second-server", "restart", "pause", "storage", "wire", "client")
+_PRECEDENCE = ("power-loss", "second-server", "restart", "pause", "storage", "wire", "client")
 
 
 class View(Reading):

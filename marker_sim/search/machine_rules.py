@@ -49,6 +49,14 @@ FAULT_RULES = {
     "lose_a_reply": FaultKind.REPLY_LOST,
     "double_a_request": FaultKind.DUPLICATED,
     "delay_a_request": FaultKind.DELAYED,
+    "reset_a_connection": FaultKind.RESET,
+    "slow_down_a_link": FaultKind.SLOW_LINK,
+    "cut_a_link": FaultKind.CUT_LINK,
+    "overload_the_server": FaultKind.OVERLOADED,
+    "turn_the_clock": FaultKind.CLOCK_JUMPED,
+    "answer_that_another_request_is_under_way": FaultKind.CONFLICT,
+    "make_placeholders": FaultKind.PLACEHOLDER,
+    "fail_input_and_output": FaultKind.IO_ERROR,
 }
 
 _AHEAD = st.integers(1, 24)
@@ -56,6 +64,7 @@ _AHEAD = st.integers(1, 24)
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
+_LINK_MS = st.sampled_from((100, 1500, 40_000))
 _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
@@ -326,3 +335,45 @@ class WritePath(Example):
     def delay_a_request(self, slot: int, ahead: int, by_ms: int) -> None:
         """A request is overtaken by others."""
         self.add_fault(FaultKind.DELAYED, f"executor-{slot}", ahead, by_ms)
+
+    @_step(slot=_SLOT, ahead=_AHEAD, arrived=st.booleans())
+    def reset_a_connection(self, slot: int, ahead: int, arrived: bool) -> None:
+        """A connection breaks, when the server has the request or before."""
+        self.add_fault(FaultKind.RESET, f"executor-{slot}", ahead, 0, 1 if arrived else 2)
+
+    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS)
+    def slow_down_a_link(self, slot: int, ahead: int, for_ms: int) -> None:
+        """Everything between an executor and servers takes longer."""
+        self.add_fault(FaultKind.SLOW_LINK, f"executor-{slot}", ahead, for_ms, 200)
+
+    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS, how=st.sampled_from((1, 2)))
+    def cut_a_link(self, slot: int, ahead: int, for_ms: int, how: int) -> None:
+        """Nothing passes between an executor and servers: it waits (1) or is lost (2)."""
+        self.add_fault(FaultKind.CUT_LINK, f"executor-{slot}", ahead, for_ms, how)
+
+    # Servers and hosts.
+
+    @_step(ahead=_AHEAD, for_ms=_LINK_MS, pace_ms=st.sampled_from((5, 300)))
+    def overload_the_server(self, ahead: int, for_ms: int, pace_ms: int) -> None:
+        """The server takes up one request after the other."""
+        self.add_fault(FaultKind.OVERLOADED, "server", ahead, for_ms, pace_ms)
+
+    @_step(ahead=_DRIVER_AHEAD, by_ms=st.sampled_from((-3_600_000, -40, 3_600_000)))
+    def turn_the_clock(self, ahead: int, by_ms: int) -> None:
+        """The driver's clock jumps; its successor has another."""
+        self.add_fault(FaultKind.CLOCK_JUMPED, "driver", ahead, 0, by_ms)
+
+    @_step(who=_ANYBODY, ahead=_AHEAD)
+    def answer_that_another_request_is_under_way(self, who: str, ahead: int) -> None:
+        """409 to a put under a condition."""
+        self.add_fault(FaultKind.CONFLICT, who, ahead)
+
+    @_step(ahead=_AHEAD)
+    def make_placeholders(self, ahead: int) -> None:
+        """Keys that end in "/"."""
+        self.add_fault(FaultKind.PLACEHOLDER, "driver", ahead)
+
+    @_step(who=_ANYBODY, ahead=_AHEAD, applied=st.booleans())
+    def fail_input_and_output(self, who: str, ahead: int, applied: bool) -> None:
+        """EIO, and the caller cannot know."""
+        self.add_fault(FaultKind.IO_ERROR, who, ahead, 0, 2 if applied else 1)

@@ -20,10 +20,18 @@ FAULTS_MAX = (2, 4, 8, 12)  # Of all sites; a run in which everything fails gets
 AT_A_SITE_MAX = 4
 _WRITES = ("put", "overwrite")
 _DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
-_LIVES = (FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED)
+_WHOSE = {  # Processes that may be struck by what strikes not all of them.
+    FaultKind.SECOND_SERVER: ("server",),
+    FaultKind.OVERLOADED: ("server",),
+    FaultKind.CLOCK_JUMPED: ("driver",),
+    FaultKind.TYPE_DAMAGED: ("server", "driver"),
+    FaultKind.PLACEHOLDER: ("server", "driver", "executor"),
+}
+_LIVES = (FaultKind.PAUSE, *_WHOSE)
 _ANYWHERE = (FaultKind.KILL, FaultKind.PAUSE)
 _ON_CALLS = {  # A fault of storage fits these operations, all where nothing is said.
     FaultKind.TIMEOUT_LATE: ("put", "delete"),
+    FaultKind.CONFLICT: ("put",),
     FaultKind.ORPHANED: ("put", "delete"),
     FaultKind.TORN_WRITE: _WRITES,
     FaultKind.DISK_FULL: _WRITES,
@@ -39,6 +47,13 @@ _EXTENTS: dict[FaultKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
     FaultKind.SECOND_SERVER: ((300, 1500, 5000), (1,)),
     FaultKind.DUPLICATED: ((0, 5, 60, 400, 2500), (1,)),
     FaultKind.DELAYED: ((5, 60, 400, 2500), (1,)),
+    FaultKind.OVERLOADED: ((200, 1500, 4000), (5, 40, 300)),
+    FaultKind.CLOCK_JUMPED: ((0,), (-3_600_000, -40, 3_600_000)),
+    FaultKind.RESET: ((0,), (1, 1, 2)),
+    FaultKind.SLOW_LINK: ((200, 2000), (30, 400)),
+    FaultKind.CUT_LINK: ((100, 1500, 40_000), (1, 2)),
+    FaultKind.SERVER_ERROR: ((0,), (1, 2)),
+    FaultKind.IO_ERROR: ((0,), (1, 2)),
     FaultKind.TIMEOUT_LATE: ((10, 300, 1900), (1,)),
     FaultKind.SLOW_STORAGE: ((30, 120, 900), (1,)),
     FaultKind.DISK_FULL: ((50, 500, 2000), (1,)),
@@ -65,8 +80,8 @@ def _fits(site: Site, kind: FaultKind) -> bool:
     if kind in TASK_FAULTS:
         retried = kind is FaultKind.STAGE_RETRIED and site.part in ("finalize", "*") and site.actor == "driver"
         return site.actor == "executor" or retried
-    if kind in (FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED):
-        return site.actor == "server" or (site.actor == "driver" and kind is FaultKind.TYPE_DAMAGED)
+    if kind in _WHOSE:
+        return site.actor in _WHOSE[kind]
     if site.after or not site.operation:
         return False
     asked = site.operation == WIRE or (site.actor != "server" and site.what == "marker directory")

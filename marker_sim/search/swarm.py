@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import random
 
-from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, PROCESS_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import (
+    CONDITIONAL_ONLY,
+    LOCAL_ONLY,
+    OBJECT_STORE_ONLY,
+    PROCESS_FAULTS,
+    REMOTE_ONLY,
+    TASK_FAULTS,
+    WIRE_FAULTS,
+    FaultKind,
+)
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.sites import LOCK_ASKED, SITES
@@ -176,7 +185,7 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
         kind = rng.choice(kinds)
         if not batched or kind in WIRE_FAULTS:
             actor = rng.choice(clients)
-        elif kind is FaultKind.SECOND_SERVER:
+        elif kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED):
             actor = "server"
         else:
             actor = rng.choice(("server", "server", "server", "server", "second", rng.choice(clients)))
@@ -211,19 +220,21 @@ def _at_sites(
 
 def possible(kind: FaultKind, mode: str, storage: str) -> bool:
     """Whether this kind can happen at all, so that drawing it is not wasted."""
-    if kind in TASK_FAULTS:
-        return False
+    if kind in TASK_FAULTS or kind is FaultKind.CLOCK_JUMPED:
+        return False  # Nobody runs a task, and no instant is made from a clock.
     return possible_in_writes(kind, mode, storage)
 
 
 def possible_in_writes(kind: FaultKind, mode: str, storage: str) -> bool:
     """The same for plans of writes, which have tasks."""
-    if kind in WIRE_FAULTS or kind in (FaultKind.SECOND_SERVER, FaultKind.TYPE_DAMAGED):
+    if kind in WIRE_FAULTS or kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED, FaultKind.TYPE_DAMAGED):
         return mode == "timeline" and storage in BATCHED_STORAGES
     if kind in LOCAL_ONLY:
-        return storage == "local"
-    if kind is FaultKind.ORPHANED:
+        return storage == "local" and kind is not FaultKind.POWER_LOST
+    if kind in REMOTE_ONLY:
         return storage != "local"
-    if kind is FaultKind.TIMEOUT_LATE:
+    if kind in CONDITIONAL_ONLY:
         return storage == "s3"
+    if kind is FaultKind.IO_ERROR:
+        return not storage.startswith("s3")
     return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")

@@ -117,7 +117,9 @@ def _faults(
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
         if actor in ("driver", "server") and kind not in (*WIRE_FAULTS, FaultKind.STAGE_RETRIED) and rng.random() < 0.3:
             kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
-        if kind is FaultKind.SECOND_SERVER:
+        if kind is FaultKind.CLOCK_JUMPED:
+            actor, horizon = "driver", driver_steps
+        if kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED):
             actor, horizon = "server", 12 * (tasks + len(writes))
         duration_ms, value = extent(rng, kind)
         step = rng.randint(1, horizon)

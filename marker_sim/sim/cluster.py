@@ -74,6 +74,8 @@ class Cluster:
         self.identity = True
         self.nemesis = Nemesis(self)
         self.store.tear = self.nemesis.tear
+        if any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults):
+            self.store.unsynced = []
         self.jobs = Jobs(self)
 
     def run(self) -> History:

@@ -43,6 +43,16 @@ class Nemesis:
                     second = cluster.start_server("second")
                     scheduler.record(second.name, second.role, "fault", "second-server", value="begin")
                     scheduler.at(scheduler.now_ns + fault.duration_ms * MS, self._stop_second, second)
+            case FaultKind.OVERLOADED:
+                self._overload(process, fault)
+            case FaultKind.CLOCK_JUMPED:
+                if process.role == "driver":
+                    process.clock_ms += fault.value
+                    scheduler.record(process.name, "nemesis", "fault", fault.kind.value, value=str(fault.value))
+            case FaultKind.PLACEHOLDER:
+                self._make_placeholders()
+            case FaultKind.POWER_LOST:
+                self._lose_power(process, fault)
             case FaultKind.TYPE_DAMAGED:
                 self._damage_type_files(b"" if fault.value == 1 else None)
             case kind if kind in TASK_FAULTS:
@@ -80,6 +90,7 @@ class Nemesis:
             state.pending, state.next_step, state.sited = [], 0, {}
             state.storage_faults.clear()
             state.wire_faults.clear()
+            state.link = None
         self.healed = True
         cluster.store.throttled.clear()
         cluster.store.silent.clear()
@@ -138,3 +149,42 @@ class Nemesis:
             if path in cluster.store.objects:
                 self._scheduler.record("kit", "nemesis", "fault", "damage", path=path)
                 cluster.store.write(cluster.kit, "delete" if data is None else "put", path, data)
+
+    def _overload(self, server: Process, fault: Fault) -> None:
+        """A server takes up requests one after the other, at a pace, for a while."""
+        if server.role != "timeline-server" or server.state.get("free_ns", 0) > self._scheduler.now_ns:
+            return
+        now_ns, kind = self._scheduler.now_ns, fault.kind.value
+        until_ns = now_ns + fault.duration_ms * MS
+        pace_ns = max(1, fault.value) * MS
+        server.state["overload"], server.state["free_ns"] = (pace_ns, until_ns), min(now_ns + pace_ns, until_ns)
+        self._scheduler.record(server.name, server.role, "fault", kind, value="begin")
+
+        def over(_: object) -> None:
+            server.state["free_ns"] = 0
+            if server.alive:
+                self._scheduler.record(server.name, server.role, "fault", kind, value="end")
+
+        self._scheduler.at(until_ns, over)
+
+    def _make_placeholders(self) -> None:
+        """Keys that end in "/", as consoles and other clients of an object store make them for directories."""
+        cluster = self._cluster
+        for directory in cluster.marker_directories():
+            path = f"{directory.path}/"
+            if cluster.store.model.startswith("s3") and path not in cluster.store.objects:
+                self._scheduler.record("kit", "nemesis", "fault", FaultKind.PLACEHOLDER.value, path=path)
+                cluster.store.write(cluster.kit, "put", path, b"")
+
+    def _lose_power(self, process: Process, fault: Fault) -> None:
+        """The process dies, and files are again what they were before the last `value` ms; nothing was synced."""
+        cluster = self._cluster
+        if cluster.store.model != "local" or cluster.store.unsynced is None:
+            return
+        self._scheduler.record(process.name, "nemesis", "fault", fault.kind.value)
+        unsynced, cluster.store.unsynced = cluster.store.unsynced, []
+        since_ns = self._scheduler.now_ns - fault.value * MS
+        for time_ns, path, before in reversed(unsynced):
+            if time_ns >= since_ns and cluster.store.objects.get(path) != before:
+                cluster.store.write(cluster.kit, "delete" if before is None else "put", path, before)
+        self.kill(process, fault)

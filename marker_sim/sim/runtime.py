@@ -158,7 +158,7 @@ class SimRuntime:
 
     def now_ms(self) -> float:
         """Virtual milliseconds since the run began; a look at the clock is no step."""
-        return self._scheduler.now_ns / MS
+        return self._scheduler.now_ns / MS + self._process.clock_ms
 
     def sleep(self, duration_ms: float) -> None:
         """Let virtual time pass."""

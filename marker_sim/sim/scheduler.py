@@ -14,12 +14,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from heapq import heappop, heappush, heappushpop
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS
+from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.history import Event, Value
 from marker_sim.plan import Fault
 from marker_sim.sites import SITES
@@ -45,6 +45,7 @@ class Process:
         "alive",
         "busy",
         "calls",
+        "clock_ms",
         "locks",
         "name",
         "part",
@@ -59,6 +60,7 @@ class Process:
         self.role = role
         self.actor = actor
         self.alive = True
+        self.clock_ms = 0  # What its clock shows more than it should.
         self.busy: Any = None  # What an executor was given last.
         self.part = ""  # Of a write, as a driver does it: what its calls are for.
         self.paused_until_ns = 0
@@ -68,13 +70,21 @@ class Process:
         self.locks: dict[str, None] = {}
 
 
+class Link(NamedTuple):
+    """What is wrong with the link between a client and servers, and until when. kind: SLOW_LINK or CUT_LINK."""
+
+    kind: FaultKind
+    until_ns: int
+    value: int
+
+
 class ActorState:
     """What the plan knows under one name: its steps so far, the faults still to arm and those armed.
 
     sited: the faults that wait for an arrival at their site, by site. arrivals: at those sites, so far.
     """
 
-    __slots__ = ("arrivals", "draw", "next_step", "pending", "sited", "steps", "storage_faults", "wire_faults")
+    __slots__ = ("arrivals", "draw", "link", "next_step", "pending", "sited", "steps", "storage_faults", "wire_faults")
 
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
@@ -84,6 +94,7 @@ class ActorState:
         for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
             self.sited.setdefault(fault.site, []).append(fault)
         self.arrivals: dict[str, int] = {}
+        self.link: Link | None = None  # With servers, while something is wrong with it.
         self.storage_faults: list[Fault] = []
         self.wire_faults: list[Fault] = []
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None

@@ -1,19 +1,22 @@
 """Models of an object store, a local file system and HDFS behind the Storage seam: what may fail, what must survive.
 
     model             keeps                                         may fail like this
-    s3                put replaces whole objects; list and get see  503 for a marker directory; 500 (nothing applied,
+    s3                put replaces whole objects; list and get see  503 for a marker directory; 500 (applied or not,
                       every finished put and delete; if-absent and  nobody knows); silence until the time-out, the
                       if-unchanged are atomic; versions of equal    request applied before it, never, or up to
-                      contents are equal (ETag)                     LATE_EFFECT_MS after it; slow
-    s3-unconditional  the same without both conditions              the same without late effects
+                      contents are equal (ETag)                     LATE_EFFECT_MS after it; slow; 409 to a put under
+                                                                    a condition; keys that end in "/"
+    s3-unconditional  the same without both conditions              the same without late effects and 409
     local             rename and exclusive create are atomic; host  overwrite empties the file, writes two pieces, so a
-                      locks die with their process                  kill leaves it empty or torn; disk full; slow; a put
-                                                                    killed in the middle leaves a temporary file
-    hdfs              exclusive create is atomic                    slow; no batched markers (capability)
+                      locks die with their process                  kill leaves it empty or torn; disk full; EIO; slow;
+                                                                    a put killed in the middle leaves a temporary
+                                                                    file; power loss takes what was written last
+    hdfs              exclusive create is atomic                    EIO; silence until the time-out, applied or not;
+                                                                    slow; no batched markers (capability)
 
 A request of a process that dies after sending it is still applied by S3 and HDFS; a local call under way is not, nor
 are the pieces of a local overwrite, because the process holds its locks until its calls have ended. Each effect
-is recorded in the instant in which it is applied, before anybody can see it. Power loss is not modelled.
+is recorded in the instant in which it is applied, before anybody can see it.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, FaultKind
+from marker_sim.faults import CONDITIONAL_ONLY, LOCAL_ONLY, OBJECT_STORE_ONLY, REMOTE_ONLY, FaultKind
 from marker_sim.plan import Fault
 from marker_sim.seams import (
     Capabilities,
     Condition,
+    Conflicted,
     Content,
     DiskFull,
     NotFound,
@@ -105,23 +109,26 @@ class Store:
         self.throttled: dict[str, int] = {}
         self.silent: dict[str, int] = {}
         self.full_until_ns = 0
+        self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Kept where the power may go.
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
         self._stamps: dict[str, int] = {}
 
-    def fits(self, fault: Fault, operation: str) -> bool:
-        """Whether this fault can happen to this operation here."""
+    def fits(self, fault: Fault, operation: str, conditional: bool = False) -> bool:
+        """Whether this fault can happen to this operation here; conditional: it is a put under a condition."""
         kind = fault.kind
         local = self.model == "local"
         if kind in LOCAL_ONLY:
             return local and operation in _WRITES
-        if kind is FaultKind.ORPHANED:
-            return not local and operation in ("put", "delete")
+        if (kind in REMOTE_ONLY and local) or (kind is FaultKind.IO_ERROR and self.model.startswith("s3")):
+            return False
         if kind in OBJECT_STORE_ONLY and not self.model.startswith("s3"):
             return False
-        if kind is FaultKind.TIMEOUT_LATE:
-            return self.capabilities.late_effect_ms > 0 and operation in ("put", "delete")
-        return True
+        if kind in CONDITIONAL_ONLY and not self.capabilities.put_if_unchanged:
+            return False
+        if kind is FaultKind.CONFLICT:
+            return conditional
+        return kind not in (FaultKind.TIMEOUT_LATE, FaultKind.ORPHANED) or operation in ("put", "delete")
 
     def version(self, path: str, data: bytes) -> str:
         """An ETag where versions are content, otherwise new with every write."""
@@ -131,6 +138,8 @@ class Store:
 
     def write(self, process: Process, operation: str, path: str, data: bytes | None) -> None:
         """Apply and record one effect."""
+        if self.unsynced is not None:
+            self.unsynced.append((self.scheduler.now_ns, path, self.objects.get(path)))
         if data is None:
             self.objects.pop(path, None)
         else:
@@ -166,7 +175,8 @@ class SimStorage:
             store.write(self._process, "put", path, data)
             return store.version(path, data)
 
-        return self._call("put", path, apply, empty=not data)  # type: ignore[no-any-return]
+        conditional = condition is not Condition.NONE or expected is not None
+        return self._call("put", path, apply, not data, conditional)  # type: ignore[no-any-return]
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
@@ -187,6 +197,8 @@ class SimStorage:
             scheduler.park()
         if scheduler.now_ns < store.full_until_ns or (fault and fault.kind is FaultKind.DISK_FULL):
             error, data = DiskFull(path), half
+        elif fault and fault.kind is FaultKind.IO_ERROR:
+            error, data = StorageFailed(path), data if fault.value == 2 else half
         else:
             store.write(process, "overwrite-piece", path, half)
             scheduler.sleep(process, pause_ns)
@@ -225,10 +237,10 @@ class SimStorage:
 
         self._call("delete", path, apply)
 
-    def _fault(self, operation: str, path: str) -> Fault | None:
+    def _fault(self, operation: str, path: str, conditional: bool = False) -> Fault | None:
         """The first armed fault that fits this call, which is thereby used up and recorded."""
         for fault in self._process.actor.storage_faults:
-            if self._store.fits(fault, operation):
+            if self._store.fits(fault, operation, conditional):
                 self._process.actor.storage_faults.remove(fault)
                 value = "begin" if fault.kind is FaultKind.DISK_FULL else None
                 if fault.kind not in (FaultKind.TORN_WRITE, FaultKind.ORPHANED):
@@ -246,14 +258,16 @@ class SimStorage:
         store.full_until_ns = self._scheduler.now_ns + fault.duration_ms * MS
         self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", "end"))
 
-    def _call(self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False) -> Any:
+    def _call(
+        self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False, conditional: bool = False
+    ) -> Any:
         """One request: it travels, is applied, the answer travels; the faults decide which of these happen."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path))
         latency_ns = int(store.latency_ns * factor)
-        fault = self._fault(operation, path) if process.actor.storage_faults else None
+        fault = self._fault(operation, path, conditional) if process.actor.storage_faults else None
         now_ns = scheduler.now_ns
         reply_ns = now_ns + latency_ns
         if fault is not None:
@@ -289,8 +303,12 @@ class SimStorage:
             case FaultKind.THROTTLED:
                 store.throttled[place_of(path)] = max(1, fault.value) - 1
                 self._fail(reply_ns, Throttled(path))
-            case FaultKind.SERVER_ERROR:
+            case FaultKind.SERVER_ERROR | FaultKind.IO_ERROR:
+                if fault.value == 2:
+                    _apply_unheard(apply)
                 self._fail(reply_ns, StorageFailed(path))
+            case FaultKind.CONFLICT:
+                self._fail(reply_ns, Conflicted(path))
             case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST | FaultKind.TIMEOUT_LATE:
                 timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
                 if fault.kind is FaultKind.TIMEOUT_APPLIED:

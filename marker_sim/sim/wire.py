@@ -11,9 +11,10 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import LINK_FAULTS, FaultKind
+from marker_sim.plan import Fault
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
-from marker_sim.sim.scheduler import MS, Process, Scheduler
+from marker_sim.sim.scheduler import MS, Link, Process, Scheduler
 from marker_sim.sites import REPLY, WIRE, site_of
 
 LATENCY_NS = MS // 2
@@ -57,9 +58,11 @@ class SimWire:
         latency_ns = int(LATENCY_NS * factor)
         arrival_ns = scheduler.now_ns + latency_ns
         deliver = self._deliver
-        fault = process.actor.wire_faults.pop(0) if process.actor.wire_faults else None
         lost_reply = False
-        if fault is not None:
+        fault = process.actor.wire_faults.pop(0) if process.actor.wire_faults else None
+        if fault is not None and fault.kind in LINK_FAULTS:
+            self._spoil(fault)
+        elif fault is not None:
             scheduler.record(process.name, "nemesis", "fault", fault.kind.value, caused_by=call.invoke)
             match fault.kind:
                 case FaultKind.REQUEST_LOST:
@@ -71,8 +74,14 @@ class SimWire:
                     scheduler.at(twin_ns, self._deliver, (call, server, request, latency_ns, False))
                 case FaultKind.DELAYED:
                     arrival_ns += fault.duration_ms * MS
+                case FaultKind.RESET:
+                    deliver = self._ignore if fault.value == 2 else deliver
+                    scheduler.at(arrival_ns + 1, self._arrive, (call, NoAnswer("connection reset")))
                 case _:
                     raise AssertionError(fault)
+        if process.actor.link is not None:
+            passes_ns = self._through_link(call, arrival_ns)
+            arrival_ns, deliver = (passes_ns, deliver) if passes_ns else (arrival_ns, self._ignore)
         scheduler.at(arrival_ns, deliver, (call, server, request, latency_ns, lost_reply))
         scheduler.at(scheduler.now_ns + deadline_ms * MS, self._expire, call)
         result = scheduler.park()
@@ -84,6 +93,30 @@ class SimWire:
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path, after=True))
         return result  # type: ignore[no-any-return]
+
+    def _spoil(self, fault: Fault) -> None:
+        """The link of this client is slow or cut for a while, whatever it asks and whoever answers."""
+        scheduler, actor, name = self._scheduler, self._process.actor, self._process.name
+        until_ns = scheduler.now_ns + fault.duration_ms * MS
+        link = actor.link = Link(fault.kind, until_ns, fault.value)
+        scheduler.record(name, "nemesis", "fault", fault.kind.value, value="begin")
+
+        def mended(_: Any) -> None:
+            if actor.link is link:
+                actor.link = None
+                scheduler.record(name, "nemesis", "fault", fault.kind.value, value="end")
+
+        scheduler.at(until_ns, mended)
+
+    def _through_link(self, call: Call, arrival_ns: int) -> int:
+        """When something arrives that is sent now over a link with which something is wrong; 0 for never."""
+        link = self._process.actor.link
+        if link is None:
+            return arrival_ns
+        self._scheduler.record(self._process.name, "nemesis", "fault", link.kind.value, caused_by=call.invoke)
+        if link.kind is FaultKind.SLOW_LINK:
+            return arrival_ns + link.value * MS
+        return 0 if link.value == 2 else max(arrival_ns, link.until_ns)
 
     def break_connections(self, server: Process) -> None:
         """The server's process died: every open connection is reset."""
@@ -110,6 +143,7 @@ class SimWire:
         call.arrived = True
         server.calls[call] = None
         handling = server
+        slot_ns = server.state.get("free_ns", 0)  # An overloaded server takes up one request after the other.
 
         def serve() -> None:
             call.handler = getcurrent()
@@ -118,10 +152,27 @@ class SimWire:
             if handling.actor.sited:
                 scheduler.arrive(handling, REPLY)
             handling.calls.pop(call, None)
-            if not lost_reply:
-                scheduler.at(scheduler.now_ns + latency_ns, self._arrive, (call, reply))
+            back_ns = scheduler.now_ns + latency_ns
+            if self._process.actor.link is not None:
+                back_ns = self._through_link(call, back_ns)
+            if back_ns and not lost_reply:
+                scheduler.at(back_ns, self._arrive, (call, reply))
 
-        scheduler.spawn(server, serve)
+        if slot_ns > scheduler.now_ns:
+            self._queue_up(server, serve)
+        else:
+            scheduler.spawn(server, serve)
+
+    def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
+        """An overloaded server serves a request when its turn comes, all that are left when the overload is over."""
+        begins_ns, (pace_ns, until_ns) = server.state["free_ns"], server.state["overload"]
+        server.state["free_ns"] = min(begins_ns + pace_ns, until_ns)
+
+        def turn(_: Any) -> None:
+            if server.alive:
+                self._scheduler.spawn(server, serve)
+
+        self._scheduler.at(min(begins_ns, until_ns), turn)
 
     def _arrive(self, argument: tuple[Call, Reply | Exception]) -> None:
         self._answer(*argument)

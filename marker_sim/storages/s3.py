@@ -2,7 +2,8 @@
 
     answer                                     error of the seam
     404 NoSuchKey                              NotFound; PreconditionFailed for a put that expects a version
-    412, 409                                   PreconditionFailed
+    412                                        PreconditionFailed
+    409                                        Conflicted
     503 SlowDown and its kin, 429              Throttled
     other 5xx, 403, other 4xx, NoSuchBucket    StorageFailed, with what the store said
     no connection at all                       StorageFailed: nothing was sent
@@ -23,6 +24,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.seams import (
     Capabilities,
     Condition,
+    Conflicted,
     Content,
     NotFound,
     PreconditionFailed,
@@ -199,8 +201,10 @@ def _answered(path: str, response: dict[str, Any]) -> StorageError:
         return StorageFailed(said)
     if status == 404:
         return NotFound(path)
-    if status in (409, 412):
+    if status == 412:
         return PreconditionFailed(path)
+    if status == 409:
+        return Conflicted(path)
     if status == 429 or code in _THROTTLES:
         return Throttled(said)
     if status in (401, 403):

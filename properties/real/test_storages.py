@@ -13,6 +13,7 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.seams import (
     Condition,
+    Conflicted,
     NotFound,
     PreconditionFailed,
     Storage,
@@ -144,7 +145,7 @@ def test_s3_lists_every_page(endpoint: str, tmp_path: Path) -> None:
         (404, "NoSuchKey", NotFound),
         (404, "NoSuchBucket", StorageFailed),
         (412, "PreconditionFailed", PreconditionFailed),
-        (409, "ConditionalRequestConflict", PreconditionFailed),
+        (409, "ConditionalRequestConflict", Conflicted),
         (503, "SlowDown", Throttled),
         (429, "TooManyRequests", Throttled),
         (503, "ServiceUnavailable", StorageFailed),

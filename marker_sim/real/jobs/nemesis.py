@@ -7,6 +7,8 @@ throttled ... slow       an aim at the calls of that process: at the S3 front, o
 attempt-killed, zombie,  the driver is told what a cluster would tell it; the attempt ends, stands still or goes on
 speculative, stage-retried
 damage                   the kit itself empties or removes type files
+Only simulated are links that are slow or cut for a while (real/wires has them for servers), overload, clocks that jump,
+placeholders, 409 and power loss: a plan with one of them runs here without it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import LINK_FAULTS, STORAGE_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.plan import Fault
 from marker_sim.real.gate import WRITES, Aim, Call
@@ -27,6 +29,7 @@ _ANY_CALL = (*WRITES, "get", "list")
 _OPERATIONS = {  # What a storage fault strikes; every call, where it is not said.
     FaultKind.TIMEOUT_LATE: ("put", "delete"),
     FaultKind.DISK_FULL: ("put", "overwrite"),
+    FaultKind.IO_ERROR: ("put", "overwrite", "delete"),
     FaultKind.ORPHANED: ("put", "delete"),
     FaultKind.TORN_WRITE: ("put", "overwrite"),
 }
@@ -58,7 +61,7 @@ class Nemesis:
             self._aim(life, fault)
             return None
         if fault.kind in WIRE_FAULTS:
-            return ("wire",)
+            return None if fault.kind in LINK_FAULTS else ("wire",)
         match fault.kind:
             case FaultKind.KILL:
                 self.kill(life, fault)

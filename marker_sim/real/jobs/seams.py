@@ -20,7 +20,7 @@ from typing import Any
 from marker_sim.faults import FaultKind
 from marker_sim.real.jobs.link import Link
 from marker_sim.real.jobs.steps import Steps
-from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage
+from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage, StorageFailed
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
 
@@ -120,6 +120,8 @@ class GatedStorage(CountedStorage):
     def _suffer(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
         if kind is FaultKind.DISK_FULL:
             raise DiskFull(path)
+        if kind is FaultKind.IO_ERROR:
+            raise StorageFailed(path)
         if kind is FaultKind.KILL and when == "before":
             os._exit(1)  # The signal is on its way; nothing may be applied before it comes.
 

@@ -52,9 +52,12 @@ class HttpWire:
             if fault.kind is FaultKind.REQUEST_LOST:
                 time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
                 raise NoAnswer("no answer before the deadline")
+            if fault.kind is FaultKind.RESET and fault.value == 2:
+                raise NoAnswer("connection reset")
             if fault.kind is FaultKind.DELAYED:
                 time.sleep(fault.duration_ms / 1000)
-        reply = self._send(server, request, deadline_ms, invoke)
+        hang_up = fault is not None and fault.kind is FaultKind.RESET
+        reply = self._send(server, request, deadline_ms, invoke, hang_up)
         if fault is not None and fault.kind is FaultKind.DUPLICATED:
             time.sleep(fault.duration_ms / 1000)
             reply = self._send(server, request, deadline_ms, invoke)
@@ -62,7 +65,9 @@ class HttpWire:
             raise NoAnswer("the reply was lost")
         return reply
 
-    def _send(self, server: str, request: Request, deadline_ms: int, invoke: int | None) -> Reply:
+    def _send(
+        self, server: str, request: Request, deadline_ms: int, invoke: int | None, hang_up: bool = False
+    ) -> Reply:
         found: tuple[str, int] | None = self._link.ask("address", server)
         if found is None:
             raise Refused(f"no server listens at {server}")
@@ -79,6 +84,8 @@ class HttpWire:
         try:
             connection.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
             self._link.record(name, "timeline-server", "observe", "arrived", caused_by=invoke)
+            if hang_up:
+                raise ConnectionResetError
             answer = connection.getresponse()
             text = decode(answer.read(), answer.headers.get("Content-Type", ""))
         except (OSError, http.client.HTTPException) as error:

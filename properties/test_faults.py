@@ -1,0 +1,183 @@
+"""Kinds of faults: each happens when the plan says so, and hurts whoever is not prepared for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, FaultKind
+from marker_sim.history import Event, History
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.markers.direct import DirectMarkers
+from marker_sim.markers.store import Created
+from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.seams import Condition, Conflicted
+from marker_sim.search.campaign import execute
+from marker_sim.search.swarm import possible_in_writes
+from marker_sim.system import System, reference
+
+CREATE = Op(actor="executor-0", kind="create", name="a.marker.CREATE")
+LIST = Op(actor="executor-0", kind="list", after_ms=500)
+TIMELINE = Plan(ops=(CREATE,))
+DIRECT = Plan(mode="direct", ops=(CREATE,))
+
+
+def fault(kind: FaultKind, actor: str = "executor-0", step: int = 1, site: str = "", **more: int) -> Fault:
+    return Fault(kind=kind, actor=actor, step=step, site=site, **more)
+
+
+def run(plan: Plan, *faults: Fault, system: System | None = None) -> History:
+    return execute(replace(plan, faults=faults), system or reference())[0]
+
+
+def struck(history: History, kind: FaultKind) -> list[Event]:
+    return [event for event in history.events if event.kind == "fault" and event.operation == kind.value]
+
+
+def waited_ms(history: History) -> float:
+    invoke = next(event for event in history.events if event.kind == "invoke")
+    done = next(e for e in history.events if e.caused_by == invoke.index and e.kind in ("ok", "fail", "info"))
+    return (done.time_ns - invoke.time_ns) / 1e6
+
+
+def outcome(history: History) -> str:
+    return next(event.kind for event in history.events if event.kind in ("ok", "fail", "info"))
+
+
+def broken(history: History) -> set[str]:
+    return {finding.guarantee for finding in judge(history) if finding.breaches}
+
+
+def test_every_kind_of_fault_has_a_class() -> None:
+    assert {FAULT_CLASS[kind.value] for kind in FaultKind} <= set(FAULT_CLASSES)
+
+
+@pytest.mark.parametrize("value", [1, 2])
+def test_a_client_whose_connection_is_reset_hears_of_it_at_once(value: int) -> None:
+    history = run(TIMELINE, fault(FaultKind.RESET, value=value))
+    assert struck(history, FaultKind.RESET) and outcome(history) == "info" and waited_ms(history) < 50
+    arrived = [event for event in history.events if event.operation == "arrived"]
+    first = next(event.index for event in history.events if event.kind == "invoke")
+    assert any(event.caused_by == first for event in arrived) == (value == 1)
+    assert not broken(history)
+
+
+def test_a_slow_link_is_slow_both_ways_for_as_long_as_it_lasts() -> None:
+    usual = waited_ms(run(TIMELINE))
+    history = run(replace(TIMELINE, ops=(CREATE, LIST)), fault(FaultKind.SLOW_LINK, duration_ms=1200, value=400))
+    assert waited_ms(history) > usual + 700
+    assert [event.value for event in struck(history, FaultKind.SLOW_LINK) if event.value] == ["begin", "end"]
+    assert not broken(history)
+
+
+def test_what_is_sent_over_a_cut_link_waits_or_is_lost() -> None:
+    held = run(TIMELINE, fault(FaultKind.CUT_LINK, duration_ms=1500, value=1))
+    assert outcome(held) == "ok" and 1500 < waited_ms(held) < 2000
+    lost = run(TIMELINE, fault(FaultKind.CUT_LINK, duration_ms=1500, value=2))
+    assert outcome(lost) == "info" and waited_ms(lost) > 29_000
+    assert not broken(held) and not broken(lost)
+
+
+def test_an_overloaded_server_serves_one_request_after_the_other() -> None:
+    names = [f"f{n}.marker.CREATE" for n in range(5)]
+    ops = tuple(replace(CREATE, actor=f"executor-{n}", name=name, after_ms=5 * n) for n, name in enumerate(names))
+
+    def between_ms(history: History) -> float:
+        told = [e.time_ns for e in history.events if e.kind == "ok" and e.path in names]
+        return (max(told) - min(told)) / 1e6
+
+    busy = run(replace(TIMELINE, ops=ops), fault(FaultKind.OVERLOADED, "server", duration_ms=4000, value=300))
+    assert struck(busy, FaultKind.OVERLOADED) and not broken(busy)
+    assert between_ms(busy) > 1000 > between_ms(run(replace(TIMELINE, ops=ops)))
+
+
+class _TakesConflictForExists(DirectMarkers):
+    """What a mapping of 409 to "it exists" makes of a direct marker."""
+
+    def create(self, name: str, request: str = "") -> Created:
+        try:
+            self._storage.put(f"{self._directory}/{name}", b"", Condition.IF_ABSENT)
+        except Conflicted:
+            return Created.EXISTS
+        return Created.CREATED
+
+
+def test_a_conflict_says_nothing_of_what_is_there() -> None:
+    conflict = fault(FaultKind.CONFLICT, site="executor: marker asked for")
+    naive = System(name="naive", direct=_TakesConflictForExists)
+    assert "G2" in broken(run(DIRECT, conflict, system=naive)) and "G2" not in broken(run(DIRECT, system=naive))
+    history = run(DIRECT, conflict)
+    assert struck(history, FaultKind.CONFLICT) and outcome(history) == "ok" and not broken(history)
+
+
+@pytest.mark.parametrize("storage", ["local", "hdfs"])
+@pytest.mark.parametrize("value", [1, 2])
+def test_an_io_error_may_have_had_its_effect(storage: str, value: int) -> None:
+    put = fault(FaultKind.IO_ERROR, site="executor: marker asked for", value=value)
+    history = run(replace(DIRECT, storage=storage), put)
+    (hit,) = struck(history, FaultKind.IO_ERROR)
+    written = [e for e in history.events if e.kind == "effect" and str(e.path).endswith("/a.marker.CREATE")]
+    assert len(written) == 1 and not broken(history)
+    answer = next(event for event in history.events if event.kind == "ok" and event.operation == "create")
+    assert answer.value == ("created" if value == 1 else "exists"), hit
+
+
+class _ListsKeys(DirectMarkers):
+    """Takes every key for a marker."""
+
+    def list_all(self) -> tuple[str, ...]:
+        return tuple(path[len(self._directory) + 1 :] for path in self._storage.list(self._directory + "/"))
+
+
+def test_a_placeholder_is_no_marker_and_no_residue() -> None:
+    made = fault(FaultKind.PLACEHOLDER, step=2)
+    plan = replace(DIRECT, ops=(CREATE, LIST))
+    assert "G4" in broken(run(plan, made, system=System(name="naive", direct=_ListsKeys)))
+    history = run(plan, made)
+    assert struck(history, FaultKind.PLACEHOLDER) and not broken(history)
+    writes = Plan(mode="direct", directories=(), writes=(Write(tasks=(Task(),)), Write(tasks=(Task(),))))
+    for site in ("driver: task heard of", "driver: marker deletion answered"):
+        history = run(writes, fault(FaultKind.PLACEHOLDER, "driver", site=site))
+        assert struck(history, FaultKind.PLACEHOLDER) and not broken(history), site
+
+
+def test_a_driver_whose_clock_went_back_still_makes_later_instants() -> None:
+    """The second write begins at a time before the first one's; whoever trusts the clock puts it before the first."""
+    writes = (Write(tasks=(Task(),)), Write(tasks=(Task(kind="MERGE"),)), Write(tasks=(Task(kind="MERGE"),)))
+    plan = Plan(mode="direct", directories=(), writes=writes)
+    back = fault(FaultKind.CLOCK_JUMPED, "driver", site="driver: completed instant written", value=-3_600_000)
+    history = run(plan, back)
+    assert struck(history, FaultKind.CLOCK_JUMPED) and not broken(history)
+    trusting = load_mutant(
+        Mutant(
+            name="instant-of-the-clock",
+            record="plausible: an instant is the time, whatever the timeline holds",
+            module="timeline",
+            before='    return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")\n',
+            after="    return _format(_EPOCH + int(now_ms) * _MS)\n",
+            kills="G24",
+        )
+    )
+    assert "G24" in broken(run(plan, back, system=trusting)) and not broken(run(plan, system=trusting))
+
+
+def test_power_loss_drops_what_was_not_synced_and_nothing_is_promised_under_it() -> None:
+    plan = replace(TIMELINE, storage="local")
+    gone = fault(FaultKind.POWER_LOST, "server", site="server: reply", duration_ms=20, value=1000)
+    history = run(replace(plan, ops=(CREATE, LIST)), replace(gone, step=2))
+    assert struck(history, FaultKind.POWER_LOST)
+    lost = [finding for finding in judge(history) if finding.breaches]
+    assert {breach.under for finding in lost for breach in finding.breaches} == {"power-loss"}
+    profile = load_profile("reference")
+    assert all(not profile.promise(finding.guarantee, "timeline", "local", "power-loss").promised for finding in lost)
+    assert not any(possible_in_writes(FaultKind.POWER_LOST, "timeline", storage) for storage in ("local", "s3"))
+
+
+@pytest.mark.parametrize("kind", [FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST])
+def test_hdfs_may_fall_silent(kind: FaultKind) -> None:
+    history = run(replace(DIRECT, storage="hdfs"), fault(kind, site="executor: marker asked for"))
+    assert struck(history, kind) and waited_ms(history) >= 1000 and not broken(history)
