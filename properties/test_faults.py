@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
-from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.search.campaign import execute
 from marker_sim.search.swarm import possible_in_writes
@@ -181,3 +182,19 @@ def test_power_loss_drops_what_was_not_synced_and_nothing_is_promised_under_it()
 def test_hdfs_may_fall_silent(kind: FaultKind) -> None:
     history = run(replace(DIRECT, storage="hdfs"), fault(kind, site="executor: marker asked for"))
     assert struck(history, kind) and waited_ms(history) >= 1000 and not broken(history)
+
+
+def test_a_server_that_does_not_wait_for_the_dead_ends_without_a_type_file() -> None:
+    """A successor has written its first file when the last request of a deletion that was cut short is applied."""
+    plan = read_plan(Path(__file__).parent / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
+    hasty = load_mutant(
+        Mutant(
+            name="no-wait-for-a-dead-server",
+            record="plausible: a server loads a directory while a dead one's deletion is on its way",
+            module="markers.server",
+            before="        if longest_ms and contents.typed and not contents.batches:\n",
+            after="        if longest_ms > 1_000_000 and contents.typed:\n",
+            kills="G9",
+        )
+    )
+    assert broken(execute(plan, hasty)[0]) == {"G9"} and not broken(execute(plan, reference())[0])

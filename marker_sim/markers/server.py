@@ -210,7 +210,20 @@ class TimelineServer:
         return frozenset(name for name, path in job.known if name not in found[path])
 
     def _load(self, path: str) -> None:
-        self._inbox.put(_Loaded(path, _attempt(lambda: read_directory(self._storage, self._runtime, path))))
+        self._inbox.put(_Loaded(path, _attempt(lambda: self._settled(path))))
+
+    def _settled(self, path: str) -> Contents:
+        """What is stored when no request of a dead server is on its way to the type file.
+
+        A deletion that was cut short leaves the type file alone in the end, and may have sent for that one too.
+        """
+        contents = read_directory(self._storage, self._runtime, path)
+        capabilities = self._storage.capabilities
+        longest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms
+        if longest_ms and contents.typed and not contents.batches:
+            self._runtime.sleep(longest_ms)
+            contents = read_directory(self._storage, self._runtime, path)
+        return contents
 
     def _delete(self, path: str, answer: Mailbox) -> None:
         result = _attempt(lambda: delete_directory(self._storage, self._runtime, path, self._delete_at_once))
