@@ -1,7 +1,9 @@
 """Mutation testing of the judges: which changes of a judge does no judge test notice?
 
     pip install mutmut==3.8.1
-    python benchmarks/judge_mutation.py WORKDIR [--mutants 600] [--seed 7] [--modules view,reading] [--report]
+    python benchmarks/judge_mutation.py WORKDIR [--mutants 600] [--seed 7] [--modules view,reading]
+    python benchmarks/judge_mutation.py WORKDIR --survivors   # those of the last call once more, after tests were added
+    python benchmarks/judge_mutation.py WORKDIR --report
 
 mutmut changes one expression at a time of every function in marker_sim/judges and runs the quick judge tests that
 enter the function, each mutant in a fork. Of all mutants a sample with a fixed seed is drawn, module by module in
@@ -25,13 +27,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FLOOR = 20
-# Tables of words, and what reads files: their tests are properties/cli, which start commands.
-LEFT_OUT = ("expect", "profiles", "guarantees", "violations")
+# Tables of words and what reads files, tested by properties/cli, which start commands; what counts and judges nothing.
+LEFT_OUT = ("expect", "profiles", "guarantees", "violations", "activity", "sights")
 TESTS = (
     "properties/judges",
     *(f"properties/tables/test_{name}.py" for name in ("profile", "tables_files", "tables_refusals")),
     *(f"properties/tables/test_tables_{name}.py" for name in ("rollbacks", "rows", "windows")),
 )
+_DEAD = ("killed", "timeout")
 ENDS = {0: "survived", 1: "killed", 3: "killed", 5: "no tests", 33: "no tests", 36: "timeout", 24: "timeout"}
 
 
@@ -42,13 +45,15 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=600)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--modules", default="", help="comma-separated, by default all")
+    parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--report", action="store_true")
     given = parser.parse_args()
     if given.workdir.resolve().is_relative_to(ROOT):
         parser.error(f"{given.workdir} lies in the repository; give a directory outside of it")
     if not given.report:
         prepare(given.workdir)
-        drawn = draw(given.workdir, given.mutants, given.seed, given.modules.split(",") if given.modules else [])
+        modules = given.modules.split(",") if given.modules else []
+        drawn = survivors(given.workdir) if given.survivors else draw(given.workdir, given.mutants, given.seed, modules)
         print(f"{len(drawn)} mutants drawn with seed {given.seed}", flush=True)
         _mutmut(given.workdir, drawn)
     report(given.workdir)
@@ -85,23 +90,33 @@ def draw(workdir: Path, count: int, seed: int, modules: list[str]) -> list[str]:
     return sorted(drawn)
 
 
+def survivors(workdir: Path) -> list[str]:
+    """The mutants that no test has killed so far, sorted."""
+    return sorted(name for ends in _ends(workdir).values() for name, end in ends.items() if end not in _DEAD)
+
+
 def report(workdir: Path) -> None:
     """Print the score of every module and the survivors."""
     total: Counter[str] = Counter()
-    survivors: list[str] = []
     print(f"{'module':18} {'mutants':>8} {'killed':>7} {'timeout':>8} {'survived':>9} {'no tests':>9} {'score':>7}")
-    for module in _modules(workdir):
-        judged = set(_judged(workdir, module))
-        codes = {name: code for name, code in _meta(workdir, module).items() if code is not None and name in judged}
-        ends = {name: ENDS.get(code, f"exit {code}") for name, code in codes.items()}
+    for module, ends in _ends(workdir).items():
         count = Counter(ends.values())
         total += count
         _row(module, count)
-        survivors += [name for name, end in sorted(ends.items()) if end not in ("killed", "timeout")]
     _row("all", total)
     bodies = {module: _bodies(workdir, module) for module in _modules(workdir)}
-    for name in survivors:
+    for name in survivors(workdir):
         print(f"\n{name}\n" + "\n".join(_change(bodies[name.split(".")[2]], name)))
+
+
+def _ends(workdir: Path) -> dict[str, dict[str, str]]:
+    """How each mutant that was tried ended, by module."""
+    ends = {}
+    for module in _modules(workdir):
+        tried = {name: code for name, code in _meta(workdir, module).items() if code is not None}
+        bodies = _bodies(workdir, module) if tried else {}
+        ends[module] = {n: ENDS.get(code, f"exit {code}") for n, code in tried.items() if _differs(bodies, n)}
+    return ends
 
 
 def _row(module: str, count: Counter[str]) -> None:

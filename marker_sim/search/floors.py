@@ -1,7 +1,7 @@
 """The least that must have happened in a campaign: a quiet run is inconclusive, not green.
 
-Each floor is a ratio with its reason. The figures lie at about a fifth of what the reference shows, so that a slower or
-more cautious system passes and an idle one does not; docs/honesty.md has both. A campaign of fewer than `RUNS_LEAST`
+Each floor is a ratio with its reason. The figures lie well below what the reference shows, so that a slower or more
+cautious system passes and an idle one does not; docs/honesty.md has both. A campaign of fewer than `RUNS_LEAST`
 runs is held only against what no chance explains, that creates are answered; one of fewer than `CREATES_LEAST` against
 nothing.
 """

@@ -132,7 +132,7 @@ MILESTONES: tuple[Milestone, ...] = (
     ),
     _serving("batch-of-several", "a batch had more than one request", 2, of_writes=("yes",)),
     _serving("all-batch-files-used", "all marker files of a directory were there at once", 4, guarantees=("G8", "G4")),
-    _serving("all-batch-files-busy", "a create came while every batch file was being written", 12, storages=("s3",)),
+    _serving("all-batch-files-busy", "a create came while every batch file was being written", 20, storages=("s3",)),
     _serving("server-recovered", "a server wrote to a directory that a dead one had written to", 8),
     _serving("two-servers-wrote", "two live servers wrote to one directory", 35),
     _serving("request-twice", "one request reached a server twice", 40, guarantees=("G4", "G5"), of_writes=("yes",)),
@@ -143,8 +143,8 @@ MILESTONES: tuple[Milestone, ...] = (
         guarantees=("G5",),
         of_writes=("yes",),
     ),
-    _serving("listing-met-rewrite", "a listing ran while a marker file was replaced", 14, guarantees=("G11",)),
-    _serving("damaged-type-read", "a type file that was empty or missing was read", 20, guarantees=("G9", "G11")),
+    _serving("listing-met-rewrite", "a listing ran while a marker file was replaced", 20, guarantees=("G11",)),
+    _serving("damaged-type-read", "a type file that was empty or missing was read", 24, guarantees=("G9", "G11")),
     _serving(
         "torn-left-recovered",
         "a server met what a torn write had left",
@@ -153,7 +153,7 @@ MILESTONES: tuple[Milestone, ...] = (
         guarantees=("G3", "G4"),
     ),
     _serving(
-        "throttled-for-good", "throttling outlasted every retry of a server", 24, storages=("s3",), guarantees=("G6",)
+        "throttled-for-good", "throttling outlasted every retry of a server", 50, storages=("s3",), guarantees=("G6",)
     ),
     Milestone(
         name="fell-back",
@@ -181,7 +181,7 @@ MILESTONES: tuple[Milestone, ...] = (
     Milestone(
         name="late-request-applied",
         sentence="a request was applied after its time-out",
-        one_in=20,
+        one_in=24,
         guarantees=("G3", "G10", "G17"),
         storages=("s3",),
     ),
@@ -191,7 +191,7 @@ MILESTONES: tuple[Milestone, ...] = (
     _writing("wrote-after-finalize", "an attempt wrote its file after finalize had begun", 20, "G18", "G20"),
     _writing("zombie-wrote", "an attempt that nobody counted any more wrote its file", 60, "G14", "G20"),
     _writing("rollback-deleted", "a rollback deleted data files", 5, "G15"),
-    _writing("rollback-deleted-log", "a rollback deleted a log file", 80, "G15"),
+    _writing("rollback-deleted-log", "a rollback deleted a log file", 100, "G15"),
     _writing("rollback-again", "a rollback was cut short and run again", 14, "G16"),
     _writing(
         "other-format-rolled-back",
@@ -261,7 +261,7 @@ MILESTONES: tuple[Milestone, ...] = (
     Milestone(
         name="attempt-died-between",
         sentence="an attempt died between its marker and its file",
-        one_in=25,
+        one_in=40,
         guarantees=("G13", "G15"),
         plans=_WRITES,
         struck=("attempt-killed", "kill"),
