@@ -76,7 +76,7 @@ class Client:
         store, create = self._store(op, server_name)
         match op.kind:
             case "create" | "hostile":
-                return create(op.name, op.request).value
+                return create(op.name, op.request)._value_  # As `value`, which is a function of Python's own.
             case "list":
                 return tuple(sorted(store.list_all()))
             case "list-data":

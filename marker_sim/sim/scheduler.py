@@ -291,6 +291,8 @@ class Scheduler:
         self.closed = True
         for state in self.states:
             state.next_step = 0  # Every step is due now, and raises.
+        for actor in self._idle:
+            actor.switch(None)  # It has nothing to unwind, and an exception costs more than a whole call.
         for actor in self._actors:
             if actor and not actor.dead:
                 self._unwind_calls = 0

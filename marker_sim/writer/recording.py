@@ -17,6 +17,8 @@ from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import Refused, SeamError
 
+_MADE = {made.value: made for made in Created}
+
 
 class Events(Protocol):
     """Where events go: the simulated scheduler, or a real process's link to the kit."""
@@ -127,9 +129,9 @@ class RecordedMarkers:
         """Ask for a marker."""
 
         def act() -> str:
-            return self._creates(name, request).value
+            return self._creates(name, request)._value_
 
-        return Created(self._call("create", act, name, request or None))
+        return _MADE[self._call("create", act, name, request or None)]
 
     def list_all(self) -> tuple[str, ...]:
         """Every marker."""
