@@ -186,14 +186,6 @@ STORING = (
         kills="G3",
     ),
     Mutant(
-        name="delete-not-locked",
-        record="plausible: a deletion takes no lock, and a put that had looked brings the file back",
-        module="markers.files",
-        before="    with _lock(storage, runtime, path):\n        storage.delete(path)\n",
-        after="    with nullcontext():\n        storage.delete(path)\n",
-        kills="G10",
-    ),
-    Mutant(
         name="conflict-taken-for-own",
         record="plausible: after a time-out every conflict is put down to the own earlier try",
         module="markers.files",

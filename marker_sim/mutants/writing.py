@@ -177,14 +177,6 @@ WRITING = (
         ),
     ),
     Mutant(
-        name="stage-numbers-from-zero",
-        record="plausible: stages are numbered from 0 in every application, and log files of two writes have one name",
-        module="writer.stage",
-        before="int(self._instant[8:]) * 100 + self._stage",
-        after="self._stage",
-        kills="G24",
-    ),
-    Mutant(
         name="old-logs-kept",
         record="plausible: a new base file does not end the log files of the slice before it",
         module="writer.slices",
@@ -234,14 +226,6 @@ WRITING = (
                 "lambda: self._ask(self._markers.store(self._directory(instant)).list_all) and None)\n",
             ),
         ),
-    ),
-    Mutant(
-        name="errors-of-workers-lost",
-        record="HUDI-9259 in parallel: an error of one of the parallel deletions reaches nobody",
-        module="markers.several",
-        before="                error = error or failed\n",
-        after="                continue\n",
-        kills="G14",
     ),
     Mutant(
         name="last-item-left",
