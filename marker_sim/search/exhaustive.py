@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isqrt
 from typing import NamedTuple
 
 from marker_sim.errors import UsageError
@@ -116,15 +117,16 @@ class Space:
     ) -> Iterator[Case]:
         """The cases behind a cursor, in order.
 
-        every: of pairs only each so-manieth, spread over first and second crashes. shard: (k, n) is the k-th of n
-        disjoint pieces, counted from 0, which together are the whole.
+        every: of pairs only about one in so many, spread over first and second crashes alike; to know the second ones
+        of a first takes a run. shard: (k, n) is the k-th of n disjoint pieces, counted from 0, together the whole.
         """
         number, pieces = shard
         if not 0 <= number < pieces or every < 1:
             raise UsageError(f"shard {number} of {pieces}, every {every}: give 0 <= shard < pieces and every >= 1")
         for depth in (depth for depth in (1, 2) if depth in depths):
             for part, points in enumerate(self.points):
-                for first in range(number, len(points), pieces):
+                stride = 1 if depth == 1 else isqrt(every)
+                for first in range(number * stride, len(points), pieces * stride):
                     if depth == 1 and (depth, part, first, 0) > after:
                         yield self._case(Cursor(depth, part, first), (points[first],))
                     elif depth == 2 and (depth, part, first + 1) > after[:3]:
@@ -134,10 +136,12 @@ class Space:
         crash = self.points[part][first]
         plan = self.parts[part].plan
         seconds = watch(replace(plan, faults=(*plan.faults, crash)), self.system, (crash,)).points()
-        for second, another in enumerate(seconds):
+        stride = isqrt(every)
+        apart = -(-every // stride)
+        for second in range(first // stride % apart, len(seconds), apart):
             cursor = Cursor(2, part, first, second)
-            if cursor > after and (first + second) % every == 0:
-                yield self._case(cursor, (crash, another))
+            if cursor > after:
+                yield self._case(cursor, (crash, seconds[second]))
 
     def _case(self, cursor: Cursor, crashes: tuple[Fault, ...]) -> Case:
         plan = self.parts[cursor.part].plan
