@@ -110,6 +110,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     lists = rng.choice((0.0, 0.1, 0.3))
     deletes = rng.choice((0.0, 0.04, 0.1, 0.2))
     again = rng.choice((0.0, 0.0, 0.2))
+    zipf = rng.random() < 0.3  # A few names are asked for most of the time.
     hostile = rng.choice((0.0, 0.0, 0.05))
     second = rng.choice((0.0, 0.5))
     gap_ms = rng.choice((0, 0, 20, 150))
@@ -141,7 +142,9 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         elif made and rng.random() < again:
             directory, name, _ = rng.choice(made)  # By somebody else, perhaps after a deletion.
         elif rng.random() < collide:
-            name = rng.choice(pool)
+            name = (
+                rng.choice(pool) if not zipf else rng.choices(pool, [1 / rank for rank in range(1, len(pool) + 1)])[0]
+            )
         else:
             name = _name(rng, number, rng.choice(partitions))
         if rng.random() < 0.1:

@@ -16,8 +16,8 @@ from marker_sim.sites import LOCK_ASKED, SITES
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
-_LARGE = (40, 120, 120, 300, 1000, 2000)
-_LARGE_SHARE = 0.004
+_LARGE = (*(40, 120, 120, 300) * 8, 1000, 2000, 10_000)
+_LARGE_SHARE = 0.006
 _STUBBORN = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
 _STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write client tries.
 LISTING = "executor: listing asked for"  # By clients; executors of a write never list.
@@ -52,6 +52,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
 def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:
     partitions = rng.sample(PARTITIONS, rng.randint(1, 3))
     groups = rng.choice((1, 2, 4, 8))
+    weights = [1 / rank if groups > 4 else 1.0 for rank in range(1, groups + 1)]  # Many groups: some are hot (Zipf).
     kinds = rng.choice((("CREATE",), ("CREATE", "MERGE"), ("MERGE", "APPEND"), ("APPEND",), ("CREATE", "APPEND")))
     copies = rng.choice((0.0, 0.0, 0.3))
     slow = rng.choice((0.0, 0.0, 0.3))
@@ -64,9 +65,9 @@ def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:
         tasks = tuple(
             Task(
                 partition=rng.choice(partitions),
-                group=f"f{rng.randrange(groups) if size <= groups else number}",
+                group=f"f{rng.choices(range(groups), weights)[0] if size <= groups else number}",
                 kind=rng.choice(kinds),
-                copies=rng.choice((2, 2, 3)) if rng.random() < copies else 1,
+                copies=rng.choice((2, 2, 3)) if size <= 2000 and rng.random() < copies else 1,
                 slow_ms=rng.choice((10, 60, 900)) if rng.random() < slow else 0,
             )
             for number in range(size)
