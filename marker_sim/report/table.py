@@ -107,10 +107,10 @@ def print_failure(outcome: Outcome, number: int, console: Console) -> None:
         entries = f"{failure.plan.entries} entries"
         grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
         console.print(f"  plan (seed {failure.seed}{grown}):")
-        if failure.confirmed:
-            console.print(f"  {escape(printable(failure.confirmed))}", highlight=False, soft_wrap=True)
         for sentence in plan_sentences(failure.plan):
             console.print(f"    {escape(printable(sentence))}", highlight=False, soft_wrap=True)
+        if failure.confirmed:
+            console.print(f"  {escape(printable(failure.confirmed))}", highlight=False, soft_wrap=True)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
     if row is not None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
