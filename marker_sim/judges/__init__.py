@@ -72,8 +72,11 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = View(history)
     names = [name for name in JUDGES if guarantees is None or name in guarantees]
     if not view.black_box:
-        return tuple(JUDGES[name](view) for name in names)
-    return tuple(
-        BLACK_BOX_JUDGES[name](view) if name in BLACK_BOX_JUDGES else Finding(guarantee=name, applicable=False)
-        for name in names
-    )
+        findings = tuple(JUDGES[name](view) for name in names)
+    else:
+        findings = tuple(
+            BLACK_BOX_JUDGES[name](view) if name in BLACK_BOX_JUDGES else Finding(guarantee=name, applicable=False)
+            for name in names
+        )
+    vars(view).clear()  # What it concluded refers to it; so the history goes with its last user, not with a collection.
+    return findings

@@ -68,6 +68,7 @@ class Cluster:
         self.choice = system.choose(self.options, self.store.capabilities)
         self.actors: dict[str, ActorState] = {}
         self.lives: dict[str, int] = {}
+        self._processes: list[Process] = []
         self.servers: dict[str, Process | None] = {"server": None, "second": None}
         self.clients_left = 0
         self.kit = Process("kit", "kit", ActorState("kit", (), 0))
@@ -90,6 +91,9 @@ class Cluster:
             self.scheduler.close()
         history = self.history()
         self.scheduler.release()
+        for process in self._processes:
+            process.state.clear()  # What it ran refers to it, and would wait for a collection.
+            process.calls.clear()
         return history
 
     def begin(self) -> None:
@@ -152,7 +156,9 @@ class Cluster:
     def new_process(self, name: str, role: str) -> Process:
         """A new life under a name of the plan."""
         self.lives[name] = self.lives.get(name, 0) + 1
-        return Process(f"{name}#{self.lives[name]}", role, self._actor(name))
+        process = Process(f"{name}#{self.lives[name]}", role, self._actor(name))
+        self._processes.append(process)
+        return process
 
     def start_server(self, name: str) -> Process:
         """A new life of "server" or "second"."""

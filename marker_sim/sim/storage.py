@@ -156,7 +156,6 @@ class SimStorage:
         self._store = store
         self._process = process
         self._scheduler = store.scheduler
-        self._applied = self._apply  # Bound once, for it is handed over at every call.
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition where the model has it."""
@@ -285,7 +284,7 @@ class SimStorage:
                 result = error.with_traceback(None)  # Which would hold this frame, and so itself.
             scheduler.sleep_until(process, reply_ns)
         else:
-            result = scheduler.park_until((now_ns + reply_ns) // 2, self._applied, (reply_ns, getcurrent(), apply))
+            result = scheduler.park_until((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
         if isinstance(result, StorageError):
             try:
                 raise result
