@@ -1,6 +1,6 @@
 """Every crash point of the listed schedules, and pairs of them: runs, seconds, violations with their shrunk plans.
 
-Without `--full` pairs are sampled, every `--every`-th of them spread evenly, and the last lines say so. `--shard k/n`
+Without `--full` pairs are sampled, about one in `--every` of them, and the last lines say so. `--shard k/n`
 takes one of n pieces, for as many processes; `--after` goes on behind the cursor that an earlier run printed last.
 """
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--storages", default=",".join(STORAGES))
     parser.add_argument("--only", default=",".join(NAMES), help="which schedules")
     parser.add_argument("--schedules", action="store_true", help="a line for each schedule")
-    parser.add_argument("--every", type=int, default=25, help="sample pairs: one in so many")
+    parser.add_argument("--every", type=int, default=40, help="sample pairs: one in so many")
     parser.add_argument("--full", action="store_true", help="all pairs")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of process time, at most, for each depth")
     parser.add_argument("--shard", default="0/1", help="k/n")
