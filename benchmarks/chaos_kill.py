@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--budget", default="20m")
     parser.add_argument("--kills", type=int, default=1)
     parser.add_argument("--dir", type=Path, default=Path("chaos-killed"))
+    parser.add_argument("--sut", default="reference")
     parser.add_argument("--stages", default=None)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--check", type=int, default=12)
@@ -60,6 +61,7 @@ def main() -> int:
 def _play(given: argparse.Namespace, budget_s: float) -> list[str]:
     """The night, with its kills at drawn moments about the middle of what is left; what went wrong."""
     words = [sys.executable, "-m", "marker_sim.cli", "chaos", "--budget", given.budget, "--dir", str(given.dir)]
+    words += ["--sut", given.sut]
     words += [] if given.stages is None else ["--stages", given.stages]
     first = [] if given.seed is None else ["--seed", str(given.seed)]
     wrong, rng, before = [], random.Random(given.seed), b""
@@ -164,6 +166,13 @@ def _summed(lines: list[dict[str, Any]], directory: Path) -> list[str]:
     runs, steps = (sum(line.get(name, 0) for line in units) for name in ("runs", "steps"))
     judged = sum((Counter(line.get("judged", {})) for line in units), Counter[str]())
     print(f"{runs:,} runs, {steps:,} steps, {judged.total():,} judged in {len(units)} units; {night['verdict']}")
+    files = [*(directory / "failures").glob("*.json"), *(directory / "failures" / "fixed").glob("*.json")]
+    stored = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    found = sum(len(line.get("sightings", ())) for line in units)
+    counted = sum(failure["seen"] + failure["alike"] for failure in stored)
+    print(f"{found} violations in the ledger, {counted} in {len(files)} files of failures")
+    if found != counted:
+        return ["the files of failures do not add up to the ledger"]
     same = (night["runs"], night["steps"], night["judged"]) == (runs, steps, dict(sorted(judged.items())))
     return [] if same else ["the summary does not add up to the ledger"]
 
