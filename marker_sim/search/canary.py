@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.profiles import Profile
 from marker_sim.mutants.load import find_mutant
 from marker_sim.mutants.mutant import Mutant
@@ -83,4 +84,11 @@ def draw(
 
 
 def _promised(profile: Profile, guarantee: str, place: Place) -> bool:
-    return all(profile.promise(guarantee, place.mode, place.storage, under).promised for under in FAULT_CLASSES)
+    """Whether it is promised under every class of faults under which the profile promises anything at all."""
+
+    def kept(one: str, under: str) -> bool:
+        return profile.promise(one, place.mode, place.storage, under).promised
+
+    return kept(guarantee, "none") and all(
+        kept(guarantee, under) for under in FAULT_CLASSES if any(kept(other.id, under) for other in GUARANTEES)
+    )
