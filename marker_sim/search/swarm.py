@@ -199,6 +199,11 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
         faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
     if batched and storage == "local" and rng.random() < 0.15:
         faults += _two_hands(rng, ops)
+    if batched and storage == "s3" and rng.random() < 0.06:
+        # A directory whose storage stays silent for longer than the others may be held up.
+        put = rng.randint(1, 3)
+        silent = Fault(kind=FaultKind.TIMEOUT_LOST, actor="server", step=put, site="server: batch file put", value=40)
+        faults.append(silent)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
 
 
