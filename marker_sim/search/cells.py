@@ -59,7 +59,6 @@ _IMPOSSIBLE: tuple[tuple[frozenset[FaultKind], tuple[str, ...], str], ...] = (
         _CHANGING,
         (
             "server: listing",
-            "server: recovering",
             "driver: rollback: listing",
             "driver: finalize: listing",
             "client: list",
@@ -111,10 +110,20 @@ def why_not(kind: FaultKind, phase: str) -> str:
     return next((why for kinds, phases, why in _IMPOSSIBLE if kind in kinds and phase in phases), "")
 
 
+_ROLES: dict[FaultKind, tuple[str, ...]] = {
+    FaultKind.TYPE_DAMAGED: ("kit",),
+    FaultKind.PLACEHOLDER: ("kit",),
+    FaultKind.SLOW_LINK: ("request", "driver", "executor", "client"),
+    FaultKind.CUT_LINK: ("request", "driver", "executor", "client"),
+    FaultKind.OVERLOADED: ("server",),
+    FaultKind.CLOCK_JUMPED: ("driver", "client"),
+}
+
+
 def _aimed_at(kind: FaultKind, phase: str) -> bool:
     role = phase.partition(":")[0]
-    if kind is FaultKind.TYPE_DAMAGED:
-        return role == "kit"
+    if kind in _ROLES:
+        return role in _ROLES[kind]
     if kind is FaultKind.SECOND_SERVER:
         return phase == "server: idle"  # It is counted where the second one is: just started.
     if kind is FaultKind.STAGE_RETRIED:
