@@ -33,4 +33,13 @@ ELUSIVE = (
         after="                continue\n",
         kills="G14",
     ),
+    Mutant(
+        name="failed-delete-ends-rollback-well",
+        record="HUDI-9259 in rollback: a data file that could not be deleted does not fail the rollback",
+        module="writer.client",
+        before="        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
+        after="        names = self._markers.stored(self._directory(instant))\n        try:\n"
+        "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
+        kills="G15",
+    ),
 )

@@ -201,15 +201,6 @@ ROLLING_BACK = (
         kills="G17",
     ),
     Mutant(
-        name="failed-delete-ends-rollback-well",
-        record="HUDI-9259 in rollback: a data file that could not be deleted does not fail the rollback",
-        module="writer.client",
-        before="        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
-        after="        names = self._markers.stored(self._directory(instant))\n        try:\n"
-        "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
-        kills="G15",
-    ),
-    Mutant(
         name="rollback-trusts-attempts",
         record="plausible: rollback takes the last attempt of each task for the only one that left a file",
         module="writer.client",
