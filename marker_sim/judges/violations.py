@@ -182,35 +182,7 @@ class RowsSurvive(GuaranteeViolation):
     guarantee = "G24"
 
 
-VIOLATIONS: dict[str, type[GuaranteeViolation]] = {
-    cls.guarantee: cls
-    for cls in (
-        FlushedBeforeAck,
-        ExistsIsDurable,
-        AckedMarkerSurvives,
-        ExactSet,
-        OneCreator,
-        EveryRequestAnswered,
-        Isolation,
-        BoundedFiles,
-        TypeRecorded,
-        DeleteComplete,
-        ReadableWhileWritten,
-        HostileInputRefused,
-        MarkerBeforeData,
-        ReconcileExact,
-        RollbackComplete,
-        RollbackRetryable,
-        MarkersLast,
-        NoResidue,
-        RollbackFirst,
-        NoLateWrite,
-        ModesAgree,
-        HdfsFallsBack,
-        RewriteAtomic,
-        RowsSurvive,
-    )
-}
+VIOLATIONS: dict[str, type[GuaranteeViolation]] = {cls.guarantee: cls for cls in GuaranteeViolation.__subclasses__()}
 
 
 def raise_first(history: History, findings: Iterable[Finding]) -> None:
