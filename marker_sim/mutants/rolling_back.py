@@ -229,4 +229,13 @@ ROLLING_BACK = (
         "        return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over and e.instant in begun}\n",
         kills="G19",
     ),
+    Mutant(
+        name="failed-delete-ends-rollback-well",
+        record="HUDI-9259 in rollback: a data file that could not be deleted does not fail the rollback",
+        module="writer.client",
+        before=_ROLL_BACK_FILES,
+        after="        names = self._markers.stored(self._directory(instant))\n        try:\n"
+        "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
+        kills="G15",
+    ),
 )

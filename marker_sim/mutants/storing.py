@@ -178,6 +178,14 @@ STORING = (
         kills="G3",
     ),
     Mutant(
+        name="delete-not-locked",
+        record="plausible: a deletion takes no lock, and a put that had looked brings the file back",
+        module="markers.files",
+        before="    with _lock(storage, runtime, path):\n        storage.delete(path)\n",
+        after="    with nullcontext():\n        storage.delete(path)\n",
+        kills="G10",
+    ),
+    Mutant(
         name="lock-ends-before-put",
         record="plausible: the lock is held for the look and released before the put",
         module="markers.files",

@@ -253,4 +253,20 @@ WRITING = (
         "                if entry.instant == instant and entry.state is State.COMPLETED:\n                    self._records.remove(entry)\n            raise\n",
         kills="G24",
     ),
+    Mutant(
+        name="stage-numbers-from-zero",
+        record="plausible: stages are numbered from 0 in every application, and log files of two writes have one name",
+        module="writer.stage",
+        before="int(self._instant[8:]) * 100 + self._stage",
+        after="self._stage",
+        kills="G24",
+    ),
+    Mutant(
+        name="errors-of-workers-lost",
+        record="HUDI-9259 in parallel: an error of one of the parallel deletions reaches nobody",
+        module="markers.several",
+        before="                error = error or failed\n",
+        after="                continue\n",
+        kills="G14",
+    ),
 )

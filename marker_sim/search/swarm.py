@@ -20,6 +20,7 @@ from marker_sim.faults import (
     FaultKind,
 )
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.aimed import OF_OPERATIONS, aimed
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.sites import LOCK_ASKED, SITES
 
@@ -89,7 +90,7 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
     directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
     clients = [f"executor-{n}" for n in range(rng.choice((2, 3, 4, 5, 6, 6, 24)))] + ["driver"]
     ops = _operations(rng, clients, len(directories))
-    return Plan(
+    plan = Plan(
         mode=mode,
         storage=storage,
         num_threads=rng.choice(_THREADS),
@@ -101,6 +102,7 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
         seed=seed,
         restart_threads=rng.choice((0, 0, 0, 0, 1, 2)),
     )
+    return aimed(rng, plan, OF_OPERATIONS)
 
 
 def _operations(rng: random.Random, clients: list[str], directories: int) -> tuple[Op, ...]:

@@ -10,6 +10,7 @@ import random
 
 from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.search.aimed import OF_WRITES, aimed
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.search.swarm import BATCHED_STORAGES, PARTITIONS, possible_in_writes
 from marker_sim.sites import LOCK_ASKED, SITES
@@ -32,7 +33,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
     tables = rng.choice(TABLES)
     executors = rng.choice((1, 2, 2, 3, 4))
     writes = _writes(rng, len(tables))
-    return Plan(
+    plan = Plan(
         mode=mode,
         storage=storage,
         num_threads=rng.choice((1, 2, 2, 4, 20)),
@@ -47,6 +48,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
     )
+    return aimed(rng, plan, OF_WRITES)
 
 
 def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:

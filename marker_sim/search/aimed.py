@@ -1,0 +1,127 @@
+"""Scenes: what independent draws put together too seldom, each made on purpose in a small share of the plans.
+
+A scene is a function from a plan that was drawn already to a plan. It sets what has to come together (workload, faults,
+their sites) and draws the rest: how many, how long, which of several kinds, and whether the plan's other faults stay.
+A scene is a situation and not a defect: it says what happens, and judges say what that breaks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import Fault, Op, Plan, Task, Write
+
+_ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
+_TRIES = 4  # So often a call is refused until whoever makes it gives up.
+_LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)  # For as many calls as their value says.
+_REFUSALS = {
+    "s3": (*_LASTING, FaultKind.SERVER_ERROR),
+    "s3-unconditional": (*_LASTING, FaultKind.SERVER_ERROR),
+    "hdfs": (FaultKind.TIMEOUT_LOST, FaultKind.IO_ERROR),
+    "local": (FaultKind.IO_ERROR,),
+}
+
+
+class Scene(NamedTuple):
+    """share: of the plans that it fits, which it is made of. places: (mode, storage) that it fits, "" for any."""
+
+    make: Callable[[random.Random, Plan], Plan]
+    share: float
+    mode: str = ""
+    storages: tuple[str, ...] = ()
+
+
+def aimed(rng: random.Random, plan: Plan, scenes: tuple[Scene, ...]) -> Plan:
+    """The plan, or what the first scene that is drawn makes of it."""
+    for scene in scenes:
+        fits = scene.mode in ("", plan.mode) and (not scene.storages or plan.storage in scene.storages)
+        if fits and rng.random() < scene.share:
+            made = scene.make(rng, plan)
+            also = plan.faults if rng.random() < _ALSO_SHARE else ()
+            return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.actor, f.step))))
+    return plan
+
+
+def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
+    """A server stands still inside its lock, at the rewrite of a file; another one deletes the directory meanwhile."""
+    held_ms = rng.choice((400, 1500, 4000))
+    gap_ms = rng.choice((30, 80, 150))
+    creates = [
+        Op(actor=f"executor-{n % 2}", kind="create", name=f"f{n}_{n}-0-0_001.parquet.marker.CREATE", request=f"r{n}")
+        for n in range(rng.randint(2, 8))
+    ]
+    ops = [replace(op, after_ms=rng.randint(gap_ms // 2, gap_ms)) for op in creates]
+    last_ms = gap_ms * len(ops) // 2 + held_ms
+    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(50, last_ms), server=1))
+    faults = (
+        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
+        Fault(
+            kind=FaultKind.PAUSE,
+            actor="server",
+            step=rng.choice((2, 2, 3, 4)),
+            site="server: batch file put",
+            duration_ms=held_ms,
+        ),
+    )
+    return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+
+
+def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
+    """Several files to delete at a time, and storage refuses some of them for as long as anybody tries."""
+    part = rng.choice(("reconcile", "reconcile", "rollback", "rollback", "sweep"))
+    groups = rng.randint(1, 4)
+    copies = rng.choice((1, 2, 2, 3)) if part == "rollback" else rng.choice((2, 2, 3))
+    tasks = [Task(group=f"f{n}", kind=rng.choice(("CREATE", "APPEND")), copies=copies) for n in range(groups)]
+    if copies > 1:
+        # What it waits for gives the attempts that lose the time to write their files.
+        tasks.append(Task(group="slow", slow_ms=rng.choice((60, 900))))
+    faults = _refused(rng, plan.storage, f"driver: {part} delete", len(tasks) * copies)
+    if part == "sweep":
+        site, value = "driver: completed instant written", rng.choice((0, 30, 2000))
+        faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=1, site=site, value=value))
+    write = Write(tasks=tuple(tasks))
+    writes = (replace(write, abandon=part == "rollback"), *(replace(write, after_ms=40),) * rng.choice((1, 1, 2)))
+    return replace(plan, writes=writes, executors=max(plan.executors, rng.randint(2, 4)), faults=tuple(faults))
+
+
+def _refused(rng: random.Random, storage: str, site: str, files: int) -> list[Fault]:
+    """A driver's calls at a site fail, from one of the first on, until it has given up some of the files, or all."""
+    first, calls = rng.choice((1, 1, 1, 2)), _TRIES * rng.choice((1, files, files, files + 1))
+    kind = rng.choice(_REFUSALS[storage])
+    if kind in _LASTING:
+        return [Fault(kind=kind, actor="driver", step=first, site=site, value=calls)]
+    return [Fault(kind=kind, actor="driver", step=step, site=site) for step in range(first, first + calls)]
+
+
+def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """An attempt of an application that died writes its file when the next one has written to the same group."""
+    tasks = tuple(Task(group=f"f{n}", kind="APPEND") for n in range(rng.choice((1, 1, 2))))
+    late_ms = rng.choice((3500, 4500, 6000, 9000))
+    begun = len(tasks) if rng.random() < 0.9 else 0  # The dying application is the second one, or the first.
+    faults = (
+        Fault(
+            kind=FaultKind.ZOMBIE,
+            actor="executor-0",
+            step=1 + begun,
+            site="executor: data file put",
+            duration_ms=late_ms,
+        ),
+        Fault(
+            kind=FaultKind.KILL,
+            actor="driver",
+            step=begun + rng.choice((1, 1, 2)),
+            site="driver: task heard of",
+            value=rng.choice((late_ms, 30_000)),
+        ),
+    )
+    pauses_ms = (0, 0, 0, rng.choice((0, 2000, 6000)), rng.choice((0, 8000)))
+    writes = tuple(Write(tasks=tasks, after_ms=after_ms) for after_ms in pauses_ms[: rng.choice((3, 4, 5))])
+    return replace(plan, writes=writes, merge_on_read=rng.random() < 0.9, faults=faults)
+
+
+OF_OPERATIONS = (Scene(deleted_by_the_other, 0.04, "timeline", ("local",)),)
+OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02))
