@@ -13,8 +13,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
-from marker_sim.mutants.load import load_mutant
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.search.campaign import execute
@@ -153,16 +152,7 @@ def test_a_driver_whose_clock_went_back_still_makes_later_instants() -> None:
     back = fault(FaultKind.CLOCK_JUMPED, "driver", site="driver: completed instant written", value=-3_600_000)
     history = run(plan, back)
     assert struck(history, FaultKind.CLOCK_JUMPED) and not broken(history)
-    trusting = load_mutant(
-        Mutant(
-            name="instant-of-the-clock",
-            record="plausible: an instant is the time, whatever the timeline holds",
-            module="timeline",
-            before='    return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")\n',
-            after="    return _format(_EPOCH + int(now_ms) * _MS)\n",
-            kills="G24",
-        )
-    )
+    trusting = load_mutant(find_mutant("instant-of-the-clock"))
     assert "G24" in broken(run(plan, back, system=trusting)) and not broken(run(plan, system=trusting))
 
 
@@ -187,14 +177,5 @@ def test_hdfs_may_fall_silent(kind: FaultKind) -> None:
 def test_a_server_that_does_not_wait_for_the_dead_ends_without_a_type_file() -> None:
     """A successor has written its first file when the last request of a deletion that was cut short is applied."""
     plan = read_plan(Path(__file__).parent / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
-    hasty = load_mutant(
-        Mutant(
-            name="no-wait-for-a-dead-server",
-            record="plausible: a server loads a directory while a dead one's deletion is on its way",
-            module="markers.server",
-            before="        if longest_ms and contents.typed and not contents.batches:\n",
-            after="        if longest_ms > 1_000_000 and contents.typed:\n",
-            kills="G9",
-        )
-    )
+    hasty = load_mutant(find_mutant("no-wait-for-a-dead-server"))
     assert broken(execute(plan, hasty)[0]) == {"G9"} and not broken(execute(plan, reference())[0])

@@ -352,4 +352,12 @@ SERVING = (
         "        return tuple(sorted(contents.names()))\n",
         kills="G11",
     ),
+    Mutant(
+        name="no-wait-for-a-dead-server",
+        record="plausible: a server loads a directory while a dead one's deletion is on its way",
+        module="markers.server",
+        before="        if longest_ms and contents.typed and not contents.batches:\n",
+        after="        if longest_ms > 1_000_000 and contents.typed:\n",
+        kills="G9",
+    ),
 )

@@ -269,4 +269,12 @@ WRITING = (
         after="                continue\n",
         kills="G14",
     ),
+    Mutant(
+        name="instant-of-the-clock",
+        record="plausible: an instant is the time, whatever the timeline holds",
+        module="timeline",
+        before='    return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")\n',
+        after="    return _format(_EPOCH + int(now_ms) * _MS)\n",
+        kills="G24",
+    ),
 )

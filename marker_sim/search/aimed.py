@@ -16,6 +16,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan, Task, Write
 
 _ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
+_ANOTHER = "another/.hoodie/.temp/001"
 _TRIES = 4  # So often a call is refused until whoever makes it gives up.
 _LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)  # For as many calls as their value says.
 _REFUSALS = {
@@ -46,15 +47,25 @@ def aimed(rng: random.Random, plan: Plan, scenes: tuple[Scene, ...]) -> Plan:
     return plan
 
 
+def two_hands(rng: random.Random, plan: Plan) -> Plan:
+    """A second server, and one of the two stands still between its look at a file and its put, which a lock spans."""
+    held = Fault(
+        kind=FaultKind.PAUSE,
+        actor=rng.choice(("server", "second")),
+        step=rng.randint(1, 1 + len(plan.ops) // 8),
+        site="server: batch file put",
+        duration_ms=rng.choice((200, 1500)),
+    )
+    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=rng.randint(1, 8), duration_ms=5000)
+    return replace(plan, faults=(second, held))
+
+
 def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
     """A server stands still inside its lock, at the rewrite of a file; another one deletes the directory meanwhile."""
     held_ms = rng.choice((400, 1500, 4000))
     gap_ms = rng.choice((30, 80, 150))
-    creates = [
-        Op(actor=f"executor-{n % 2}", kind="create", name=f"f{n}_{n}-0-0_001.parquet.marker.CREATE", request=f"r{n}")
-        for n in range(rng.randint(2, 8))
-    ]
-    ops = [replace(op, after_ms=rng.randint(gap_ms // 2, gap_ms)) for op in creates]
+    creates = [_create(n, rng.randint(gap_ms // 2, gap_ms)) for n in range(rng.randint(2, 8))]
+    ops = [replace(op, actor=f"executor-{n % 2}") for n, op in enumerate(creates)]
     last_ms = gap_ms * len(ops) // 2 + held_ms
     ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(50, last_ms), server=1))
     faults = (
@@ -68,6 +79,42 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
         ),
     )
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+
+
+def silent_directory(rng: random.Random, plan: Plan) -> Plan:
+    """The storage of one of several directories stays silent for longer than the others may be held up."""
+    silent = Fault(
+        kind=FaultKind.TIMEOUT_LOST, actor="server", step=rng.randint(1, 3), site="server: batch file put", value=40
+    )
+    if len(plan.directories) > 1:
+        return replace(plan, faults=(silent,))
+    where: dict[str, int] = {}  # A name stays in one directory, and a resend with it.
+    ops = tuple(replace(op, directory=where.setdefault(op.name, rng.randrange(2))) for op in plan.ops)
+    return replace(plan, directories=(*plan.directories, _ANOTHER), ops=ops, faults=(silent,))
+
+
+def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """A server dies with the end of a deletion under way; its successor is asked for markers before that is applied."""
+    deleted_ms = rng.randint(40, 300)
+    ops = [_create(n, 0) for n in range(rng.randint(1, 4))]
+    ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
+    ops += [_create(n, deleted_ms + rng.randint(0, 600)) for n in range(len(ops), len(ops) + rng.randint(1, 5))]
+    ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # What is left when all that was sent has arrived.
+    dies = Fault(
+        kind=FaultKind.ORPHANED,
+        actor="server",
+        step=1,
+        site=rng.choice(("server: type file deleted", "server: type file deleted", "server: batch file deleted")),
+        duration_ms=rng.choice((0, 20, 100)),
+        value=rng.choice((300, 900, 2500)),
+    )
+    return replace(plan, ops=tuple(ops), faults=(dies,))
+
+
+def _create(number: int, after_ms: int) -> Op:
+    """A create of a name of its own, by a client of its own."""
+    name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
+    return Op(actor=f"executor-{number}", kind="create", name=name, request=f"r{number}", after_ms=after_ms)
 
 
 def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
@@ -123,5 +170,11 @@ def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, writes=writes, merge_on_read=rng.random() < 0.9, faults=faults)
 
 
-OF_OPERATIONS = (Scene(deleted_by_the_other, 0.04, "timeline", ("local",)),)
+_S3, _LOCAL = ("s3",), ("local",)
+OF_OPERATIONS = (
+    Scene(two_hands, 0.15, "timeline", _LOCAL),
+    Scene(deleted_by_the_other, 0.04, "timeline", _LOCAL),
+    Scene(silent_directory, 0.04, "timeline", _S3),
+    Scene(deleted_by_the_dead, 0.03, "timeline", _S3),
+)
 OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02))

@@ -199,27 +199,7 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
         duration_ms, value = extent(rng, kind)
         faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
-    if batched and storage == "local" and rng.random() < 0.15:
-        faults += _two_hands(rng, ops)
-    if batched and storage == "s3" and rng.random() < 0.06:
-        # A directory whose storage stays silent for longer than the others may be held up.
-        put = rng.randint(1, 3)
-        silent = Fault(kind=FaultKind.TIMEOUT_LOST, actor="server", step=put, site="server: batch file put", value=40)
-        faults.append(silent)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
-
-
-def _two_hands(rng: random.Random, ops: tuple[Op, ...]) -> list[Fault]:
-    """A second server, and one of the two stands still between its look at a file and its put, which a lock spans."""
-    put = rng.randint(1, 1 + len(ops) // 8)
-    held = Fault(
-        kind=FaultKind.PAUSE,
-        actor=rng.choice(("server", "second")),
-        step=put,
-        site="server: batch file put",
-        duration_ms=rng.choice((200, 1500)),
-    )
-    return [Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=rng.randint(1, 8), duration_ms=5000), held]
 
 
 def _at_sites(
