@@ -169,12 +169,20 @@ def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
     assert newer.exists(), "what cannot be read is not pruned"
 
 
-def test_a_night_keeps_its_budget_and_a_second_chaos_on_its_directory_is_refused(tmp_path: Path) -> None:
-    began = time.monotonic()
-    process = _start("--budget", "3s", "--dir", "chaos", "--stages", "swarm", "--json", cwd=tmp_path)
+def test_a_second_chaos_on_a_directory_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
+    process = _start("--budget", "60s", "--dir", "chaos", "--stages", "swarm", cwd=tmp_path)
     _wait("it did not begin", lambda: _lines(tmp_path / "chaos", "night"))
     code, _, err = _run("--budget", "1s", "--dir", "chaos", cwd=tmp_path)
     assert code == 2 and "is in use by another marker-sim" in err
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+
+
+def test_a_night_keeps_its_budget(tmp_path: Path) -> None:
+    began = time.monotonic()
+    process = _start("--budget", "3s", "--dir", "chaos", "--stages", "swarm", "--json", cwd=tmp_path)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     night = json.loads(out)["nights"][0]
     assert night["state"] == "ended" and night["seconds"] <= 3 + 5 + 2, night["seconds"]
