@@ -20,6 +20,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import Kill, kill
 from marker_sim.mutants.load import find_mutant
+from marker_sim.real.jobs.template import die_with_parent
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
@@ -67,7 +68,7 @@ def _kills(chosen: Sequence[Mutant], seeds: int, budget_s: float, workers: int) 
     if workers == 1:
         yield from (kill(mutant, seeds, budget_s) for mutant in chosen)
         return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_belong_to_the_parent)
     try:
         for future in as_completed([pool.submit(_by_name, mutant.name, seeds, budget_s) for mutant in chosen]):
             yield future.result()
@@ -82,7 +83,9 @@ def _by_name(name: str, seeds: int, budget_s: float) -> Kill:
     return kill(find_mutant(name), seeds, budget_s)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _belong_to_the_parent() -> None:
+    """Interrupts are for the parent; a worker whose parent was killed would wait for ever."""
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
