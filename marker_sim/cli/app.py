@@ -237,6 +237,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(str(error), EXIT_USAGE)
     except HarnessError as error:
         return _say(str(error), EXIT_HARNESS)
+    except SystemExit as error:
+        why = "code loaded into the kit ended it, or nobody reads its output any more"
+        return _say(f"ended early with {error.code!r}: {why}", EXIT_HARNESS)
     except KeyboardInterrupt:
         return _say("interrupted before anything could be judged", EXIT_INTERRUPTED)
     except Exception as error:

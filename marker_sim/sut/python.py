@@ -29,8 +29,10 @@ def load_system(sut: str) -> System:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({error})") from error
+    except (Exception, SystemExit) as error:
+        # SystemExit as well: a script without a guard would end the kit, with 0 as if all had held.
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({why})") from error
     target = getattr(module, attribute, None)
     if isinstance(target, System):
         return target
