@@ -137,7 +137,8 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     assert max(places.count(place) for place in places) <= 3, "near-duplicates are kept"
     assert sum(f.seen + f.alike for f in failures) == sum(len(line.get("sightings", ())) for line in _lines(directory))
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
-    assert main(["replay", str(directory)]) == 0, "no file, nothing to replay"
+    assert main(["replay", str(directory)]) == 1, "the ledger knows of them"
+    shutil.rmtree(directory / "failures")
     code, out, err = _run("--budget", "2s", "--dir", str(directory), cwd=tmp_path)
     assert code == 1, out + err
     assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}

@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import Any
 
-from marker_sim.chaos.work import Task, canary, stored, swarm
+from marker_sim.chaos.work import SPACE, Task, canary, stored, swarm
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.real.jobs.template import die_with_parent
 
@@ -57,7 +57,7 @@ class _Desk:
                 return swarm(task)
             case "canary":
                 return canary(task)
-        of = task.stream if task.stream in ("exhaustive", "spark") else "real"
+        of = {SPACE: "exhaustive", "exhaustive": "exhaustive", "spark": "spark"}.get(task.stream, "real")
         if self._of != of:
             self._leave()
             self._kept, self._of = _station(of, task.sut), of

@@ -18,6 +18,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from marker_sim.chaos.failures import make_folder
 from marker_sim.chaos.work import Task
 from marker_sim.errors import HarnessError
 
@@ -49,7 +50,7 @@ class Crew:
 
     def __enter__(self) -> Crew:
         self._end_marked()
-        self._logs.mkdir(parents=True, exist_ok=True)
+        make_folder(self._logs)
         for number in range(self._jobs):
             self.workers.append(self._start(number))
         return self

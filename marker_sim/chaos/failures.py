@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.errors import UsageError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
 
 SCHEMA = 1
@@ -36,6 +36,7 @@ class Sighting:
     """One violation, as a unit found it. shrunk: whether there was time to make its plan small.
 
     text: everything there is to say of it: sentence, message, events. evidence: their numbers in the history of `plan`.
+    deterministic: whether a run that was repeated nearby gave the same history; else no run without it says much.
     world: "simulated", "real" or "spark". plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
     """
 
@@ -50,6 +51,7 @@ class Sighting:
     plan: dict[str, Any]
     shrunk: bool
     entries_before: int = 0
+    deterministic: bool = True
 
     @property
     def kind(self) -> str:
@@ -62,7 +64,7 @@ class Stored:
     """A failure that is kept. seen: how often exactly this; alike: how often something that looks like it.
 
     first_seen, last_seen: times of day; night: of the first. fixed: when a replay found nothing any more, "" before.
-    status: what the last replay said, "" before there was one.
+    status: what the last replay said, "" before there was one; that it is violated when it came back since.
     """
 
     name: str
@@ -122,7 +124,9 @@ class Failures:
             )
             return self.by_name[name]
         seeds = known.seeds if sighting.seed in known.seeds else (*known.seeds, sighting.seed)[:SEEDS_MAX]
-        self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"], fixed="")
+        self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"])
+        if known.fixed:
+            self.by_name[name] = replace(self.by_name[name], fixed="", status=VIOLATED)
         return self.by_name[name]
 
     def replayed(self, name: str, status: str, at: str) -> None:
@@ -134,7 +138,7 @@ class Failures:
     def write(self, directory: Path, names: Iterable[str] | None = None) -> None:
         """Bring the files in line with what is known, all of them or some."""
         folder = directory / FOLDER
-        (folder / FIXED).mkdir(parents=True, exist_ok=True)
+        make_folder(folder / FIXED)
         for name in self.by_name if names is None else names:
             failure = self.by_name[name]
             here, there = folder / f"{name}.json", folder / FIXED / f"{name}.json"
@@ -147,11 +151,23 @@ class Failures:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Put a file in place at once, or leave what was there; an equal one is left alone."""
-    if path.is_file() and path.read_bytes() == data:
+    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(data)
-    os.replace(beside, path)
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """A directory with its parents; HarnessError when something else has its name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarnessError(f"{folder} cannot be made: {error.strerror or error}") from error
 
 
 def kind_of(guarantee: str, mode: str, storage: str) -> str:

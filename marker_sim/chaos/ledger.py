@@ -85,7 +85,10 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._file = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            self._file = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise HarnessError(f"the ledger in {directory} cannot be opened: {error.strerror}") from error
         os.ftruncate(self._file, _whole(self._file))
         self._sync_directory()
 

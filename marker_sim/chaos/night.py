@@ -27,8 +27,8 @@ from marker_sim.chaos.missing import missing_here
 from marker_sim.chaos.stages import ALONE, SHARES, Stage, schedule
 from marker_sim.chaos.summary import write_summary
 from marker_sim.chaos.totals import NightTotals, Totals
-from marker_sim.chaos.work import Task
-from marker_sim.chaos.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT, ExhaustiveWork
+from marker_sim.chaos.work import SPACE, Task
+from marker_sim.chaos.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.sut.python import load_system
 
@@ -100,6 +100,7 @@ class _Night:
         self._sizes = {"swarm": SEEDS * factor}
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int]]()
+        self._points: int | None = None
         self._shown = self._began
 
     @property
@@ -117,6 +118,8 @@ class _Night:
         budget_s = self._request.budget_s
         self._canary(crew)
         self._replay(crew, self.clock_s + budget_s * STORED_SHARE)
+        if any("exhaustive" in stage.streams for stage in self._stages):
+            self._count_points(crew)
         for stage in self._stages:
             self._run_stage(crew, stage)
         if self._stages and "swarm" in self._totals.night.stages:
@@ -146,6 +149,15 @@ class _Night:
         if night.canary is None and crew.idle and self.clock_s < self._request.budget_s:
             self._give(crew, "canary", night.number, 1)
 
+    def _count_points(self, crew: Crew) -> None:
+        """Ask a worker how large the exhaustive search is: the system is run for it, and may end who does that."""
+        asked = False
+        while self._points is None and self.clock_s < self._request.budget_s:
+            if crew.idle and not asked:
+                asked = True
+                self._give(crew, SPACE, 0, 0)
+            self._collect(crew, self._request.budget_s - self.clock_s)
+
     def _run_stage(self, crew: Crew, stage: Stage) -> None:
         dry: set[str] = set()
         while self.clock_s < stage.end_s:
@@ -165,16 +177,16 @@ class _Night:
         """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
         if stream != "exhaustive":
             part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
-        else:
-            ranges = self._totals.ranges(stream, self._space)
-            points = int(self._space.split(".")[0])
-            part = ranges.take(SINGLES_A_UNIT, points) or ranges.take(ROOTS_A_UNIT, 2 * points)
-        return None if part is None else (*part, self._space if stream == "exhaustive" else "")
+            return None if part is None else (*part, "")
+        points = self._points or 0
+        ranges = self._totals.ranges(stream, self._space)
+        part = ranges.take(SINGLES_A_UNIT, points) or ranges.take(ROOTS_A_UNIT, 2 * points)
+        return None if part is None else (*part, self._space)
 
     @cached_property
     def _space(self) -> str:
         """The exhaustive search's crash points, and how many nights' passes through them are over, and one."""
-        points, number = ExhaustiveWork(self._totals.sut).size, 1
+        points, number = self._points or 0, 1
         while self._totals.ranges("exhaustive", f"{points}.{number}").whole(2 * points):
             number += 1
         return f"{points}.{number}"
@@ -201,6 +213,13 @@ class _Night:
         """Write down what was done meanwhile."""
         for task, seconds, result in crew.answers(min(timeout_s, 1.0)):
             self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+            if task.stream == SPACE:
+                self._points = result.get("points", 0)
+                if result.get("trouble"):
+                    self.note(
+                        "unit", stream=SPACE, first=0, count=0, seconds=round(seconds, 3), trouble=result["trouble"]
+                    )
+                continue
             if task.failure is None:
                 self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
             again = (task.stream, task.space, task.first)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -57,6 +58,8 @@ def doubts(night: NightTotals) -> tuple[str, ...]:
         found.append("no defect could be planted: the profile promises nothing that one would break")
     elif not night.canary.get("caught"):
         found.append(f"the planted defect {night.canary.get('mutant')} was not seen: what else was not?")
+    if night.unsure:
+        found.append(f"open failures of which no replay said whether they are fixed: {', '.join(sorted(night.unsure))}")
     if len(night.quiet) > QUIET_SHARE * night.swarm_units:
         many = f"{len(night.quiet)} of {night.swarm_units} units of the swarm"
         found.append(f"{many} were too quiet to be believed: {night.quiet[0]}")
@@ -131,7 +134,7 @@ def failure_lines(failures: Sequence[Stored], directory: Path) -> list[str]:
     return [
         f"{failure.sighting.guarantee} in {failure.sighting.mode} mode on {failure.sighting.storage}"
         f" ({failure.sighting.world}), night {failure.night}, seen {failure.seen} times and {failure.alike} alike:"
-        f" {failure.sighting.message}: marker-sim replay {directory / 'failures' / f'{failure.name}.json'}"
+        f" {failure.sighting.message}: marker-sim replay {quote(str(directory / 'failures' / f'{failure.name}.json'))}"
         for failure in failures
     ]
 

@@ -10,6 +10,7 @@ from typing import Any
 from marker_sim.chaos.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.chaos.ledger import Line
 from marker_sim.chaos.ranges import Ranges
+from marker_sim.errors import HarnessError
 from marker_sim.search.reached import MILESTONES, SURE, Milestone
 
 
@@ -17,7 +18,8 @@ from marker_sim.search.reached import MILESTONES, SURE, Milestone
 class NightTotals:
     """One night. seconds: of its budget, `stream_s` of workers by stream. kinds: violations met, by kind.
 
-    canary: the line of its unit, None before it ran. state: "running" until it was paused, or ended.
+    canary: the line of its unit, None before it ran. state: "running" until it was paused, or ended. unsure: failures
+    that were open when it began and of which no replay said, before it ended, whether they are fixed.
     """
 
     number: int
@@ -49,6 +51,7 @@ class NightTotals:
     trouble: list[str] = field(default_factory=list)
     canary: Line | None = None
     new: list[str] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
 
     def add(self, line: Line) -> None:
         """Count a unit."""
@@ -114,6 +117,7 @@ class NightTotals:
             "new": self.new,
             "still_violated": self.still_violated,
             "fixed": self.fixed,
+            "unsure": sorted(self.unsure),
             "not_reached": self.not_reached,
             "canary": self.canary
             and {name: self.canary.get(name) for name in ("mutant", "caught", "seconds", "plans")},
@@ -145,9 +149,13 @@ class Totals:
         return self.nights[-1]
 
     def add_all(self, lines: Iterable[Line]) -> Totals:
-        """Count lines, oldest first."""
-        for line in lines:
-            self.add(line)
+        """Count lines, oldest first; HarnessError for one that says what cannot be, as after an edit by hand."""
+        for number, line in enumerate(lines, start=1):
+            try:
+                self.add(line)
+            except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                why = f"{type(error).__name__}: {error}"
+                raise HarnessError(f"line {number} of the ledger does not fit those before it ({why})") from error
         return self
 
     def add(self, line: Line) -> list[str]:
@@ -164,12 +172,15 @@ class Totals:
                         budget_s=line["budget_s"],
                         stages=line["stages"],
                         missing=tuple(line["missing"]),
+                        unsure={failure.name for failure in self.failures.open},
                     )
                 )
             case "unit":
                 return self._add_unit(line)
             case "replayed":
                 self.failures.replayed(line["name"], line["status"], line["at"])
+                if self.nights and self.night.state != "ended" and line["status"] in (FIXED, VIOLATED):
+                    self.night.unsure.discard(line["name"])
                 if line["night"]:
                     self.night.replayed[line["name"]] = line["status"]
                     self._tick(line)

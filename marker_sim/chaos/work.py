@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from marker_sim.campaign import Campaign, Failure
-from marker_sim.chaos.failures import FIXED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
-from marker_sim.errors import HarnessError
+from marker_sim.chaos.failures import FIXED, NOT_REPRODUCED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.profiles import Profile, load_profile
@@ -37,12 +36,15 @@ from marker_sim.search.campaign import (
     served,
 )
 from marker_sim.search.canary import draw
+from marker_sim.search.replay import undecided
 from marker_sim.search.shrink import shrink
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
 MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
+# The stream of the question how many crash points the exhaustive search has; answered by `points`.
+SPACE = "space"
 SHRINK_S = 5.0
 CANARY_S = 60.0
 _FOREVER_S = 1e9
@@ -92,7 +94,7 @@ def swarm(task: Task) -> dict[str, Any]:
         shrinking=False,
         canaries=False,
     )
-    shown = sightings(campaign.failures, task, system, profile)
+    shown = sightings(campaign.failures, task, system, profile, campaign.reruns.differences == 0)
     return counted(campaign, profile) | {"sightings": shown, "layout": system.layout}
 
 
@@ -129,8 +131,13 @@ def counts_of(tally: Tally, steps: int, profile: Profile) -> dict[str, Any]:
     }
 
 
-def sightings(failures: tuple[Failure, ...], task: Task, system: System, profile: Profile) -> list[dict[str, Any]]:
-    """Failures with plans, those that are worth it made small within the time that is left."""
+def sightings(
+    failures: tuple[Failure, ...], task: Task, system: System, profile: Profile, deterministic: bool
+) -> list[dict[str, Any]]:
+    """Failures with plans, those that are worth it made small within the time that is left.
+
+    deterministic: whether every run that was repeated gave the same history.
+    """
     left = sum(_worth(failure, task) for failure in failures)
     found = []
     for failure in sorted(failures, key=lambda failure: (failure.guarantee, failure.mode, failure.seed)):
@@ -140,19 +147,29 @@ def sightings(failures: tuple[Failure, ...], task: Task, system: System, profile
             now = time.monotonic()
             until, left = now + (task.until - now) / left, left - 1
         seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until)
-        found.append(asdict(seen))
+        found.append(asdict(replace(seen, deterministic=deterministic) if seen else _once(failure, plan)))
     return found
 
 
-def shrunk_sighting(guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float) -> Sighting:
-    """A plan that fails in the simulated world, made as small as possible by `until`, and what it shows."""
+def _once(failure: Failure, plan: Plan) -> Sighting:
+    """A violation whose plan breaks nothing when it runs again, as it was seen: a system that is not deterministic."""
+    breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more")
+    seen = sighting_of(failure.guarantee, failure.mode, plan, breach, failure.history, False)
+    text = f"{seen.text}\nseen once, and not when the plan was run again"
+    return replace(seen, text=text, deterministic=False)
+
+
+def shrunk_sighting(
+    guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float
+) -> Sighting | None:
+    """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
     left_s = min(SHRINK_S, until - time.monotonic())
     smaller = shrink(plan, fails_with(guarantee, system, profile), budget_s=left_s) if left_s > 0 else plan
     history, findings = findings_of(smaller, system, guarantee)
     shown = (promised_breach(finding, smaller, profile) for finding in findings)
     breach = next((breach for breach in shown if breach is not None), None)
     if breach is None:
-        raise HarnessError(f"{guarantee} was violated by the plan of seed {plan.seed} and is not when it runs again")
+        return None
     seen = sighting_of(guarantee, mode, smaller, breach, history, left_s > 0)
     return replace(seen, entries_before=plan.entries)
 
@@ -162,8 +179,13 @@ def stored(task: Task) -> dict[str, Any]:
     assert task.failure is not None
     failure = parse_stored(task.failure, str(task.failure.get("name")))
     plan = plan_of(failure, failure.name)
-    fails = fails_with(failure.sighting.guarantee, load_system(failure.sut), load_profile(failure.profile))
-    return {"status": VIOLATED if fails(plan) else FIXED, "trouble": ""}
+    system, guarantee = load_system(failure.sut), failure.sighting.guarantee
+    history, findings = findings_of(plan, system, guarantee)
+    profile = load_profile(failure.profile)
+    if any(promised_breach(finding, plan, profile) is not None for finding in findings):
+        return {"status": VIOLATED, "trouble": ""}
+    doubt = undecided(plan, system, guarantee, history, findings, failure.sighting.deterministic)
+    return {"status": NOT_REPRODUCED if doubt else FIXED, "trouble": doubt}
 
 
 def sighting_of(

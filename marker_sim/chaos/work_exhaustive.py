@@ -14,7 +14,7 @@ from typing import Any
 
 from marker_sim.campaign import Failure
 from marker_sim.chaos.failures import kind_of
-from marker_sim.chaos.work import Task, counts_of, sightings
+from marker_sim.chaos.work import SPACE, Task, counts_of, sightings
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
@@ -51,7 +51,9 @@ class ExhaustiveWork:
         return self.ends[-1] if self.ends else 0
 
     def units(self, task: Task) -> dict[str, Any]:
-        """Cases by number."""
+        """Cases by number; or how many crash points there are."""
+        if task.stream == SPACE:
+            return {"points": self.size}
         if task.space.split(".")[0] != str(self.size):
             raise HarnessError(f"the space has {self.size} crash points, and {task.space.split('.')[0]} were expected")
         profile, tally, found = load_profile(task.profile), Tally(), dict[str, Failure]()
@@ -89,7 +91,7 @@ class ExhaustiveWork:
                     differences += execute(case.plan, self.system)[0].events != seen.history.events
         finally:
             gc.enable()
-        shown = sightings(tuple(found[kind] for kind in sorted(found)), task, self.system, profile)
+        shown = sightings(tuple(found[kind] for kind in sorted(found)), task, self.system, profile, not differences)
         return counts_of(tally, steps, profile) | {"differences": differences, "sightings": shown}
 
     def cases(self, first: int, count: int) -> Iterator[Case]:

@@ -91,8 +91,10 @@ class RealWork:
     def _explained(self, real: Sighting, plan: Plan, task: Task, system: System, profile: Profile) -> Sighting:
         """The violation as the simulated world shows it, small, or as it was with a word on how often it comes."""
         if fails_with(real.guarantee, system, profile)(plan):
-            worth = worth_shrinking(task.seen.get(real.kind, 0))
-            return shrunk_sighting(real.guarantee, real.mode, plan, system, profile, task.until if worth else 0.0)
+            until = task.until if worth_shrinking(task.seen.get(real.kind, 0)) else 0.0
+            small = shrunk_sighting(real.guarantee, real.mode, plan, system, profile, until)
+            if small is not None:
+                return small
         again = self.run_again(plan, task.sut, real.guarantee, profile, TIMES)
         note = f"\nseen with real processes in {again + 1} of {TIMES + 1} runs, and not in the simulated world"
         return replace(real, text=real.text + note)

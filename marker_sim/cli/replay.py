@@ -18,7 +18,7 @@ from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
 from marker_sim.cli.confirming import confirm
 from marker_sim.cli.judging import HISTORIES, read_history
 from marker_sim.cli.request import default_profile, parse_sut
-from marker_sim.errors import UsageError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import violation
@@ -26,7 +26,8 @@ from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, SCHEMA
 from marker_sim.report.words import printable
 from marker_sim.search.campaign import promised_breach
-from marker_sim.search.replay import replay_plan
+from marker_sim.search.replay import replay_plan, undecided
+from marker_sim.sut.python import load_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class Stored:
     hint: str = ""
     profile: str = ""
     world: str = "simulated"
+    deterministic: bool = True
 
 
 def replay(path: Path, sut: str | None, keep: bool, console: Console) -> int:
@@ -51,20 +53,25 @@ def replay(path: Path, sut: str | None, keep: bool, console: Console) -> int:
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
     sut: another system than the one stored. keep: leave what is fixed where it is, as with another system.
     """
+    chaos = path.is_dir() and has_ledger(path)
     files = stored_files(path)
-    if not files:
-        if path.is_dir() and not (path / "verdict.json").exists() and has_ledger(path):
-            _print(console, f"{path} stores no failure that is not fixed")
-            return EXIT_HOLDS
+    if not files and not chaos:
         return _worst([_replay_one(stored, sut, console, slowly=True) for stored in _stored(path)])
     if path.is_file() or keep or sut is not None:
-        return _worst([_replay_file(file, sut, console, strict=path.is_file()) for file in files])
+        return _said([_replay_file(file, sut, console, strict=path.is_file()) for file in files], path, console)
     with pruning(path) as pruned:
+        files = stored_files(path)  # The ledger knows of those, too, whose files somebody lost.
         results = [_replay_file(file, sut, console, strict=False) for file in files]
         for file, status in zip(files, results, strict=True):
             pruned.note(file, status)
     for file in pruned.moved:
         _print(console, f"moved to {file}")
+    return _said(results, path, console)
+
+
+def _said(results: list[str], path: Path, console: Console) -> int:
+    if not results:
+        _print(console, f"{path} stores no failure that is not fixed")
     return _worst(results)
 
 
@@ -85,9 +92,10 @@ def _replay_file(file: Path, sut: str | None, console: Console, strict: bool) ->
             plan=plan_of(failure, str(file)),
             profile=failure.profile,
             world=sighting.world,
+            deterministic=sighting.deterministic,
         )
         return _replay_one(stored, sut, console)
-    except UsageError as error:
+    except (HarnessError, UsageError) as error:
         if strict:
             raise
         _print(console, f"CANNOT RUN: {error}")
@@ -116,6 +124,11 @@ def _replay_one(stored: Stored, sut: str | None, console: Console, slowly: bool 
             if slowly:
                 _print(console, confirm(stored.plan, system, finding.guarantee, profile))
             return VIOLATED
+    steady = stored.deterministic or system != stored.sut
+    doubt = undecided(stored.plan, load_system(system), stored.guarantee, history, findings, steady)
+    if doubt:
+        _print(console, f"NOT REPRODUCED: {label}: {system}: {doubt}")
+        return NOT_REPRODUCED
     _print(
         console, f"FIXED: {label}: {system} keeps what it broke" if stored.guarantee else f"FIXED: {label}: {system}"
     )

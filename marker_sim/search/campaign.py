@@ -323,14 +323,17 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
         first.setdefault(kind[0], kind)
     share_s = min(SHRINK_MAX_S, budget_s / max(1, len(first)))
     for kind, (plan, found_history, found_breach) in search.found.items():
-        history, breach, smaller = found_history, found_breach, plan
+        breach: Breach | None = found_breach
+        history, smaller = found_history, plan
         if share_s > 0 and first[kind[0]] == kind:
             progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
             smaller = shrink(plan, fails_with(kind[0], search.system, search.profile), budget_s=share_s)
         if smaller != plan:
             history, findings = findings_of(smaller, search.system, kind[0])
             shown = [promised_breach(finding, smaller, search.profile) for finding in findings]
-            breach = next(b for b in shown if b is not None)
+            breach = next((b for b in shown if b is not None), None)
+        if breach is None:  # It broke the promise only sometimes: what was seen first is what there is to show.
+            history, breach, smaller = found_history, found_breach, plan
         failures.append(
             Failure(
                 guarantee=kind[0],
