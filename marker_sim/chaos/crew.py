@@ -167,5 +167,8 @@ def _mark_of(pid: int) -> str | None:
 
 
 def _last_lines(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:  # Somebody removed it, or the whole directory; the ledger says so soon enough.
+        lines = []
     return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

@@ -101,6 +101,7 @@ class _Night:
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int]]()
         self._points: int | None = None
+        self._digest = ""
         self._shown = self._began
 
     @property
@@ -185,11 +186,11 @@ class _Night:
 
     @cached_property
     def _space(self) -> str:
-        """The exhaustive search's crash points, and how many nights' passes through them are over, and one."""
+        """The exhaustive search's crash points, their digest, and how many nights' passes are over, and one."""
         points, number = self._points or 0, 1
-        while self._totals.ranges("exhaustive", f"{points}.{number}").whole(2 * points):
+        while self._totals.ranges("exhaustive", f"{points}.{self._digest}.{number}").whole(2 * points):
             number += 1
-        return f"{points}.{number}"
+        return f"{points}.{self._digest}.{number}"
 
     def _give(
         self, crew: Crew, stream: str, first: int, count: int, space: str = "", failure: Stored | None = None
@@ -214,7 +215,7 @@ class _Night:
         for task, seconds, result in crew.answers(min(timeout_s, 1.0)):
             self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
             if task.stream == SPACE:
-                self._points = result.get("points", 0)
+                self._points, self._digest = result.get("points", 0), result.get("digest", "")
                 if result.get("trouble"):
                     self.note(
                         "unit", stream=SPACE, first=0, count=0, seconds=round(seconds, 3), trouble=result["trouble"]

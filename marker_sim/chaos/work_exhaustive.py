@@ -7,6 +7,7 @@ runs with the k-th crash first and another one after it.
 from __future__ import annotations
 
 import gc
+import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
@@ -50,12 +51,23 @@ class ExhaustiveWork:
         """How many crash points there are; twice as many numbers."""
         return self.ends[-1] if self.ends else 0
 
+    @cached_property
+    def digest(self) -> str:
+        """Of all parts and points: where it differs, the same numbers stand for other runs."""
+        parts = [
+            (part.mode, part.storage, part.plan, points)
+            for part, points in zip(self.space.parts, self.space.points, strict=True)
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
     def units(self, task: Task) -> dict[str, Any]:
         """Cases by number; or how many crash points there are."""
         if task.stream == SPACE:
-            return {"points": self.size}
-        if task.space.split(".")[0] != str(self.size):
-            raise HarnessError(f"the space has {self.size} crash points, and {task.space.split('.')[0]} were expected")
+            return {"points": self.size, "digest": self.digest}
+        if task.space.split(".")[:2] != [str(self.size), self.digest]:
+            raise HarnessError(
+                f"the crash points are not those that were counted: {self.size}.{self.digest}, {task.space}"
+            )
         profile, tally, found = load_profile(task.profile), Tally(), dict[str, Failure]()
         steps = differences = 0
         gc.disable()
