@@ -93,6 +93,21 @@ def silent_directory(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, directories=(*plan.directories, _ANOTHER), ops=ops, faults=(silent,))
 
 
+def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
+    """A flush is given up, so its server reads the directory again, and that is refused as well; names come back."""
+    kind = rng.choice(_REFUSALS[plan.storage])
+    gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.choice((200, 500, 1000))
+    ops: list[Op] = []
+    for number in range(rng.randint(4, 10)):
+        fresh = _create(number, number * gap_ms + rng.randint(0, gap_ms // 3))
+        ops.append(replace(fresh, name=rng.choice(ops).name) if number > 1 and rng.random() < 0.7 else fresh)
+    faults = (
+        *_calls_refused(kind, "server", "server: batch file put", rng.choice((2, 2, 3)), _TRIES),
+        *_calls_refused(kind, "server", "server: directory listed", 2, _TRIES * rng.choice((1, 1, 2))),
+    )
+    return replace(plan, num_threads=rng.choice((2, 4, 20)), ops=tuple(ops), faults=faults)
+
+
 def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     """A server dies with the end of a deletion under way; its successor is asked for markers before that is applied."""
     deleted_ms = rng.randint(40, 300)
@@ -138,10 +153,13 @@ def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
 def _refused(rng: random.Random, storage: str, site: str, files: int) -> list[Fault]:
     """A driver's calls at a site fail, from one of the first on, until it has given up some of the files, or all."""
     first, calls = rng.choice((1, 1, 1, 2)), _TRIES * rng.choice((1, files, files, files + 1))
-    kind = rng.choice(_REFUSALS[storage])
+    return _calls_refused(rng.choice(_REFUSALS[storage]), "driver", site, first, calls)
+
+
+def _calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
     if kind in _LASTING:
-        return [Fault(kind=kind, actor="driver", step=first, site=site, value=calls)]
-    return [Fault(kind=kind, actor="driver", step=step, site=site) for step in range(first, first + calls)]
+        return [Fault(kind=kind, actor=actor, step=first, site=site, value=calls)]
+    return [Fault(kind=kind, actor=actor, step=step, site=site) for step in range(first, first + calls)]
 
 
 def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
@@ -176,5 +194,6 @@ OF_OPERATIONS = (
     Scene(deleted_by_the_other, 0.04, "timeline", _LOCAL),
     Scene(silent_directory, 0.04, "timeline", _S3),
     Scene(deleted_by_the_dead, 0.03, "timeline", _S3),
+    Scene(reading_again_refused, 0.03, "timeline", (*_S3, *_LOCAL)),
 )
 OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02))
