@@ -11,7 +11,13 @@ import pytest
 
 from marker_sim.campaign import Campaign
 from marker_sim.judges.profiles import load_profile
-from marker_sim.search.campaign import run_simulated
+from marker_sim.markers.files import read
+from marker_sim.markers.store import Context, Created
+from marker_sim.names import data_path, is_append
+from marker_sim.seams import Condition, PreconditionFailed
+from marker_sim.search.campaign import _Search, run_simulated
+from marker_sim.search.writes import make_write_plan
+from marker_sim.system import System
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "third-party.md"
@@ -54,6 +60,61 @@ def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot
     assert [line for line in campaign.left_out if "s3-unconditional" in line]
     judged = {row.id for row in campaign.tally.rows(load_profile("python")) if row.judged}
     assert judged >= {f"G{number}" for number in (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)}
+
+
+class _Journal:
+    """A directory as lines of one object, replaced only if unchanged: correct, and useless on a local disk."""
+
+    def __init__(self, context: Context) -> None:
+        self._storage, self._runtime = context.storage, context.runtime
+        self._prefix, self._path = f"{context.directory}/", f"{context.directory}/journal"
+
+    def create(self, name: str) -> Created:
+        while True:
+            there = read(self._storage, self._path)
+            names = there.data.decode().splitlines() if there else []
+            if name in names:
+                return Created.EXISTS
+            data = "".join(f"{one}\n" for one in [*names, name]).encode()
+            try:
+                if there is None:
+                    self._storage.put(self._path, data, Condition.IF_ABSENT)
+                else:
+                    self._storage.put(self._path, data, expected=there.version)
+                return Created.CREATED
+            except PreconditionFailed:
+                self._runtime.sleep(10)
+
+    def list_all(self) -> tuple[str, ...]:
+        there = read(self._storage, self._path)
+        return tuple(there.data.decode().splitlines()) if there else ()
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        return tuple(data_path(name) for name in self.list_all() if not is_append(name))
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        return tuple(data_path(name) for name in self.list_all() if is_append(name))
+
+    def exists(self) -> bool:
+        return bool(self._storage.list(self._prefix))
+
+    def delete(self) -> bool:
+        paths = self._storage.list(self._prefix)
+        for path in paths:
+            self._storage.delete(path)
+        return bool(paths)
+
+
+def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None:
+    journal = System(name="journal", direct=_Journal, server=_Journal, layout="names", profile="python")
+    unfit = _Search(journal, load_profile("python"), None)
+    for seed in range(6):
+        unfit.run_pair(make_write_plan(seed, "timeline", "local"))
+    assert not unfit.found and unfit.tally.judged("G21", "both", "local") is None
+    fit = _Search(journal, load_profile("python"), None)
+    for seed in range(6):
+        fit.run_pair(make_write_plan(seed, "timeline", "s3"))
+    assert not fit.found and fit.tally.judged("G21", "both", "s3") is not None
 
 
 @pytest.mark.usefixtures("modules")

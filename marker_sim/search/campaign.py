@@ -80,6 +80,8 @@ class _Search:
     def run_pair(self, plan: Plan) -> None:
         """Run a plan in both marker modes and judge that they agree."""
         first, second, finding = compare_modes(plan, self.system)
+        if cannot_serve(self.system, first) or cannot_serve(self.system, second):
+            return  # Single runs say which storage it is that the system cannot use.
         self.tally.add_pair(first, second, finding)
         kind = (finding.guarantee, "both", plan.storage)
         if finding.breaches and kind not in self.found:
