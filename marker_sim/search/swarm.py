@@ -46,6 +46,13 @@ PARTITIONS = (
     "APPEND",
     ".hidden",
     "001/002",
+    "emoji/\U0001f600",
+    "quo\"te's",
+    "glob[1]*",
+    "nbsp\u00a0bom\ufeff",
+    "dot./trail ",
+    "a:b~$x{y};<z>|",
+    "long/" + "x" * 240,  # A name of more than 255 bytes, of which no part is longer.
 )
 DIRECTORIES = (
     "t/.hoodie/.temp/001",

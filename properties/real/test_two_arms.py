@@ -13,6 +13,7 @@ from marker_sim.history import History
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.real.gate import Aim
 from marker_sim.real.jobs.cluster import run_real
+from marker_sim.search.swarm import PARTITIONS
 from marker_sim.sim.cluster import run
 from marker_sim.system import reference
 from properties.real.arms import outcome, sound
@@ -37,6 +38,15 @@ def _deaths(history: History) -> list[str]:
 @pytest.mark.parametrize(("mode", "storage"), WORLDS)
 def test_without_faults_both_arms_store_the_same(mode: str, storage: str) -> None:
     plan = _plan(mode, storage)
+    simulated, real = run(plan, reference()), run_real(plan)
+    assert outcome(real) == outcome(simulated)
+    assert sound(real)
+
+
+@pytest.mark.parametrize(("mode", "storage"), WORLDS)
+def test_every_partition_that_the_swarm_draws_is_stored_alike(mode: str, storage: str) -> None:
+    tasks = tuple(Task(partition=partition, group=f"f{n}") for n, partition in enumerate(PARTITIONS))
+    plan = _plan(mode, storage, writes=(Write(tasks=tasks), Write(tasks=tasks, abandon=True)))
     simulated, real = run(plan, reference()), run_real(plan)
     assert outcome(real) == outcome(simulated)
     assert sound(real)
