@@ -77,13 +77,14 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G10",
         slug="delete-complete",
         sentence="After a deletion is answered, only names whose create was open when the deletion was invoked, or"
-        " came later, are stored or listed; the others do not return by themselves.",
+        " came later, are stored or listed; the others do not return by themselves, and a directory of which nothing is"
+        " left is not said to exist.",
     ),
     Guarantee(
         id="G11",
         slug="readable-while-written",
         sentence="A listing holds every marker answered before it was invoked; it is never short, and it fails only"
-        " under faults.",
+        " under faults. A directory with such a marker is said to exist.",
     ),
     Guarantee(
         id="G12",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
 from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.presence import denied, outlived, owed_since
 from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
 
@@ -14,6 +15,7 @@ def delete_complete(view: View) -> Finding:
 
     A create of unknown outcome, or with a copy on the wire, stays open for good. A listing of a server that did not
     delete is judged only if it was alone from the deletion on. Only deletions that had something to delete count.
+    After those `exists` answers False, where nothing but markers can be the reason that the directory is there.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -25,6 +27,9 @@ def delete_complete(view: View) -> Finding:
         judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
         breaches += _stored_again(view, directory, done, creates)
         breaches += _listed_again(view, directory, done, creates)
+        told, wrong = outlived(view, directory, done)
+        judged += told
+        breaches += wrong
     return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -113,6 +118,8 @@ def _by_path(view: View, creates: _Creates, kind: str) -> _Creates:
 def readable_while_written(view: View) -> Finding:
     """G11: a listing answered ok holds each marker answered before its invocation, and listings are answered ok.
 
+    `exists` answers True whenever a listing at that moment would owe a name.
+
     Not expected are markers that a deletion may have removed, and at a server markers that another live server may
     have stored behind its back. A listing may fail, or end unknown, under a fault: of storage in that directory, of its
     own connection, or of its server's life. Time-outs are G6's.
@@ -120,6 +127,9 @@ def readable_while_written(view: View) -> Finding:
     breaches: list[Breach] = []
     judged = 0
     for directory in view.directories.values():
+        told, wrong = denied(view, directory)
+        judged += told
+        breaches += wrong
         if not directory.listings:
             continue
         answers = directory.answers
@@ -157,7 +167,7 @@ def _missing(
 ) -> tuple[int, list[tuple[str, Call]]]:
     """How many names a listing owes, and which of them it does not show."""
     assert isinstance(listing.value, tuple)
-    floor = _floor(view, directory, listing)
+    floor = owed_since(view, directory, listing)
     if floor == NEVER:
         return 0, []
     missing = expected.keys() - listing.value
@@ -165,19 +175,6 @@ def _missing(
         return len(expected), [(name, expected[name]) for name in sorted(missing)]
     owed = sum(call.invoke >= floor for call in expected.values())
     return owed, [(name, expected[name]) for name in sorted(missing) if expected[name].invoke >= floor]
-
-
-def _floor(view: View, directory: Directory, listing: Call) -> int:
-    """Only markers whose create was invoked at or after this event are owed; -1 for all, NEVER for none."""
-    floor = directory.settled_before(listing.done) if directory.deletions else -1
-    if listing.life != NO_LIFE and view.crowded:
-        life = view.lives.get(listing.life)
-        if life is None:
-            return NEVER
-        crowd = max((end for begin, end in view.crowded if begin <= listing.done), default=-1)
-        if crowd >= life.start:
-            floor = max(floor, crowd)
-    return floor
 
 
 def _short(view: View, directory: Directory, listing: Call, name: str, call: Call) -> Breach:

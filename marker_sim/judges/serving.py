@@ -169,8 +169,9 @@ def isolation(view: View) -> Finding:
     """G7: a storage fault inside one marker directory leaves requests for the others alone.
 
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
-    after it, and that no other fault touched: it ends ok, within the storage time-out plus the bound. A full disk is no
-    fault of one directory, and a listing that fails is readable-while-written's.
+    after it, and that no other fault, and no other request that deletes its directory, touched: it ends ok or is
+    refused, within the storage time-out plus the bound. A full disk is no fault of one directory, and a listing that
+    fails is readable-while-written's.
     """
     spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
     confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
@@ -200,8 +201,8 @@ def isolation(view: View) -> Finding:
             continue
         if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call):
             continue
-        if not late and call.operation in LISTINGS:
-            continue  # A listing that fails by itself is G11's, and says nothing about the other directory.
+        if not late and (call.operation in LISTINGS or call.outcome == "fail"):
+            continue  # A listing that fails by itself is G11's; a refusal is an answer about the request itself.
         judged += 1
         what = f"took {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
         message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
@@ -224,6 +225,9 @@ def _touched_otherwise(view: View, directory: Directory, call: Call) -> bool:
     if call.invoke in view.touched or view.crowd(call.invoke, until):
         return True
     if not view.served_well(directory.path, call, until):
+        return True
+    # Who finds that what it just wrote was deleted may say so.
+    if any(d.invoke != call.invoke and d.invoke < until and d.settled > call.invoke for d in directory.deletions):
         return True
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
     client = view.events[call.invoke].process

@@ -353,6 +353,31 @@ SERVING = (
         kills="G11",
     ),
     Mutant(
+        name="exists-when-remembered",
+        record="plausible: whether a directory exists is answered from memory, which knows nothing after a restart",
+        module="markers.server",
+        before='        return bool(self._context.storage.list(self._context.directory + "/"))\n',
+        after="        state = self._server._directories.get(self._context.directory)\n"
+        "        return state is not None and bool(state._names)\n",
+        kills="G11",
+    ),
+    Mutant(
+        name="exists-once-made",
+        record="plausible: a directory that was ever written to is taken to exist, whoever deleted it since",
+        module="markers.server",
+        before='        return bool(self._context.storage.list(self._context.directory + "/"))\n',
+        after='        return self._context.directory in self._context.process.get("made", ())\n',
+        kills="G10",
+        also=(
+            (
+                "markers.server",
+                "        return self._server.create(self._context.directory, name, request)\n",
+                '        self._context.process.setdefault("made", set()).add(self._context.directory)\n'
+                "        return self._server.create(self._context.directory, name, request)\n",
+            ),
+        ),
+    ),
+    Mutant(
         name="no-wait-for-a-dead-server",
         record="plausible: a server loads a directory while a dead one's deletion is on its way",
         module="markers.server",

@@ -6,7 +6,7 @@ import pytest
 
 from properties.judges.build import DIRECTORY, Story, marker
 
-A, B = marker("a"), marker("b")
+A, B, C = marker("a"), marker("b"), marker("c")
 OTHER = "t/.hoodie/.temp/002"
 BOUND_MS = 10_000
 
@@ -171,3 +171,36 @@ def test_other_faults_excuse() -> None:
 
 def test_one_directory_alone_says_nothing_about_isolation() -> None:
     begun().says_nothing("G7")
+
+
+def test_a_refusal_is_an_answer_whatever_happens_next_door() -> None:
+    hit(outcome="fail").says_nothing("G7")
+    hit(outcome="fail", wait_ms=30_000).breaks("G7", under="storage")
+
+
+@pytest.mark.parametrize("whose", ["its own directory", "another directory"])
+def test_a_request_that_met_a_deletion_of_its_own_directory_may_fail(whose: str) -> None:
+    story = Story()
+    story.start()
+    story.ask(B, instant="002")
+    story.ask(C, instant="003")
+    story.fault("throttled", path=f"{OTHER}/MARKERS0")
+    invoke = story.ask(A)
+    delete = story.invoke("delete", instant="001" if whose == "its own directory" else "003")
+    story.end(delete, "ok", True)
+    story.end(invoke, "info", error="500 NotFound")
+    assert len(story.finding("G7").breaches) == (whose == "another directory")
+
+
+@pytest.mark.parametrize("when", ["before", "itself"])
+def test_a_deletion_excuses_neither_itself_nor_what_is_asked_after_it(when: str) -> None:
+    story = Story()
+    story.start()
+    story.ask(B, instant="002")
+    story.create(A)
+    if when == "before":
+        story.delete()
+    story.fault("throttled", path=f"{OTHER}/MARKERS0")
+    invoke = story.ask(A) if when == "before" else story.invoke("delete")
+    story.end(invoke, "info", error="500 no")
+    story.breaks("G7", under="storage")

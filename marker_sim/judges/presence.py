@@ -1,0 +1,125 @@
+"""What `exists` owes: G11's half, a directory with answered markers is there, and G10's, a deleted one is gone.
+
+"Gone" is decided only where nothing but the markers can keep a directory: a correct server may answer True for an empty
+one, a placeholder key or a side file. So True is a breach only if nothing whatever is known to lie below the directory.
+"""
+
+from __future__ import annotations
+
+from marker_sim.judges.calls import DAMAGE, NO_LIFE, Call, Deletion, Directory
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.stored import NEVER
+from marker_sim.judges.view import View
+
+
+def owed_since(view: View, directory: Directory, call: Call) -> int:
+    """Only markers whose create was invoked at or after this event are owed to a call; -1 for all, NEVER for none.
+
+    A deletion may have removed the earlier ones; at a server, another live server may have stored them unseen.
+    """
+    floor = directory.settled_before(call.done) if directory.deletions else -1
+    if call.life != NO_LIFE and view.crowded:
+        life = view.lives.get(call.life)
+        if life is None:
+            return NEVER
+        crowd = max((end for begin, end in view.crowded if begin <= call.done), default=-1)
+        if crowd >= life.start:
+            floor = max(floor, crowd)
+    return floor
+
+
+def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
+    """How many answers of `exists` were owed a True, and a breach for each that was False."""
+    judged = 0
+    breaches: list[Breach] = []
+    newest: Call | None = None
+    at = 0
+    for call in _asked(directory):
+        while at < len(directory.answers) and directory.answers[at].done < call.invoke:
+            answer = directory.answers[at]
+            newest = answer if newest is None or newest.invoke < answer.invoke else newest
+            at += 1
+        if newest is None or newest.invoke < owed_since(view, directory, call):
+            continue
+        judged += 1
+        if call.value is False:
+            message = (
+                f"{directory.path} is said not to exist, and {newest.name!r} was answered at event {newest.done},"
+                f" before that was asked"
+            )
+            evidence = (newest.invoke, newest.done, call.invoke, call.done)
+            breaches.append(view.breach(message, evidence, directory.path))
+    return judged, breaches
+
+
+def outlived(view: View, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
+    """How many answers of `exists` after the deletions `done` were owed a False, and a breach for each True.
+
+    None where storage is read now and then: an empty directory, which is reason enough for True, has no file to read.
+    """
+    judged = 0
+    breaches: list[Breach] = []
+    if view.header.witness == "reads":
+        return judged, breaches
+    for call in _asked(directory):
+        before = [deletion for deletion in done if deletion.answered < call.invoke]
+        if not before:
+            continue
+        deletion = before[-1]
+        if (
+            directory.answers
+            and directory.answers[0].done < deletion.invoke
+            and _alone(view, directory, deletion, call)
+        ):
+            if call.value is False:
+                judged += 1
+            elif not _something_there(view, directory, call):
+                judged += 1
+                message = f"{directory.path} is said to exist after it was deleted, and nothing is left there"
+                evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
+                breaches.append(view.breach(message, evidence, directory.path))
+    return judged, breaches
+
+
+def _asked(directory: Directory) -> list[Call]:
+    """The answers of `exists`, in the order in which they were asked for."""
+    return sorted(c for c in directory.others if c.operation == "exists" and c.outcome == "ok")
+
+
+def _alone(view: View, directory: Directory, deletion: Deletion, call: Call) -> bool:
+    """Whether nobody can have put anything into a directory from its deletion's invocation to an answer.
+
+    Refused and hostile requests count as well: they owe no clean directory.
+    """
+    other = call.life not in (deletion.life, NO_LIFE)
+    if other and view.crowd(deletion.invoke, call.done):
+        return False
+    for asked in (*reversed(directory.creates), *directory.hostile):
+        certain = asked.outcome in ("ok", "fail") and not view.may_act_again(asked)
+        if asked.invoke <= call.done and (asked.done if certain else NEVER) > deletion.invoke:
+            return False
+    below = directory.path + "/"
+    return not any(
+        fault.storage
+        and (fault.path or "").startswith(below)
+        and fault.begin <= call.done
+        and (fault.kind == DAMAGE or fault.end >= deletion.invoke)
+        for fault in view.faults
+    )
+
+
+def _something_there(view: View, directory: Directory, call: Call) -> bool:
+    """Whether anything, of whatever kind, lay below a directory when a call was asked, or came until it ended."""
+    below = directory.path + "/"
+    there: set[str] = set()
+    for event in view.events[: call.done]:
+        if event.kind != "effect" or event.path is None or not event.path.startswith(below):
+            continue
+        if event.value is None:
+            if event.index < call.invoke:  # What is removed later was there when it was asked.
+                there.discard(event.path)
+        elif event.index > call.invoke:
+            return True
+        else:
+            there.add(event.path)
+    return bool(there)
