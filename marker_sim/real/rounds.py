@@ -89,8 +89,10 @@ def run_round(spec: Round, system: System, fleet: Fleet) -> Played:
         with doors(stage):
             stage.play()
     finally:
-        stage.recorder.close()
-        stage.leave()
+        try:
+            stage.recorder.close()
+        finally:
+            stage.leave()
     header = Header(
         world="foreign",
         mode="timeline",
@@ -177,13 +179,15 @@ class Stage:
     def leave(self) -> None:
         """Stop every thread and server of the round and remove its files."""
         self._over.set()
-        self.load.end()
-        for server in self.nemesis.servers:
-            server.kill()
-        for watcher in self._watchers:
-            if watcher.ident is not None:
-                watcher.join(2.0)
-        self.world.close()
+        try:
+            self.load.end()
+            for server in self.nemesis.servers:
+                server.kill()
+            for watcher in self._watchers:
+                if watcher.ident is not None:
+                    watcher.join(2.0)
+        finally:
+            self.world.close()
 
     def release(self) -> None:
         """The load knows `failing` from now on."""

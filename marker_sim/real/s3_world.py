@@ -84,10 +84,11 @@ class FrontWorld:
         self.wire: Wire | None = None
         self._toxiproxy: Toxiproxy | None = None
         if stage.spec.kind == STORAGE_WIRE:
-            from marker_sim.real.wires.toxiproxy import Toxiproxy
-
-            self._toxiproxy = Toxiproxy().__enter__()
-            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
+            try:
+                self._stand_before()
+            except BaseException:
+                self.front.end()
+                raise
         self._scheme = scheme
         self._command = command
         self._patience_s = TROUBLE_WAIT_S
@@ -95,6 +96,17 @@ class FrontWorld:
         self._probed = probed
         names = self._names if command else None
         self.reader: Looks = ObjectReader(stage.recorder, self.front.objects, in_order=True, names=names)
+
+    def _stand_before(self) -> None:
+        """Put a proxy between servers and front."""
+        from marker_sim.real.wires.toxiproxy import Toxiproxy
+
+        self._toxiproxy = Toxiproxy().__enter__()
+        try:
+            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
+        except BaseException:
+            self._toxiproxy.close()
+            raise
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
@@ -188,9 +200,11 @@ class FrontWorld:
 
     def close(self) -> None:
         """End the front and what stands before it, and forget the bucket."""
-        if self._toxiproxy is not None:
-            self._toxiproxy.close()
-        self.front.close()
+        try:
+            if self._toxiproxy is not None:
+                self._toxiproxy.close()
+        finally:
+            self.front.close()
 
     def _names(self, place: MarkerDirectory) -> list[str]:
         return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -325,6 +326,26 @@ def test_nothing_runs_after_close() -> None:
         assert all(one.exception(timeout=10) is not None for one in waiting[:2])
     assert set(threading.enumerate()) <= before
     stage.front.close()
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_an_exit_that_skips_close_ends_the_process(connected: bool) -> None:
+    program = (
+        "import socket, threading\n"
+        "from marker_sim.real.front.http import HttpServer\n"
+        "asked = threading.Event()\n"
+        "def application(environ, start_response):\n"
+        "    asked.set()\n"
+        "    threading.Event().wait()\n"
+        "server = HttpServer(application)\n"
+        f"if {connected}:\n"
+        "    connection = socket.create_connection(('127.0.0.1', server.port))\n"
+        "    connection.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n')\n"
+        "    assert asked.wait(10)\n"
+        "raise KeyboardInterrupt\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    assert ended.returncode and ended.stderr.rstrip().endswith("KeyboardInterrupt"), ended
 
 
 def test_a_fault_that_the_front_cannot_do_is_trouble_of_the_kit() -> None:

@@ -110,8 +110,10 @@ class S3Front:
     def end(self) -> None:
         """Nothing runs any more, whatever happened before."""
         self._closing.set()
-        self._server.close()
-        self._store.close()
+        try:
+            self._server.close()
+        finally:
+            self._store.close()
 
     def check(self) -> None:
         """HarnessError when a request met a defect of the kit or of moto, so that no server is blamed for it."""

@@ -1,4 +1,4 @@
-"""Serves a WSGI application on 127.0.0.1, port 0, one thread a connection, and leaves no thread behind.
+"""Serves a WSGI application on 127.0.0.1, port 0, one thread a connection; `close` leaves no thread behind.
 
 Connections are kept alive (HTTP/1.1, Nagle off), a body is read whole before the application is called, and a reply is
 one write. An application that raises `NoReply` ends the connection without a byte. Werkzeug's server was rejected: it
@@ -80,8 +80,12 @@ class HttpServer:
         self._listener = _Listener(application, self.troubles)
         self.port: int = self._listener.server_address[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"
+        # Daemons, here and below: an exit that skips `close` must not wait for requests for ever.
         self._thread = threading.Thread(
-            target=self._listener.serve_forever, kwargs={"poll_interval": 0.02}, name=f"{name}-{self.port}"
+            target=self._listener.serve_forever,
+            kwargs={"poll_interval": 0.02},
+            name=f"{name}-{self.port}",
+            daemon=True,
         )
         self._thread.start()
 
@@ -111,7 +115,7 @@ class _Listener(socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         name = f"connection-{client_address[1]}-to-{self.server_address[1]}"
-        thread = threading.Thread(target=self._run, args=(request, client_address), name=name)
+        thread = threading.Thread(target=self._run, args=(request, client_address), name=name, daemon=True)
         with self._guard:
             self._open[request] = thread
         thread.start()

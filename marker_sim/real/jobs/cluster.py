@@ -118,9 +118,13 @@ class Cluster:
             self._end()
         finally:
             self.nemesis.healed = True
-            self.nursery.end_lives()
-            self.world.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            try:
+                self.nursery.end_lives()
+            finally:
+                try:
+                    self.world.close()
+                finally:
+                    shutil.rmtree(self._scratch, ignore_errors=True)
         if self.trouble:
             raise self.trouble[0]
         return History(self._header(), self.recorder.close())
