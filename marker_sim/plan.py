@@ -21,6 +21,7 @@ STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"
+_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else would be run as the plan of defaults.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,11 @@ class Plan:
     @staticmethod
     def from_dict(raw: dict[str, Any], origin: str = "plan") -> Plan:
         """The inverse of `to_dict`; UsageError says what is wrong with a plan written by hand."""
+        if not isinstance(raw, dict) or raw.keys().isdisjoint(_SAYS_PLAN):
+            raise UsageError(
+                f"{origin} is not a plan: it has none of the keys {', '.join(_SAYS_PLAN)};"
+                " `marker-sim verify` writes one as plan.json"
+            )
         try:
             if raw.get("schema", SCHEMA) > SCHEMA:
                 raise UsageError(f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}")

@@ -65,6 +65,16 @@ def test_a_plan_that_no_table_could_have_is_refused_in_a_sentence(changes: dict[
         Plan.from_dict(raw)
 
 
+@pytest.mark.parametrize("text", ["{}", '{"seed": 7, "faults": []}', "[]", '"plan"', "null"])
+def test_a_file_that_says_nothing_of_a_plan_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"is not a plan: it has none of the keys ops, schema, writes"):
+        read_plan(path)
+    path.write_text(json.dumps(Plan().to_dict()), encoding="utf-8")
+    assert read_plan(path) == Plan()
+
+
 def test_shrinking_keeps_what_matters_and_nothing_else() -> None:
     plan = make_write_plan(3, "timeline", "s3")
     assert plan.entries > 8

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign import Campaign
+from marker_sim.errors import HarnessError
 from marker_sim.judges.profiles import load_profile
 from marker_sim.markers.files import read
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
+from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed
-from marker_sim.search.campaign import _Search, run_simulated
+from marker_sim.search.campaign import _Search, execute, run_simulated
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
 
@@ -115,6 +117,20 @@ def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None
     for seed in range(6):
         fit.run_pair(make_write_plan(seed, "timeline", "s3"))
     assert not fit.found and fit.tally.judged("G21", "both", "s3") is not None
+
+
+class _Unreadable(_Journal):
+    def list_all(self) -> tuple[str, ...]:
+        raise ValueError("line 3 of the journal is torn")
+
+
+def test_a_fresh_instance_that_fails_to_list_is_told_with_its_error() -> None:
+    system = System(name="unreadable", direct=_Unreadable, layout="names", profile="python")
+    plan = Plan(mode="direct", ops=(Op(actor="executor-0", kind="create", name="f0_0-0-0_001.parquet.marker.CREATE"),))
+    with pytest.raises(
+        HarnessError, match=r"fresh instance of unreadable did not list .*line 3 .* is torn"
+    ):
+        execute(plan, system)
 
 
 @pytest.mark.usefixtures("modules")

@@ -282,7 +282,11 @@ class Cluster:
         self.scheduler.spawn(process, read)
         self.scheduler.run_until_stop(self.scheduler.now_ns + PROBE_PHASE_NS)
         if not found:
-            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}")
+            ends = ("actor-died", "exited")
+            own = [event for event in self.scheduler.events[before:] if event.process == process.name]
+            died = [event.error for event in own if event.operation in ends]
+            why = died[-1] if died else f"no answer in {PROBE_PHASE_NS // (1000 * MS)} s of virtual time"
+            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
         del self.scheduler.events[before:]
         return found[0]
 
