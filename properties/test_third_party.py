@@ -127,9 +127,7 @@ class _Unreadable(_Journal):
 def test_a_fresh_instance_that_fails_to_list_is_told_with_its_error() -> None:
     system = System(name="unreadable", direct=_Unreadable, layout="names", profile="python")
     plan = Plan(mode="direct", ops=(Op(actor="executor-0", kind="create", name="f0_0-0-0_001.parquet.marker.CREATE"),))
-    with pytest.raises(
-        HarnessError, match=r"fresh instance of unreadable did not list .*line 3 .* is torn"
-    ):
+    with pytest.raises(HarnessError, match=r"fresh instance of unreadable did not list .*line 3 .* is torn"):
         execute(plan, system)
 
 

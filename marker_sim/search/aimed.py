@@ -108,6 +108,17 @@ def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=rng.choice((2, 4, 20)), ops=tuple(ops), faults=faults)
 
 
+def crowd(rng: random.Random, plan: Plan) -> Plan:
+    """So many clients at once, on one directory and few threads, that batches and marker files have very many names."""
+    clients = rng.choice((64, 160, 200))
+    at_once = rng.random() < 0.5  # All in the first batches, or over a second in many of them.
+    ops = [_create(n, 0 if at_once else rng.randint(0, 1000)) for n in range(clients)]
+    ops += [Op(actor="driver", kind=kind, after_ms=2000) for kind in ("list", "list-data")]
+    return replace(
+        plan, num_threads=rng.choice((1, 1, 1, 2)), directories=plan.directories[:1], ops=tuple(ops), faults=()
+    )
+
+
 def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     """A server dies with the end of a deletion under way; its successor is asked for markers before that is applied."""
     deleted_ms = rng.randint(40, 300)
@@ -195,5 +206,6 @@ OF_OPERATIONS = (
     Scene(silent_directory, 0.04, "timeline", _S3),
     Scene(deleted_by_the_dead, 0.03, "timeline", _S3),
     Scene(reading_again_refused, 0.03, "timeline", (*_S3, *_LOCAL)),
+    Scene(crowd, 0.01, "timeline", (*_S3, *_LOCAL)),
 )
 OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02))
