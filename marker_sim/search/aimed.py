@@ -81,6 +81,19 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
 
 
+def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
+    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
+    deleted_ms = rng.choice((300, 800))
+    first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
+    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
+    for number in range(len(ops), len(ops) + rng.randint(1, 5)):
+        after_ms = deleted_ms + rng.randint(50, 1500)
+        ops.append(replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms))
+    ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
+    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)
+    return replace(plan, ops=tuple(ops), faults=(second,))
+
+
 def silent_directory(rng: random.Random, plan: Plan) -> Plan:
     """The storage of one of several directories stays silent for longer than the others may be held up."""
     silent = Fault(
@@ -205,6 +218,7 @@ OF_OPERATIONS = (
     Scene(deleted_by_the_other, 0.04, "timeline", _LOCAL),
     Scene(silent_directory, 0.04, "timeline", _S3),
     Scene(deleted_by_the_dead, 0.03, "timeline", _S3),
+    Scene(asked_again_after_a_deletion, 0.03, "timeline", (*_S3, *_LOCAL)),
     Scene(reading_again_refused, 0.03, "timeline", (*_S3, *_LOCAL)),
     Scene(crowd, 0.01, "timeline", (*_S3, *_LOCAL)),
 )
