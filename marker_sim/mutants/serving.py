@@ -118,22 +118,6 @@ SERVING = (
         kills="G1",
     ),
     Mutant(
-        name="huge-batch-cut",
-        record="plausible: a batch has room for fifty names, and nobody looks whether that is enough",
-        module="markers.batches",
-        before="            data=file.data + encode_names(fresh) if fresh else None,\n",
-        after="            data=file.data + encode_names(list(fresh)[:50]) if fresh else None,\n",
-        kills="G1",
-    ),
-    Mutant(
-        name="long-file-cut",
-        record="plausible: a marker file has room for 150 names, and what is written beyond that is lost",
-        module="markers.batches",
-        before="            data=file.data + encode_names(fresh) if fresh else None,\n",
-        after='            data=b"".join((file.data + encode_names(fresh)).splitlines(keepends=True)[:150]) if fresh else None,\n',
-        kills="G1",
-    ),
-    Mutant(
         name="ack-after-type-file",
         record="plausible: a batch counts as written when any of its files is, the type file too",
         module="markers.server",

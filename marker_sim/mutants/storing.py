@@ -8,6 +8,22 @@ from marker_sim.mutants.mutant import Mutant
 
 STORING = (
     Mutant(
+        name="huge-batch-cut",
+        record="plausible: a batch has room for fifty names, and nobody looks whether that is enough",
+        module="markers.batches",
+        before="            data=file.data + encode_names(fresh) if fresh else None,\n",
+        after="            data=file.data + encode_names(list(fresh)[:50]) if fresh else None,\n",
+        kills="G1",
+    ),
+    Mutant(
+        name="long-file-cut",
+        record="plausible: a marker file has room for 150 names, and what is written beyond that is lost",
+        module="markers.batches",
+        before="            data=file.data + encode_names(fresh) if fresh else None,\n",
+        after='            data=b"".join((file.data + encode_names(fresh)).splitlines(keepends=True)[:150]) if fresh else None,\n',
+        kills="G1",
+    ),
+    Mutant(
         name="unconditional-replace",
         record="plausible: a marker file is replaced without looking whether another server changed it",
         module="markers.files",
