@@ -19,7 +19,7 @@ from marker_sim.judges.tally import Tally
 from marker_sim.plan import Plan
 from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
-from marker_sim.search.campaign import fails_with, promised_breach, served
+from marker_sim.search.campaign import execute, fails_with, promised_breach, served
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sut.python import load_system
@@ -27,8 +27,10 @@ from marker_sim.system import System
 
 # What a run of a few seconds can hold; the simulated world runs the larger ones.
 ENTRIES_MAX = 60
+LASTS_MAX_S = 40.0
 TIMES = 2
 TOO_LARGE = "plan too large for real processes"
+TOO_LONG = "plan too long for real processes"
 _STORAGES = {"real-local": "local", "real-s3": "s3"}
 _KINDS = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
 
@@ -61,6 +63,9 @@ class RealWork:
             plan = plan_of_number(number, _STORAGES[task.stream])
             if plan.entries > ENTRIES_MAX or not served(system, plan.mode, plan.storage):
                 tally.reach(TOO_LARGE if plan.entries > ENTRIES_MAX else "mode that the system does not serve")
+                continue
+            if _lasts_s(plan, system) > LASTS_MAX_S:
+                tally.reach(TOO_LONG)
                 continue
             history = Cluster(plan, task.sut, self.nursery).run()
             findings = judge(history)
@@ -104,6 +109,15 @@ def plan_of_number(number: int, storage: str) -> Plan:
     """The plan with a number: the seed is a fourth of it."""
     mode, make = _KINDS[number % len(_KINDS)]
     return make(number // len(_KINDS), mode, storage)
+
+
+def _lasts_s(plan: Plan, system: System) -> float:
+    """How long the operations and writes of a plan take by the simulator's clock, which real ones keep as well.
+
+    A storage that stays silent for forty calls takes minutes, which real processes would be called stuck for.
+    """
+    history, _ = execute(plan, system)
+    return next(event.time_ns for event in history.events if event.value == "healed") / 1e9
 
 
 def _broken(findings: tuple[Finding, ...], plan: Plan, profile: Profile) -> bool:
