@@ -154,7 +154,7 @@ class Totals:
             try:
                 self.add(line)
             except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                why = f"{type(error).__name__}: {error}"
+                why = f"{type(error).__name__}: {error}".partition("\n")[0]
                 raise HarnessError(f"line {number} of the ledger does not fit those before it ({why})") from error
         return self
 

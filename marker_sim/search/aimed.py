@@ -212,6 +212,16 @@ def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, writes=writes, merge_on_read=rng.random() < 0.9, faults=faults)
 
 
+def many_versions(rng: random.Random, plan: Plan) -> Plan:
+    """File groups go through many slices: log files, base files made of them, and writes that leave them alone."""
+    writes = []
+    for _ in range(rng.randint(6, 9)):
+        groups = [group for group in ("f0", "f1", "f2", "f3") if rng.random() < 0.5] or ["f0"]
+        kinds = ("MERGE", "MERGE", "APPEND")
+        writes.append(Write(tasks=tuple(Task(group=group, kind=rng.choice(kinds)) for group in groups)))
+    return replace(plan, writes=tuple(writes), merge_on_read=True, faults=())
+
+
 _S3, _LOCAL = ("s3",), ("local",)
 OF_OPERATIONS = (
     Scene(two_hands, 0.15, "timeline", _LOCAL),
@@ -222,4 +232,4 @@ OF_OPERATIONS = (
     Scene(reading_again_refused, 0.03, "timeline", (*_S3, *_LOCAL)),
     Scene(crowd, 0.01, "timeline", (*_S3, *_LOCAL)),
 )
-OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02))
+OF_WRITES = (Scene(refused_deletions, 0.03), Scene(written_by_the_dead, 0.02), Scene(many_versions, 0.02))
