@@ -41,7 +41,7 @@ def mutants(
     directory = Path(report)
     prepare_directory(directory, argv)
     kills: dict[str, Kill] = {}
-    interrupted = False
+    interrupted, trouble = False, None
     with Progress() as progress:
         try:
             for done in _kills(chosen, starts, budget_s, workers):
@@ -50,10 +50,14 @@ def mutants(
                 progress(f"{len(kills)} of {len(chosen)}: {done.mutant.name} {how}")
         except KeyboardInterrupt:
             interrupted = True
+        except HarnessError as error:
+            interrupted, trouble = True, error  # An hour of hunting is not lost with one of them.
     ordered = [kills[mutant.name] for mutant in chosen if mutant.name in kills]
     settings = {"seeds": starts, "budget_per_mutant_s": budget_s}
     content = matrix_dict(ordered, settings, interrupted)
     _store(content, directory)
+    if trouble is not None:
+        raise trouble
     if as_json:
         print(json.dumps(content, indent=1))
     else:

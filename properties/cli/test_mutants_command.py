@@ -9,6 +9,7 @@ import pytest
 
 from marker_sim.cli import main
 from marker_sim.cli import mutants as command
+from marker_sim.errors import HarnessError
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.mutants.hunts import SEARCHES
 from marker_sim.mutants.kill import Kill, kill
@@ -50,15 +51,18 @@ def test_a_survivor_is_named_and_fails(
     assert content["survivors"] == ["delete-result-ignored"] and content["summary"]["killed"] == 0
 
 
-def test_what_was_done_is_kept_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (HarnessError("it stood still"), 4)])
+def test_what_was_done_is_kept_when_it_ends_early(
+    ending: BaseException, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def second_is_too_long(mutant: Mutant, seeds: int, budget_s: float) -> Kill:
         if mutant.name != "no-type-file":
-            raise KeyboardInterrupt
+            raise ending
         return kill(mutant, seeds, budget_s, SEARCHES[:1], shrinking=False)
 
     monkeypatch.setattr(command, "kill", second_is_too_long)
     words = ["mutants", "--only", "no-type-file,first-infix", "--seeds", "1", "--report", str(tmp_path / "matrix")]
-    assert main(words) == 130
+    assert main(words) == code
     content = json.loads((tmp_path / "matrix" / "mutants.json").read_text(encoding="utf-8"))
     assert content["interrupted"] and [row["name"] for row in content["mutants"]] == ["no-type-file"]
 
