@@ -199,7 +199,7 @@ class View(Reading):
             died = [fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY]
             gone = (at for at in (*died, self.exits.get(client, -1)) if at > call.invoke)
             return self.later(call.done if call.done != NEVER else min(gone, default=NEVER), rest_ns)
-        arrivals = self.arrivals_again.get(call.invoke, [(call.invoke, call.life)])
+        arrivals = self.arrivals_again.get(call.invoke) or [self._arrival(call)]
         last = max(index for index, _ in arrivals)
         lives = [self.lives[life] for _, life in arrivals if life in self.lives]
         dead = max((life.end for life in lives), default=NEVER)
@@ -211,6 +211,13 @@ class View(Reading):
         ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
         ends += [end for life in lives for _, end in life.pauses]
         return self.later(max(ends), rest_ns + self.header.answer_bound_ms * MS)
+
+    def _arrival(self, call: Call) -> tuple[int, int]:
+        """When a request reached which server life, where it did so once; one that nobody waits for may come late."""
+        for event in self.events[call.done :] if call.outcome == "info" else ():
+            if event.operation == "arrived" and event.caused_by == call.invoke:
+                return event.index, self.arrived[call.invoke]
+        return call.invoke, call.life
 
     def later(self, index: int, wait_ns: int) -> int:
         """The first event more than `wait_ns` after an event, NEVER when the run was over by then."""

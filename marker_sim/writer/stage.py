@@ -45,14 +45,14 @@ class Stage:
             if spec.copies > 1:
                 backend.speculated(f"{spec.partition}/{spec.group}")
         heard = heard_before = 0
-        backend.remind(Message("patience", None, self._instant), PATIENCE_MS)
+        backend.remind(Message("patience", None, (self._table, self._instant)), PATIENCE_MS)
         while len(self._done) < len(self._tasks):
             self._start_some(backend)
             message = backend.hear()
             if message.kind != "patience":
                 heard += 1
                 self._hear(message)
-            elif message.result == self._instant:
+            elif message.result == (self._table, self._instant):
                 if heard == heard_before:
                     raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
                 heard_before = heard
@@ -105,7 +105,7 @@ class Stage:
 
     def _hear(self, message: Message) -> None:
         attempt = message.attempt
-        if attempt is None or attempt.work.instant != self._instant:
+        if attempt is None or (attempt.work.table, attempt.work.instant) != (self._table, self._instant):
             return  # An executor is back, or a straggler of an earlier write.
         match message.kind:
             case "ended":
