@@ -84,9 +84,16 @@ def test_a_planted_defect_is_seen(
 
 
 def _sound(run: SparkRun) -> Counts:
-    """Every fault struck, no promise was broken, and no data file is left that no commit names."""
+    """Every fault struck, no promise was broken, and no data file is left that no commit names but late ones."""
     assert not run.missed
     assert not promised(run)
     counts = count(run.history)
-    assert not counts.strays
+    # What first appears after the listing of the markers is a late write (G20): nobody promises that there is none.
+    late = {
+        run.history.events[index].path
+        for finding in judge(run.history, frozenset({"G20"}))
+        for breach in finding.breaches
+        for index in breach.evidence
+    }
+    assert set(counts.strays) <= late, counts
     return counts
