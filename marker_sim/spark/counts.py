@@ -17,7 +17,8 @@ class Counts:
 
     jobs: writes that began, completed: commits on the timeline. copies: attempts that succeeded beside another one of
     their task, so that one file had to go; again: those that succeeded after another one had. late: attempts that took
-    back their own file. strays: data files at the end that no completed commit names.
+    back their own file. strays: data files that no completed commit names, though another write began after them and
+    their attempt lived to look for its marker directory; abandoned: those whose attempt died before it could.
     """
 
     jobs: int = 0
@@ -30,6 +31,7 @@ class Counts:
     again: int = 0
     late: int = 0
     strays: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = ()
 
     def add(self, other: Counts) -> None:
         """Add the counts of another run."""
@@ -43,6 +45,7 @@ class Counts:
         self.again += other.again
         self.late += other.late
         self.strays += other.strays
+        self.abandoned += other.abandoned
 
 
 def count(history: History) -> Counts:
@@ -73,12 +76,31 @@ def count(history: History) -> Counts:
         beside = sum(began < spans[0][1] for began, _ in spans[1:])
         counts.copies += beside
         counts.again += len(spans) - 1 - beside
-    counts.completed, counts.strays = _strays(history)
+    counts.completed, unnamed = _unnamed(history)
+    written, ended, begun = _lives(history)
+    before = {path for path in unnamed if written.get(path, -1) < begun}
+    counts.strays = tuple(sorted(before & ended))
+    counts.abandoned = tuple(sorted(before - ended))
     return counts
 
 
-def _strays(history: History) -> tuple[int, tuple[str, ...]]:
-    """How many commits there are, and the data files that none of them names."""
+def _lives(history: History) -> tuple[dict[str, int], set[str], int]:
+    """When each data file was written last, the files whose attempt came to its end, and when the last write began."""
+    written: dict[str, int] = {}
+    ended: set[str] = set()
+    begun = -1
+    for event in history.events:
+        if event.kind == "effect" and event.operation in ("put", "overwrite") and event.path:
+            written[event.path] = event.index
+        elif event.operation == "attempt" and event.kind != "invoke":
+            ended.add(f"{event.table}/{event.path}")
+        elif (event.kind, event.operation) == ("invoke", "begin"):
+            begun = event.index
+    return written, ended, begun
+
+
+def _unnamed(history: History) -> tuple[int, set[str]]:
+    """How many commits there are, and the data files at the end that none of them names."""
     files = {e.path: e.value for e in history.events if e.kind == "observe" and e.operation == "file" and e.path}
     named: set[str] = set()
     commits = 0
@@ -90,5 +112,4 @@ def _strays(history: History) -> tuple[int, tuple[str, ...]]:
         table = path.partition("/.hoodie/")[0]
         assert isinstance(content, bytes)
         named |= {f"{table}/{stat.path}" for stat in decode_commit(content)}
-    data = (path for path in files if "/.hoodie/" not in path)
-    return commits, tuple(sorted(path for path in data if path not in named))
+    return commits, {path for path in files if "/.hoodie/" not in path and path not in named}

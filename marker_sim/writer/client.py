@@ -177,6 +177,7 @@ class WriteClient:
         names = self._markers.stored(self._directory(instant))
         self._delete_files(instant, {data_path(name) for name in names} - keep)
         self._delete_markers(instant)
+        self._delete_again(instant)
 
     def _reconcile(self, instant: str, accepted: frozenset[str]) -> None:
         names = self._ask(self._markers.store(self._directory(instant)).list_all)

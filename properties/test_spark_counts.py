@@ -1,0 +1,36 @@
+"""Which files of attempts that nobody counts are held against the write path on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.spark.counts import count
+from properties.judges.jobs import EXECUTOR, Job, base
+
+LATE = base("late", "001", "1-0-1")
+
+
+@pytest.mark.parametrize(
+    ("lived", "swept", "strays", "abandoned"),
+    [(True, True, 1, 0), (False, True, 0, 1), (True, False, 0, 0)],
+    ids=["it looked and kept its file", "it died before it could look", "no write has begun since"],
+)
+def test_a_stray_is_a_file_its_attempt_could_have_taken_back(
+    lived: bool, swept: bool, strays: int, abandoned: int
+) -> None:
+    story = Job()
+    story.begin("001")
+    story.commit("001", story.attempt(base("a")))
+    if not swept:
+        story.begin("002")
+    attempt = story.step("attempt", "001", "1-0-1", path=LATE, process=EXECUTOR)
+    story.data(LATE)
+    if lived:
+        story.done(attempt)
+    if swept:
+        story.begin("002")
+    for path, content in {event.path: event.value for event in story.events if event.kind == "effect"}.items():
+        story.observe("file", path=path, value=content)
+    counts = count(story.history())
+    assert (len(counts.strays), len(counts.abandoned)) == (strays, abandoned), counts
+    assert counts.completed == 1
