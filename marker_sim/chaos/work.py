@@ -26,7 +26,7 @@ from marker_sim.judges.findings import Breach
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.tally import Row, Tally
 from marker_sim.judges.violations import violation
-from marker_sim.plan import Plan
+from marker_sim.plan import MODES, STORAGES, Plan
 from marker_sim.search.campaign import (
     fails_with,
     findings_of,
@@ -41,8 +41,6 @@ from marker_sim.search.shrink import shrink
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
-MODES = ("direct", "timeline")
-STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
 SHRINK_S = 5.0

@@ -20,7 +20,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
-from marker_sim.search.campaign import COLLECT_EVERY, execute, promised_breach
+from marker_sim.search.campaign import COLLECT_EVERY, RECHECK_EVERY, execute, promised_breach
 from marker_sim.search.crash_points import watch
 from marker_sim.search.exhaustive import Case, Cursor, Space
 from marker_sim.sut.python import load_system
@@ -28,7 +28,6 @@ from marker_sim.sut.python import load_system
 SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2
 COVERED = "exhaustive runs in which each crash happened"
 RUNS = "exhaustive runs"
-RECHECK_EVERY = 20
 
 
 class ExhaustiveWork:

@@ -11,12 +11,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from marker_sim.chaos.failures import NOT_REPRODUCED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
-from marker_sim.chaos.work import MODES, Task, counts_of, shrunk_sighting, sighting_of, worth_shrinking
+from marker_sim.chaos.work import Task, counts_of, shrunk_sighting, sighting_of, worth_shrinking
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.tally import Tally
-from marker_sim.plan import Plan
+from marker_sim.plan import MODES, Plan
 from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
 from marker_sim.search.campaign import execute, fails_with, promised_breach, served

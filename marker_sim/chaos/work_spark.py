@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.chaos.failures import Sighting, kind_of
-from marker_sim.chaos.work import MODES, Task, counts_of, sighting_of
+from marker_sim.chaos.work import Task, counts_of, sighting_of
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
+from marker_sim.plan import MODES
 from marker_sim.real.spark.standalone import Standalone
 from marker_sim.search.campaign import promised_breach
 from marker_sim.spark.counts import count

@@ -12,7 +12,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.profiles import load_profile
-from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Search, swarm
+from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Search
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
@@ -171,8 +171,3 @@ def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int
         for finding in findings:
             cells[finding.guarantee] += promised_breach(finding, plan, profile) is not None
     return cells, len(plans)
-
-
-def first_kill(mutant: Mutant, seconds_max: float = 30.0) -> Found:
-    """What the swarm needs from its first seed on, and nothing else."""
-    return swarm(mutant, load_mutant(mutant), 0, seconds_max)
