@@ -20,7 +20,7 @@ from marker_sim.names import (
     parse_directory,
     stored_names,
 )
-from marker_sim.search.swarm import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
+from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
 _SEGMENT = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="/"), min_size=1

@@ -18,7 +18,7 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from marker_sim.faults import FaultKind
 from marker_sim.plan import TASK_KINDS
 from marker_sim.search.machine_example import Example, Group
-from marker_sim.search.swarm import PARTITIONS
+from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.writes import TABLES
 
 # Rules that need a kind of fault to be possible; all others always are.

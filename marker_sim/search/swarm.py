@@ -20,64 +20,12 @@ from marker_sim.faults import (
     FaultKind,
 )
 from marker_sim.plan import Fault, Op, Plan
-from marker_sim.search.aimed import OF_OPERATIONS, aimed
+from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
+from marker_sim.search.scenes import aimed
+from marker_sim.search.scenes_of_operations import OF_OPERATIONS
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.sites import LOCK_ASKED, SITES
 
-PARTITIONS = (
-    "",
-    "2020/01/01",
-    "dt=2020-01-01",
-    "dt=2020-01-01/region=eu",
-    "a%2Fb",
-    "a%2fb",
-    "größe/日本",
-    "with space",
-    "plus+and&more",
-    "MARKERS0",
-    "x,y",
-    "q?r#s",
-    "UPPER",
-    "upper",
-    " lead",
-    "back\\slash",
-    "gro\u0308ße",
-    "odd.marker.CREATE/x",
-    "APPEND",
-    ".hidden",
-    "001/002",
-    "emoji/\U0001f600",
-    "quo\"te's",
-    "glob[1]*",
-    "nbsp\u00a0bom\ufeff",
-    "dot./trail ",
-    "a:b~$x{y};<z>|",
-    "long/" + "x" * 240,  # A name of more than 255 bytes, of which no part is longer.
-)
-DIRECTORIES = (
-    "t/.hoodie/.temp/001",
-    "t/.hoodie/.temp/002",
-    "t/.hoodie/.temp/0010",
-    "u/.hoodie/.temp/001",
-    "lake/große tafel/.hoodie/.temp/20240101000000000",
-)
-HOSTILE_NAMES = (
-    "",
-    "/leading.parquet.marker.CREATE",
-    "../escape.parquet.marker.CREATE",
-    "a/../../b.parquet.marker.CREATE",
-    "line\nbreak.parquet.marker.CREATE",
-    "return\rhere.parquet.marker.CREATE",
-    "nul\x00.parquet.marker.MERGE",
-    "next\x85line.parquet.marker.CREATE",
-    "line\u2028separator.parquet.marker.CREATE",
-    "/".join(["d" * 200] * 21) + "/x.marker.CREATE",
-    "a//b.parquet.marker.CREATE",
-    "no-suffix.parquet",
-    "MARKERS.type",
-    "x.parquet.marker.DELETE",
-    "n" * 5000 + ".marker.CREATE",
-)
 # Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
 BATCHED_STORAGES = ("s3", "local")
 CLIENT_SITES = (

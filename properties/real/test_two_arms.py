@@ -13,7 +13,7 @@ from marker_sim.history import History
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.real.gate import Aim
 from marker_sim.real.jobs.cluster import run_real
-from marker_sim.search.swarm import PARTITIONS
+from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.sim.cluster import run
 from marker_sim.system import reference
 from properties.real.arms import outcome, sound
