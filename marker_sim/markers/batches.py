@@ -69,7 +69,7 @@ class DirectoryState:
         self._creators: dict[str, str] = {}
         self._waiting: dict[int, dict[str, list[Waiter]]] = {}
         self._known: dict[int, list[Waiter]] = {}
-        self._flying: dict[str, int] = {}
+        self._flying: set[str] = set()
 
     @property
     def idle(self) -> bool:
@@ -106,20 +106,21 @@ class DirectoryState:
             return None
         fresh: dict[str, list[Waiter]] = {}
         known: list[Waiter] = []
+        held: list[Waiter] = []
         for waiter in self.pending:
             if waiter.name in self._flying:
-                # Its flush began before this request; the answer must wait for it all the same.
-                self._waiting[self._flying[waiter.name]][waiter.name].append(waiter)
+                # Its flush began before this request, and another server may delete in between: look when it is over.
+                held.append(waiter)
             elif waiter.name in self._names:
                 known.append(waiter)
             else:
                 fresh.setdefault(waiter.name, []).append(waiter)
-        self.pending = []
+        self.pending = held
         if not fresh and not known:
             return None
         self._next_index = (index + 1) % self._num_threads
         self._waiting[index], self._known[index] = fresh, known
-        self._flying.update(dict.fromkeys(fresh, index))
+        self._flying.update(fresh)
         file = self._files.get(index, ABSENT)
         return Job(
             directory=self.path,
@@ -137,8 +138,7 @@ class DirectoryState:
         """Take a job's outcome and return the answers that are due now; the index is free again in every case."""
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
-        for name in fresh:
-            del self._flying[name]
+        self._flying.difference_update(fresh)
         if outcome.error is not None:
             # Perhaps applied: what storage says decides, before the next batch.
             self.loaded = False

@@ -28,9 +28,17 @@ SERVING = (
         name="exists-while-flushing",
         record="Hudi MarkerDirState: a name of a batch still being flushed counts as existing",
         module="markers.batches",
-        before="                self._waiting[self._flying[waiter.name]][waiter.name].append(waiter)\n",
+        before="                held.append(waiter)\n",
         after="                waiter.answer.put(Created.EXISTS)\n",
         kills="G2",
+    ),
+    Mutant(
+        name="older-flush-answers",
+        record="found here: a create that came during a flush was answered by it, though another server had deleted since",
+        module="markers.batches",
+        before="                held.append(waiter)\n",
+        after="                next(ws for ws in self._waiting.values() if waiter.name in ws)[waiter.name].append(waiter)\n",
+        kills="G1",
     ),
     Mutant(
         name="exists-from-memory",

@@ -48,7 +48,11 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
 
 
 def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
-    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
+    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is.
+
+    The first answers may still be on their way by then: what a flush had written before the deletion says nothing of
+    what is asked after it.
+    """
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
@@ -57,8 +61,12 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
         ops.append(_by_whom(rng, again, number))
     ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
-    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)
-    return replace(plan, ops=tuple(ops), faults=(second,))
+    faults = [Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)]
+    if rng.random() < 0.5:  # What was written is answered late, and may be deleted and asked for again before that.
+        site = rng.choice(("server: type file put", "server: batch file put"))
+        step, late_ms = rng.choice((1, 2)), rng.choice((900, 2000))
+        faults.append(Fault(kind=FaultKind.SLOW_STORAGE, actor="server", step=step, site=site, duration_ms=late_ms))
+    return replace(plan, ops=tuple(ops), faults=tuple(faults))
 
 
 def silent_directory(rng: random.Random, plan: Plan) -> Plan:
