@@ -16,7 +16,7 @@ from marker_sim.search.shrink import shrink
 from marker_sim.system import reference
 
 SECONDS_MAX = 60.0
-ENTRIES_MAX = 5  # A local storage that refuses as often as a server tries takes four, and one for what is asked.
+ENTRIES_MAX = 4
 # Of each part of the reference one.
 SHRUNK = ("decoded-names", "index-kept-busy", "direct-without-condition", "reconcile-by-file-group", "nothing-swept")
 

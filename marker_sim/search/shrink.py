@@ -3,12 +3,15 @@
 Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
 after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
 
+    crowds        of very many operations one or two alone, all of them at once, halves of them
     faults        all but one, halves, quarters ... single ones
+    places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
-    writes, ops   whole actors, then chunks of halving size, then single entries with other latencies or a wait instead
+    writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
     two at once   any two entries together, when few are left: neither may be spared alone
     actors        two clients become one
     steps         each fault earlier
+    lasting       one fault that lasts for several that refuse calls of one actor
     kinds         a plain kill for a request under way, an error for a time-out, see `SIMPLER`
     values        latencies, threads, directories, durations, names, what a table is
 
@@ -21,13 +24,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.shrink_ops import at_sites, lasting, parts_of_a_crowd, renamed, without_two
 from marker_sim.search.shrink_ops import miniatures as small_ops
-from marker_sim.search.shrink_ops import renamed, without_two
 from marker_sim.search.shrink_writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 from marker_sim.search.shrink_writes import miniatures as small_writes
 from marker_sim.search.shrink_writes import miniatures_of_two as small_pairs
@@ -36,6 +40,8 @@ Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
+LEAST = 30  # Workloads of one or two operations that are tried before a crowd is made smaller.
+CROWD = 24  # Operations, of more than which a part is tried alone.
 FEW = 9  # Entries that are taken away two at a time as well.
 MINIATURES = 3  # What part of the rest of the budget goes into them.
 SMALL = 3  # Entries that a miniature has at least to have less than.
@@ -89,13 +95,16 @@ class _Shrinker:
         try:
             while True:
                 before = self.best
+                self._thin_a_crowd()
                 self._remove_faults()
+                self._name_places()
                 self._miniature(small_writes)
                 self._remove_writes()
                 self._remove_ops()
                 self._remove_two()
                 self._merge_actors()
                 self._earlier_faults()
+                self._lasting_faults()
                 self._simpler_kinds()
                 self._simplify()
                 if self.best == before:
@@ -107,9 +116,8 @@ class _Shrinker:
             return self.best
 
     def _remove_ops(self) -> None:
-        """Whole actors first, then chunks of halving size."""
-        for actor in sorted({op.actor for op in self.best.ops}):
-            self._attempt_scaled(replace(self.best, ops=tuple(op for op in self.best.ops if op.actor != actor)))
+        """Clients, then operations, in chunks of halving size."""
+        self._remove_clients()
         size = max(1, len(self.best.ops) // 2)
         while size:
             start = 0
@@ -119,6 +127,31 @@ class _Shrinker:
                 kept = self._attempt_variants(candidate) if size == 1 else self._attempt_scaled(candidate)
                 if not kept and not (size == 1 and self._wait_instead(start)):
                     start += size
+            size //= 2
+
+    def _thin_a_crowd(self) -> None:
+        """The least workloads before anything else, for each of them costs a hundredth; then halves."""
+        least = islice(small_ops(replace(self.best, faults=())), LEAST if len(self.best.ops) > CROWD else 0)
+        if any(map(self.attempt, least)):
+            return
+        while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
+            continue
+
+    def _name_places(self) -> None:
+        """Faults of a crowd's plan at sites: a step far into a long plan is another call as soon as anything goes."""
+        if len(self.best.ops) > CROWD:
+            for fault in self.best.faults:
+                any(self.attempt(replace(self.best, faults=faults)) for faults in at_sites(self.best.faults, fault))
+
+    def _remove_clients(self) -> None:
+        clients = sorted({op.actor for op in self.best.ops})
+        size = max(1, len(clients) // 2)
+        while size:
+            for start in reversed(range(0, len(clients), size)):
+                gone = clients[start : start + size]
+                ops = tuple(op for op in self.best.ops if op.actor not in gone)
+                if self._attempt_scaled(replace(self.best, ops=ops)):
+                    del clients[start : start + size]
             size //= 2
 
     def _remove_writes(self) -> None:
@@ -217,9 +250,16 @@ class _Shrinker:
     def _merge_actors(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
         for gone in reversed(clients):
-            for stays in clients[: clients.index(gone)]:
+            # Of very many, what one cannot take over from another the next one cannot either.
+            for stays in clients[: min(clients.index(gone), FEW)]:
                 if self.attempt(renamed(self.best, gone, stays)):
                     break
+
+    def _lasting_faults(self) -> None:
+        """One fault that lasts for several that refuse the calls of one actor, where the world has one."""
+        for candidate in lasting(self.best):
+            if self.attempt(candidate):
+                return
 
     def _simpler_kinds(self) -> None:
         for position in range(len(self.best.faults)):

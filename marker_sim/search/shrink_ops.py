@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 
+from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.sites import kinds_at
+from marker_sim.sites import SITES
 
 # How long the second operation waits: until a batch is flushed, a request timed out, its late effect came.
 _PAUSES_MS = (0, 60, 150, 1_050)
+_REFUSING = frozenset(
+    {FaultKind.SERVER_ERROR, FaultKind.IO_ERROR, FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED}
+)
+# What lasts: the kind, for how many calls at least (an implementation may give up after four), for how long.
+_LASTING = (
+    *((kind, calls, 0) for kind in (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST) for calls in (1, 4, 8)),
+    *((FaultKind.DISK_FULL, 1, duration_ms) for duration_ms in (500, 2000)),
+)
+_ARRIVALS = 12
+_PLACES_MAX = 60  # In all, for one fault.
 _CLIENT_STEPS = 6
 _SERVER_STEPS = 24
 
@@ -60,6 +73,40 @@ def without_two(plan: Plan) -> Iterator[Plan]:
             ops = tuple(op for op, keep in zip(plan.ops, kept, strict=False) if keep)
             faults = tuple(f for f, keep in zip(plan.faults, kept[len(plan.ops) :], strict=True) if keep)
             yield replace(plan, ops=ops, faults=faults)
+
+
+def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
+    """Very many operations without peculiarities, all at once, and halves: the first, the last, every other one."""
+    now = tuple(replace(op, after_ms=0) for op in plan.ops)
+    simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
+    yield replace(simple, ops=now, faults=())
+    yield replace(simple, faults=())
+    yield replace(plan, ops=now)
+    half = len(plan.ops) // 2
+    for ops in (plan.ops[:half], plan.ops[half:], plan.ops[::2], plan.ops[1::2]):
+        yield replace(plan, ops=ops)
+
+
+def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, ...]]:
+    """The faults with one that has a step at the first arrivals at each site where it can strike its actor instead."""
+    if fault.site:
+        return
+    actor = "server" if fault.actor in ("server", "second") else "executor" if fault.actor != "driver" else "driver"
+    sites = [site.name for site in SITES.values() if site.actor == actor and kinds_at(site, (fault.kind,))]
+    for step, site in islice(product(range(1, _ARRIVALS + 1), sites), _PLACES_MAX):
+        yield tuple(replace(each, step=step, site=site) if each == fault else each for each in faults)
+
+
+def lasting(plan: Plan) -> Iterator[Plan]:
+    """The plan with one fault that lasts in place of all that make storage fail one actor, by actor and site."""
+    for actor, site in dict.fromkeys((fault.actor, fault.site) for fault in plan.faults):
+        several = [f for f in plan.faults if f.actor == actor and f.site == site and f.kind in _REFUSING]
+        if len(several) > 1:
+            rest = tuple(fault for fault in plan.faults if fault not in several)
+            first = min(several, key=lambda fault: fault.step)
+            for kind, calls, duration_ms in _LASTING:
+                one = replace(first, kind=kind, value=max(calls, len(several)), duration_ms=duration_ms)
+                yield replace(plan, faults=(*rest, one))
 
 
 def renamed(plan: Plan, gone: str, stays: str) -> Plan:
