@@ -48,11 +48,7 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
 
 
 def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
-    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is.
-
-    The first answers may still be on their way by then: what a flush had written before the deletion says nothing of
-    what is asked after it.
-    """
+    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
@@ -61,12 +57,8 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
         ops.append(_by_whom(rng, again, number))
     ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
-    faults = [Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)]
-    if rng.random() < 0.5:  # What was written is answered late, and may be deleted and asked for again before that.
-        site = rng.choice(("server: type file put", "server: batch file put"))
-        step, late_ms = rng.choice((1, 2)), rng.choice((900, 2000))
-        faults.append(Fault(kind=FaultKind.SLOW_STORAGE, actor="server", step=step, site=site, duration_ms=late_ms))
-    return replace(plan, ops=tuple(ops), faults=tuple(faults))
+    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)
+    return replace(plan, ops=tuple(ops), faults=(second,))
 
 
 def silent_directory(rng: random.Random, plan: Plan) -> Plan:
@@ -193,6 +185,23 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=20, directories=directories, ops=tuple(ops), faults=tuple(faults))
 
 
+def told_late(rng: random.Random, plan: Plan) -> Plan:
+    """A server hears late of what it wrote; another one has deleted that by then, and clients ask for it again."""
+    late_ms = rng.choice((900, 2000))
+    first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
+    deleted_ms = rng.randint(200, 400)
+    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=1)]
+    for number in range(len(ops), len(ops) + rng.randint(1, 4)):
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=deleted_ms + rng.randint(0, late_ms))
+        ops.append(_by_whom(rng, again, number))
+    site, step = rng.choice((("server: batch file put", 1), ("server: type file put", 2)))
+    faults = (
+        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000),
+        Fault(kind=FaultKind.SLOW_STORAGE, actor="server", step=step, site=site, duration_ms=late_ms),
+    )
+    return replace(plan, ops=tuple(ops), faults=faults)
+
+
 def _create(number: int, after_ms: int) -> Op:
     """A create of a name of its own, by a client of its own."""
     name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
@@ -215,4 +224,5 @@ OF_OPERATIONS = (
     Scene(overtaken, 0.04, "timeline", S3),
     Scene(restarted_and_asked_again, 0.03, "timeline", (*S3, *LOCAL)),
     Scene(slow_deletion, 0.02),
+    Scene(told_late, 0.03, "timeline", (*S3, *LOCAL)),
 )
