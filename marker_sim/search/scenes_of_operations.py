@@ -140,6 +140,22 @@ def overtaken(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
 
 
+def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
+    """Nobody hears of a put that is applied later; as soon as its marker is answered the directory is deleted."""
+    served = plan.mode == "timeline"
+    ops = [_create(n, rng.randint(0, 200)) for n in range(rng.randint(1, 5))]
+    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(900, 3200)))
+    ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((500, 2500))) for _ in range(3)]
+    late = Fault(
+        kind=FaultKind.TIMEOUT_LATE,
+        actor="server" if served else "executor-0",
+        step=rng.choice((1, 1, 2)) if served else 1,
+        site="server: batch file put" if served else "executor: marker asked for",
+        duration_ms=rng.choice((300, 1000, 1900, 1900)),
+    )
+    return replace(plan, directories=plan.directories[:1], ops=tuple(ops), faults=(late,))
+
+
 def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
     """A server that filled several files dies; its successor, often with fewer threads, is asked for the same names."""
     gap_ms = rng.choice((0, 60, 100, 250))
@@ -220,9 +236,10 @@ OF_OPERATIONS = (
     Scene(deleted_by_the_dead, 0.03, "timeline", S3),
     Scene(asked_again_after_a_deletion, 0.03, "timeline", (*S3, *LOCAL)),
     Scene(reading_again_refused, 0.03, "timeline", (*S3, *LOCAL)),
-    Scene(crowd, 0.01, "timeline", (*S3, *LOCAL)),
+    Scene(crowd, 0.015, "timeline", (*S3, *LOCAL)),
     Scene(overtaken, 0.04, "timeline", S3),
-    Scene(restarted_and_asked_again, 0.03, "timeline", (*S3, *LOCAL)),
+    Scene(restarted_and_asked_again, 0.04, "timeline", (*S3, *LOCAL)),
     Scene(slow_deletion, 0.02),
     Scene(told_late, 0.03, "timeline", (*S3, *LOCAL)),
+    Scene(deleted_before_it_lands, 0.02, "", S3),
 )

@@ -1,0 +1,76 @@
+"""Every scene brings together what one mutant dies of, within a few dozen plans, and the reference lives through it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from marker_sim.judges.profiles import load_profile
+from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.plan import MODES, STORAGES, Plan
+from marker_sim.search.campaign import findings_of, promised_breach
+from marker_sim.search.scenes import Scene
+from marker_sim.search.scenes_of_operations import OF_OPERATIONS
+from marker_sim.search.scenes_of_writes import OF_WRITES
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.system import System, reference
+
+PLANS = 60
+DIES = {
+    "two_hands": "replace-not-locked",
+    "deleted_by_the_other": "delete-not-locked",
+    "silent_directory": "one-pool-for-all",
+    "deleted_by_the_dead": "no-wait-for-a-dead-server",
+    "asked_again_after_a_deletion": "exists-from-memory",
+    "reading_again_refused": "failed-load-is-empty",
+    "crowd": "long-file-cut",
+    "overtaken": "conflict-taken-for-own",
+    "restarted_and_asked_again": "files-of-today-recovered",
+    "slow_deletion": "deletion-answered-by-its-first-worker",
+    "told_late": "older-flush-answers",
+    "deleted_before_it_lands": "ghost-put",
+    "refused_deletions": "errors-of-workers-lost",
+    "written_by_the_dead": "stage-numbers-from-zero",
+    "many_versions": "old-logs-kept",
+    "unreadable_when_left": "read-error-is-empty",
+    "odd_partitions_in_peace": "direct-names-decoded",
+    "ended_by_the_dead": "no-wait-for-the-dead",
+}
+SCENES = {scene.make.__name__: scene for scene in (*OF_OPERATIONS, *OF_WRITES)}
+
+
+def plans_of(scene: Scene) -> Iterator[Plan]:
+    """Plans of a scene, round the places that it fits."""
+    make = make_plan if scene in OF_OPERATIONS else make_write_plan
+    places = [
+        (mode, storage)
+        for mode in MODES
+        for storage in STORAGES
+        if scene.mode in ("", mode) and (not scene.storages or storage in scene.storages)
+    ]
+    for seed in range(PLANS):
+        plan = scene.make(random.Random(seed), make(seed, *places[seed % len(places)]))
+        plan.check()
+        yield plan
+
+
+def broken(plan: Plan, system: System, guarantee: str) -> bool:
+    """Whether a promise of the reference's profile is broken."""
+    findings = findings_of(plan, system, guarantee)[1]
+    return any(promised_breach(finding, plan, load_profile("reference")) for finding in findings)
+
+
+def test_every_scene_has_a_mutant_that_it_is_for() -> None:
+    assert SCENES.keys() == DIES.keys()
+
+
+@pytest.mark.parametrize("name", DIES)
+def test_a_scene_kills_its_mutant_and_not_the_reference(name: str) -> None:
+    mutant = find_mutant(DIES[name])
+    system, sound = load_mutant(mutant), reference()
+    killing = next((plan for plan in plans_of(SCENES[name]) if broken(plan, system, mutant.kills)), None)
+    assert killing is not None, f"{mutant.name} lives through {PLANS} plans of {name}"
+    assert not broken(killing, sound, mutant.kills)
