@@ -11,18 +11,26 @@ LATE = base("late", "001", "1-0-1")
 
 
 @pytest.mark.parametrize(
-    ("lived", "swept", "strays", "abandoned"),
-    [(True, True, 1, 0), (False, True, 0, 1), (True, False, 0, 0)],
-    ids=["it looked and kept its file", "it died before it could look", "no write has begun since"],
+    ("lived", "swept", "listed", "found"),
+    [
+        (True, True, True, (1, 0, 0)),
+        (True, True, False, (0, 1, 0)),
+        (False, True, True, (0, 0, 1)),
+        (True, False, True, (0, 0, 0)),
+    ],
+    ids=["it is a stray", "nobody knew of it", "its attempt died before it could look", "no write has begun since"],
 )
-def test_a_stray_is_a_file_its_attempt_could_have_taken_back(
-    lived: bool, swept: bool, strays: int, abandoned: int
+def test_a_stray_is_a_file_that_somebody_could_have_deleted(
+    lived: bool, swept: bool, listed: bool, found: tuple[int, int, int]
 ) -> None:
     story = Job()
     story.begin("001")
     story.commit("001", story.attempt(base("a")))
     if not swept:
         story.begin("002")
+    if listed:
+        story.mark(LATE, "001")
+        story.listing("001")
     attempt = story.step("attempt", "001", "1-0-1", path=LATE, process=EXECUTOR)
     story.data(LATE)
     if lived:
@@ -32,5 +40,5 @@ def test_a_stray_is_a_file_its_attempt_could_have_taken_back(
     for path, content in {event.path: event.value for event in story.events if event.kind == "effect"}.items():
         story.observe("file", path=path, value=content)
     counts = count(story.history())
-    assert (len(counts.strays), len(counts.abandoned)) == (strays, abandoned), counts
+    assert (len(counts.strays), len(counts.unlisted), len(counts.abandoned)) == found, counts
     assert counts.completed == 1

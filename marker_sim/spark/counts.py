@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from marker_sim.history import History
+from marker_sim.names import data_path
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_data_file, parse_entry
 
 TOO_LATE = "after its instant was over"
@@ -17,8 +18,9 @@ class Counts:
 
     jobs: writes that began, completed: commits on the timeline. copies: attempts that succeeded beside another one of
     their task, so that one file had to go; again: those that succeeded after another one had. late: attempts that took
-    back their own file. strays: data files that no completed commit names, though another write began after them and
-    their attempt lived to look for its marker directory; abandoned: those whose attempt died before it could.
+    back their own file. strays: data files that no completed commit names, though another write began after them, their
+    driver had listed their marker and their attempt lived to look for its marker directory. unlisted: those whose
+    marker no listing had; abandoned: those whose attempt died before it could look.
     """
 
     jobs: int = 0
@@ -31,6 +33,7 @@ class Counts:
     again: int = 0
     late: int = 0
     strays: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
 
     def add(self, other: Counts) -> None:
@@ -45,6 +48,7 @@ class Counts:
         self.again += other.again
         self.late += other.late
         self.strays += other.strays
+        self.unlisted += other.unlisted
         self.abandoned += other.abandoned
 
 
@@ -77,26 +81,38 @@ def count(history: History) -> Counts:
         counts.copies += beside
         counts.again += len(spans) - 1 - beside
     counts.completed, unnamed = _unnamed(history)
-    written, ended, begun = _lives(history)
-    before = {path for path in unnamed if written.get(path, -1) < begun}
-    counts.strays = tuple(sorted(before & ended))
-    counts.abandoned = tuple(sorted(before - ended))
+    lives = _lives(history)
+    before = {path for path in unnamed if lives.written.get(path, -1) < lives.begun}
+    counts.abandoned = tuple(sorted(before - lives.ended))
+    counts.unlisted = tuple(sorted((before & lives.ended) - lives.listed))
+    counts.strays = tuple(sorted(before & lives.ended & lives.listed))
     return counts
 
 
-def _lives(history: History) -> tuple[dict[str, int], set[str], int]:
-    """When each data file was written last, the files whose attempt came to its end, and when the last write began."""
-    written: dict[str, int] = {}
-    ended: set[str] = set()
-    begun = -1
+@dataclass(slots=True)
+class _Lives:
+    """written: when each data file was written last. ended: the files whose attempt came to its end. begun: when the
+    last write began. listed: the data files whose markers some driver was told of.
+    """
+
+    written: dict[str, int] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    listed: set[str] = field(default_factory=set)
+    begun: int = -1
+
+
+def _lives(history: History) -> _Lives:
+    lives = _Lives()
     for event in history.events:
         if event.kind == "effect" and event.operation in ("put", "overwrite") and event.path:
-            written[event.path] = event.index
+            lives.written[event.path] = event.index
         elif event.operation == "attempt" and event.kind != "invoke":
-            ended.add(f"{event.table}/{event.path}")
+            lives.ended.add(f"{event.table}/{event.path}")
+        elif (event.kind, event.operation) == ("ok", "list") and isinstance(event.value, tuple):
+            lives.listed.update(f"{event.table}/{data_path(name)}" for name in event.value)
         elif (event.kind, event.operation) == ("invoke", "begin"):
-            begun = event.index
-    return written, ended, begun
+            lives.begun = event.index
+    return lives
 
 
 def _unnamed(history: History) -> tuple[int, set[str]]:
