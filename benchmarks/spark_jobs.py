@@ -88,7 +88,8 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         f"{kind} {mode} {storage}: {total.jobs} jobs, {total.completed} completed, {drivers} drivers, {total.rollbacks}"
         f" rollbacks, {total.attempts} attempts, {total.copies} copies beside, {total.again} again, {total.late} late"
         f" ones taken back; strays {len(total.strays)}, late files that no driver knew of"
-        f" {len(total.unlisted)}, of attempts that died {len(total.abandoned)}, promises broken {len(broken)}; {took:.0f} s"
+        f" {len(total.unlisted)}, of attempts that died {len(total.abandoned)}, promises broken"
+        f" {len(broken)}; {took:.0f} s"
     )
     print(f"   driver kills {dict(sorted(total.kills.items()))}; faults {dict(sorted(total.faults.items()))}")
     for line in (*(f"   not struck: {fault}" for fault in missed), *(f"   {line}" for line in broken)):
