@@ -19,7 +19,7 @@ _REFUSING = frozenset(
 # What lasts: the kind, for how many calls at least (an implementation may give up after four), for how long.
 _LASTING = (
     *((kind, calls, 0) for kind in (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST) for calls in (1, 4, 8)),
-    *((FaultKind.DISK_FULL, 1, duration_ms) for duration_ms in (500, 2000)),
+    *((FaultKind.DISK_FULL, 1, duration_ms) for duration_ms in (1, 500, 2000)),
 )
 _ARRIVALS = 12
 _PLACES_MAX = 60  # In all, for one fault.
