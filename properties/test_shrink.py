@@ -127,6 +127,25 @@ def test_refusals_of_one_call_become_one_fault_that_lasts() -> None:
     assert [(f.kind, f.value) for f in small.faults] == [(FaultKind.THROTTLED, 4)]
 
 
+def test_what_is_left_of_faults_at_one_site_moves_up() -> None:
+    site = "server: directory listed"
+    faults = tuple(Fault(kind=FaultKind.IO_ERROR, actor="server", step=step, site=site) for step in range(1, 8))
+    op = Op(actor="executor-0", kind="create", name="p/a.parquet.marker.CREATE")
+
+    def fails(candidate: Plan) -> bool:
+        """Four in a row, and whoever was refused at the first is refused three times more."""
+        steps = [fault.step for fault in candidate.faults]
+        first = 1 + sum(step in (1, 2, 3) for step in steps if len(steps) > 4)
+        return all(first + n in steps for n in range(4))
+
+    assert [fault.step for fault in shrink(Plan(ops=(op,), storage="local", faults=faults), fails).faults] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+
+
 def test_two_clients_become_one_and_a_request_under_way_a_plain_kill() -> None:
     ops = tuple(Op(actor=f"executor-{n}", kind="create", name=f"p/{n}.parquet.marker.CREATE") for n in range(6))
     fault = Fault(kind=FaultKind.ORPHANED, actor="executor-3", step=9, duration_ms=400, value=900)

@@ -30,7 +30,7 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan
-from marker_sim.search.shrink_ops import at_sites, lasting, parts_of_a_crowd, renamed, without_two
+from marker_sim.search.shrink_ops import at_sites, lasting, parts_of_a_crowd, renamed, without_faults, without_two
 from marker_sim.search.shrink_ops import miniatures as small_ops
 from marker_sim.search.shrink_writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 from marker_sim.search.shrink_writes import miniatures as small_writes
@@ -211,8 +211,8 @@ class _Shrinker:
         while size:
             start = 0
             while start < len(self.best.faults):
-                faults = self.best.faults
-                if not self.attempt(replace(self.best, faults=faults[:start] + faults[start + size :])):
+                fewer = without_faults(self.best, start, size)
+                if not any(self.attempt(candidate) for candidate in fewer):
                     start += size
             size //= 2
 

@@ -64,6 +64,19 @@ def _everywhere(fault: Fault) -> Iterator[Fault]:
     return (replace(fault, step=step) for step in range(1, last + 1))
 
 
+def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
+    """The plan without some faults; and with those after them at the same sites as much earlier."""
+    gone, kept = plan.faults[start : start + size], plan.faults[:start] + plan.faults[start + size :]
+    yield replace(plan, faults=kept)
+    sites = {(fault.actor, fault.site) for fault in gone if fault.site}
+    yield replace(
+        plan,
+        faults=tuple(
+            replace(f, step=f.step - size) if (f.actor, f.site) in sites and f.step > size else f for f in kept
+        ),
+    )
+
+
 def without_two(plan: Plan) -> Iterator[Plan]:
     """The plan without any two of its operations and faults."""
     entries = [*plan.ops, *plan.faults]
