@@ -10,7 +10,7 @@ from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.scenes import LOCAL, REFUSALS, S3, TRIES, Scene, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"
-_UNHEARD = (FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_LATE, FaultKind.TIMEOUT_APPLIED, FaultKind.SERVER_ERROR)
+_UNHEARD = (*(FaultKind.TIMEOUT_LOST,) * 3, FaultKind.TIMEOUT_LATE, FaultKind.TIMEOUT_APPLIED, FaultKind.SERVER_ERROR)
 
 
 def two_hands(rng: random.Random, plan: Plan) -> Plan:
@@ -125,14 +125,14 @@ def overtaken(rng: random.Random, plan: Plan) -> Plan:
     ops = []
     for number in range(rng.randint(2, 8)):
         create = _create(number, rng.randint(0, last_ms))
-        ops.append(replace(create, server=rng.randint(0, 1)))
+        ops.append(replace(create, server=int(rng.random() < 0.7)))
     ops.append(_create(len(ops), 0))
     faults = (
         Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
         Fault(
             kind=unheard,
             actor="server",
-            step=rng.choice((1, 1, 2)),
+            step=rng.choice((1, 2, 2, 2, 3)),
             site="server: batch file put",
             duration_ms=rng.choice((10, 1900)) if unheard is FaultKind.TIMEOUT_LATE else 0,
         ),
@@ -236,7 +236,7 @@ OF_OPERATIONS = (
     Scene(silent_directory, 0.04, "timeline", S3),
     Scene(deleted_by_the_dead, 0.03, "timeline", S3),
     Scene(asked_again_after_a_deletion, 0.03, "timeline", (*S3, *LOCAL)),
-    Scene(reading_again_refused, 0.03, "timeline", (*S3, *LOCAL)),
+    Scene(reading_again_refused, 0.04, "timeline", (*S3, *LOCAL)),
     Scene(crowd, 0.015, "timeline", (*S3, *LOCAL)),
     Scene(overtaken, 0.04, "timeline", S3),
     Scene(restarted_and_asked_again, 0.04, "timeline", (*S3, *LOCAL)),

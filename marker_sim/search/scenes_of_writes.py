@@ -113,7 +113,7 @@ def odd_partitions_in_peace(rng: random.Random, plan: Plan) -> Plan:
     """Nothing goes wrong, while files are written to many partitions at once, whatever their paths are like."""
     writes = []
     for _ in range(rng.choice((1, 1, 2))):
-        partitions = rng.sample(PARTITIONS, rng.randint(4, 12))
+        partitions = rng.sample(PARTITIONS, rng.randint(8, 20))
         kind = rng.choice(("CREATE", "CREATE", "MERGE", "APPEND"))
         writes.append(Write(tasks=tuple(Task(partition=where, kind=kind) for where in partitions)))
     return replace(plan, tables=plan.tables[:1], writes=tuple(writes), faults=())
@@ -124,6 +124,6 @@ OF_WRITES = (
     Scene(written_by_the_dead, 0.02),
     Scene(many_versions, 0.02),
     Scene(unreadable_when_left, 0.015),
-    Scene(odd_partitions_in_peace, 0.02),
+    Scene(odd_partitions_in_peace, 0.025),
     Scene(ended_by_the_dead, 0.02, "", (*S3, "s3-unconditional", "hdfs")),
 )
