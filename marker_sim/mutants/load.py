@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from difflib import get_close_matches
 from types import ModuleType
 
 from marker_sim.errors import UsageError
@@ -38,11 +39,14 @@ _SHARED = {
 
 
 def find_mutant(name: str) -> Mutant:
-    """The mutant of a name; UsageError lists those there are."""
+    """The mutant of a name; UsageError names the nearest ones."""
     for mutant in MUTANTS:
         if mutant.name == name:
             return mutant
-    raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(m.name for m in MUTANTS)}")
+    near = get_close_matches(name, [mutant.name for mutant in MUTANTS], cutoff=0.0)
+    raise UsageError(
+        f"there is no mutant {name!r} among the {len(MUTANTS)} of marker_sim/mutants; the nearest are {', '.join(near)}"
+    )
 
 
 def load_mutant(mutant: Mutant) -> System:
