@@ -92,7 +92,7 @@ def unreadable_when_left(rng: random.Random, plan: Plan) -> Plan:
 
 def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     """A driver dies with the end of an instant or a rollback under way; the next one begins before it is applied."""
-    ends = rng.choice(("completed instant put", "completed instant put", "instant taken off", "rollback completed put"))
+    ends = rng.choice((*("completed instant put",) * 4, "instant taken off", "rollback completed put"))
     groups = rng.randint(1, 3)
     write = Write(tasks=tuple(Task(group=f"f{n}", kind=rng.choice(("CREATE", "MERGE"))) for n in range(groups)))
     left = ends != "completed instant put"
@@ -104,7 +104,7 @@ def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
         step=1 if left else 1 + before,
         site=f"driver: {ends}",
         duration_ms=rng.choice((0, 20, 400)),
-        value=rng.choice((120, 900, 2500)),
+        value=rng.choice((120, 900, 2500, 2500)),
     )
     return replace(plan, writes=tuple(writes), faults=(dies,))
 
@@ -125,5 +125,5 @@ OF_WRITES = (
     Scene(many_versions, 0.02),
     Scene(unreadable_when_left, 0.015),
     Scene(odd_partitions_in_peace, 0.025),
-    Scene(ended_by_the_dead, 0.02, "", (*S3, "s3-unconditional", "hdfs")),
+    Scene(ended_by_the_dead, 0.03, "", (*S3, "s3-unconditional", "hdfs")),
 )
