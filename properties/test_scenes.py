@@ -38,6 +38,7 @@ DIES = {
     "unreadable_when_left": "read-error-is-empty",
     "odd_partitions_in_peace": "direct-names-decoded",
     "ended_by_the_dead": "no-wait-for-the-dead",
+    "left_to_the_sweep": "sweep-leaves-files",
 }
 SCENES = {scene.make.__name__: scene for scene in (*OF_OPERATIONS, *OF_WRITES)}
 

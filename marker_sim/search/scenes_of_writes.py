@@ -109,6 +109,24 @@ def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, writes=tuple(writes), faults=(dies,))
 
 
+def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
+    """An attempt that nobody counts marks and writes when its instant is given up and rolled back; then come others."""
+    tasks = tuple(
+        Task(group=f"f{n}", kind=rng.choice(("CREATE", "CREATE", "APPEND"))) for n in range(rng.randint(1, 3))
+    )
+    late_ms = rng.choice((400, 1500, 4000))
+    given_up = Write(tasks=tasks, abandon=rng.random() < 0.8)
+    writes = (given_up, *(Write(tasks=tasks, after_ms=rng.choice((0, late_ms))) for _ in range(rng.randint(1, 3))))
+    goes_on = Fault(
+        kind=FaultKind.ZOMBIE,
+        actor="executor-0",
+        step=rng.choice((1, 1, 2)),
+        site=rng.choice(("executor: marker asked for", "executor: marker asked for", "executor: data file put")),
+        duration_ms=late_ms,
+    )
+    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=(goes_on,))
+
+
 def odd_partitions_in_peace(rng: random.Random, plan: Plan) -> Plan:
     """Nothing goes wrong, while files are written to many partitions at once, whatever their paths are like."""
     writes = []
@@ -126,4 +144,5 @@ OF_WRITES = (
     Scene(unreadable_when_left, 0.015),
     Scene(odd_partitions_in_peace, 0.025),
     Scene(ended_by_the_dead, 0.03, "", (*S3, "s3-unconditional", "hdfs")),
+    Scene(left_to_the_sweep, 0.04),
 )
