@@ -48,6 +48,18 @@ def test_keys_are_stored_and_recorded_byte_for_byte(stage: Stage, s3: Any) -> No
     assert stage.front.counts.effects == 2 * len(NAMES) == len(stage.effects())
 
 
+def test_a_change_behind_everybodys_back_is_seen_and_told_to_nobody(stage: Stage, s3: Any) -> None:
+    for name in NAMES:
+        stage.front.change(name, b"old")
+        before = s3.get_object(Bucket="lake", Key=name)["ETag"]
+        stage.front.change(name, b"new")
+        now = s3.get_object(Bucket="lake", Key=name)
+        assert now["Body"].read() == b"new" and now["ETag"] != before
+        stage.front.change(name, None)
+    assert stage.front.objects() == {}
+    assert stage.effects() == []
+
+
 def test_a_process_is_its_access_key_and_has_a_role(stage: Stage, s3: Any) -> None:
     stage.front.roles["driver-7"] = "driver"
     s3.put_object(Bucket="lake", Key="a", Body=b"1")

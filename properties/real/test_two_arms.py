@@ -70,6 +70,18 @@ def test_a_killed_executor_leaves_the_same_behind(mode: str, step: int) -> None:
     assert outcome(real) == outcome(simulated)
 
 
+@pytest.mark.parametrize("storage", ["local", "s3"])
+@pytest.mark.parametrize("value", [1, 2], ids=["emptied", "removed"])
+def test_type_files_are_damaged_behind_everybodys_back(storage: str, value: int) -> None:
+    fault = Fault(kind=FaultKind.TYPE_DAMAGED, actor="server", step=5, value=value)
+    real = run_real(_plan("timeline", storage, faults=(fault,)))
+    struck = [event for event in real.events if event.kind == "fault" and event.operation == "damage"]
+    done = [event for event in real.events if event.kind == "effect" and event.process == "kit"]
+    assert struck and [event.path for event in done] == [event.path for event in struck]
+    assert {event.value for event in done} == {b"" if value == 1 else None}
+    assert sound(real)
+
+
 def test_an_aim_that_kills_at_the_commit_is_rolled_back() -> None:
     aim = Aim(kind=FaultKind.KILL, pattern=r"\.commit$|\.deltacommit$", operations=("put",), process="driver")
     history = run_real(_plan("timeline", "local"), aims=(aim,))

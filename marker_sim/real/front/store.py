@@ -101,6 +101,14 @@ class MotoStore:
                 found[key] = content
         return found
 
+    def change(self, key: str, data: bytes | None) -> None:
+        """Put or delete without a request."""
+        backend: Any = self._backends[self._account][_PARTITION]
+        if data is None:
+            backend.delete_object(self.bucket, key)
+        else:
+            backend.put_object(self.bucket, key, data)
+
     def close(self) -> None:
         """The account and its buffers are gone. May be called again."""
         backend = self._backends.pop(self._account, None)
