@@ -55,6 +55,6 @@ def test_every_guarantee_that_the_reference_promises_has_a_mutant() -> None:
     assert {mutant.kills for mutant in MUTANTS} == promised
 
 
-def test_an_unknown_mutant_is_refused_with_the_list() -> None:
+def test_an_unknown_mutant_is_refused_with_the_nearest_names() -> None:
     with pytest.raises(UsageError, match="leading-slash"):
-        find_mutant("nope")
+        find_mutant("leading-slsh")
