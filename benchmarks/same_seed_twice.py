@@ -9,13 +9,11 @@ import os
 import subprocess
 import sys
 
-from marker_sim.plan import MODES, STORAGES
+from marker_sim.plan import PLACES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import run
 from marker_sim.system import reference
-
-PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 
 
 def digests(seeds: int, first: int) -> None:

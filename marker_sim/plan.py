@@ -18,6 +18,9 @@ from marker_sim.sites import SITES
 SCHEMA = 1
 MODES = ("direct", "timeline")
 STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
+# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
+BATCHED_STORAGES = ("s3", "local")
+PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"

@@ -14,7 +14,7 @@ from marker_sim.judges.activity import activity
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.plan import MODES, STORAGES, Fault, Op, Plan, Task, Write
+from marker_sim.plan import PLACES, Fault, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
 from marker_sim.search.campaign import WRITES_EVERY, execute, run_simulated
@@ -26,7 +26,6 @@ from marker_sim.search.swarm import make_plan, possible_in_writes
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 
-PAIRS = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 NAME = "p/f_0-0-0_001.parquet.marker.CREATE"
 SEEDS = 25
 
@@ -36,7 +35,7 @@ def tally() -> Tally:
     """The first runs of a campaign over everything, all of them looked at."""
     counted = Tally()
     for seed in range(SEEDS):
-        for pair in PAIRS:
+        for pair in PLACES:
             for make in (make_plan, make_write_plan):
                 history, _ = execute(make(seed, *pair), reference())
                 counted.add(history, judge(history))
@@ -58,8 +57,8 @@ def test_no_fault_strikes_where_that_is_declared_impossible(tally: Tally) -> Non
 
 
 def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(tally: Tally) -> None:
-    rows = {row.kind: row for row in fault_rows(tally, PAIRS)}
-    drawn = {kind.value for kind in FaultKind if any(possible_in_writes(kind, *pair) for pair in PAIRS)}
+    rows = {row.kind: row for row in fault_rows(tally, PLACES)}
+    drawn = {kind.value for kind in FaultKind if any(possible_in_writes(kind, *pair) for pair in PLACES)}
     assert set(rows) == drawn >= set(tally.strikes)
     assert rows["kill"].met["server: batch pending"] == tally.strikes["kill"]["server: batch pending"] > 0
     assert "server: idle" in rows["throttled"].impossible
@@ -84,7 +83,7 @@ def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(tally: 
     for key in list(poor.met_in):
         if key.endswith("/duplicate-waited"):
             del poor.met_in[key]
-    found = reached(poor, PAIRS, "hudi", False)
+    found = reached(poor, PLACES, "hudi", False)
     assert [doubt.sentence.partition(":")[0] for doubt in found.doubts] == ["duplicate-waited"]
     assert found.doubts[0].concerns("G5", "timeline", "s3") and not found.doubts[0].concerns("G13", "timeline", "s3")
     outcome = judge_campaign(_campaign(poor, found.doubts), load_profile("reference"), None, Path("report"), [])
@@ -104,7 +103,7 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
 
 
 def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(tally: Tally) -> None:
-    asked = reached(tally, PAIRS, "names", False)
+    asked = reached(tally, PLACES, "names", False)
     assert "batch-of-several" not in asked.counts and "duplicate-waited" in asked.counts
 
 

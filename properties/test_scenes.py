@@ -9,7 +9,7 @@ import pytest
 
 from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.plan import MODES, STORAGES, Plan
+from marker_sim.plan import PLACES, Plan
 from marker_sim.search.campaign import findings_of, promised_breach
 from marker_sim.search.scenes import Scene
 from marker_sim.search.scenes_of_operations import OF_OPERATIONS
@@ -46,12 +46,7 @@ SCENES = {scene.make.__name__: scene for scene in (*OF_OPERATIONS, *OF_WRITES)}
 def plans_of(scene: Scene) -> Iterator[Plan]:
     """Plans of a scene, round the places that it fits."""
     make = make_plan if scene in OF_OPERATIONS else make_write_plan
-    places = [
-        (mode, storage)
-        for mode in MODES
-        for storage in STORAGES
-        if scene.mode in ("", mode) and (not scene.storages or storage in scene.storages)
-    ]
+    places = [place for place in PLACES if scene.fits(*place)]
     for seed in range(PLANS):
         plan = scene.make(random.Random(seed), make(seed, *places[seed % len(places)]))
         plan.check()

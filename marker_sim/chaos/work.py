@@ -26,7 +26,7 @@ from marker_sim.judges.findings import Breach
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.tally import Row, Tally
 from marker_sim.judges.violations import violation
-from marker_sim.plan import MODES, STORAGES, Plan
+from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.campaign import (
     fails_with,
     findings_of,
@@ -232,4 +232,4 @@ def canary(task: Task) -> dict[str, Any]:
 
 
 def _places(system: System) -> list[tuple[str, str]]:
-    return [(mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage)]
+    return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]

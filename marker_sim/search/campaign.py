@@ -25,14 +25,14 @@ from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
-from marker_sim.plan import Plan
+from marker_sim.plan import BATCHED_STORAGES, Plan
 from marker_sim.search import canary
 from marker_sim.search.cells import fault_rows
 from marker_sim.search.elsewhere import differ_elsewhere, digest
 from marker_sim.search.floors import below_floors
 from marker_sim.search.reached import LOOK_EVERY, reached
 from marker_sim.search.shrink import shrink
-from marker_sim.search.swarm import BATCHED_STORAGES, make_plan, possible_in_writes
+from marker_sim.search.swarm import make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from marker_sim.campaign import FaultRow
 from marker_sim.faults import PROCESS_FAULTS, STORAGE_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
 from marker_sim.judges.tally import Tally
-from marker_sim.search.swarm import BATCHED_STORAGES, possible_in_writes
+from marker_sim.plan import BATCHED_STORAGES
+from marker_sim.search.swarm import possible_in_writes
 
 _BY_ROLE = {
     "server": (

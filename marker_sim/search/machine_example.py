@@ -29,9 +29,9 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
-from marker_sim.plan import Plan, Task, Write, write_plan
+from marker_sim.plan import BATCHED_STORAGES, Plan, Task, Write, write_plan
 from marker_sim.search.campaign import NOT_DETERMINISTIC, cannot_serve, execute, promised_breach
-from marker_sim.search.swarm import BATCHED_STORAGES, possible_in_writes
+from marker_sim.search.swarm import possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import Cluster
 from marker_sim.system import System

@@ -18,7 +18,7 @@ from marker_sim.plan import Fault, Plan
 _ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
 TRIES = 4  # So often a call is refused until whoever makes it gives up.
 LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)  # For as many calls as their value says.
-S3, LOCAL = ("s3",), ("local",)  # Where markers are batched.
+S3, LOCAL = ("s3",), ("local",)
 REFUSALS = {
     "s3": (*LASTING, FaultKind.SERVER_ERROR),
     "s3-unconditional": (*LASTING, FaultKind.SERVER_ERROR),
@@ -35,12 +35,15 @@ class Scene(NamedTuple):
     mode: str = ""
     storages: tuple[str, ...] = ()
 
+    def fits(self, mode: str, storage: str) -> bool:
+        """Whether plans of a place can be made into it."""
+        return self.mode in ("", mode) and (not self.storages or storage in self.storages)
+
 
 def aimed(rng: random.Random, plan: Plan, scenes: tuple[Scene, ...]) -> Plan:
     """The plan, or what the first scene that is drawn makes of it."""
     for scene in scenes:
-        fits = scene.mode in ("", plan.mode) and (not scene.storages or plan.storage in scene.storages)
-        if fits and rng.random() < scene.share:
+        if scene.fits(plan.mode, plan.storage) and rng.random() < scene.share:
             made = scene.make(rng, plan)
             also = plan.faults if rng.random() < _ALSO_SHARE else ()
             return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.actor, f.step))))

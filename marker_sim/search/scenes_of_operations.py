@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
 from marker_sim.search.scenes import LOCAL, REFUSALS, S3, TRIES, Scene, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"
@@ -183,7 +183,7 @@ def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
 
 def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     """A directory of many files is deleted, and storage takes its time over each, while others create and look."""
-    served = plan.mode == "timeline" and plan.storage in (*S3, *LOCAL)
+    served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
     actor, site = ("server", "server: batch file deleted") if served else ("driver", "driver: marker deletion")
     files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
     begun_ms = files * gap_ms + 100
@@ -235,12 +235,12 @@ OF_OPERATIONS = (
     Scene(deleted_by_the_other, 0.04, "timeline", LOCAL),
     Scene(silent_directory, 0.04, "timeline", S3),
     Scene(deleted_by_the_dead, 0.03, "timeline", S3),
-    Scene(asked_again_after_a_deletion, 0.03, "timeline", (*S3, *LOCAL)),
-    Scene(reading_again_refused, 0.04, "timeline", (*S3, *LOCAL)),
-    Scene(crowd, 0.015, "timeline", (*S3, *LOCAL)),
+    Scene(asked_again_after_a_deletion, 0.03, "timeline", BATCHED_STORAGES),
+    Scene(reading_again_refused, 0.04, "timeline", BATCHED_STORAGES),
+    Scene(crowd, 0.015, "timeline", BATCHED_STORAGES),
     Scene(overtaken, 0.04, "timeline", S3),
-    Scene(restarted_and_asked_again, 0.04, "timeline", (*S3, *LOCAL)),
+    Scene(restarted_and_asked_again, 0.04, "timeline", BATCHED_STORAGES),
     Scene(slow_deletion, 0.02),
-    Scene(told_late, 0.04, "timeline", (*S3, *LOCAL)),
+    Scene(told_late, 0.04, "timeline", BATCHED_STORAGES),
     Scene(deleted_before_it_lands, 0.02, "", S3),
 )

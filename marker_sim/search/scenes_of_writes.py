@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
-from marker_sim.search.scenes import LOCAL, REFUSALS, S3, TRIES, Scene, calls_refused
+from marker_sim.search.scenes import REFUSALS, S3, TRIES, Scene, calls_refused
 
 
 def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
@@ -78,7 +78,7 @@ def unreadable_when_left(rng: random.Random, plan: Plan) -> Plan:
     begun = rng.choice((0, 1))
     writes = [Write(tasks=tasks, abandon=n == begun, after_ms=rng.choice((0, 40))) for n in range(begun + 3)]
     sites = ["driver: markers asked for by rollback"]
-    if plan.mode == "timeline" and plan.storage in (*S3, *LOCAL):
+    if plan.mode == "timeline" and plan.storage in BATCHED_STORAGES:
         sites.append("driver: marker file read by rollback")
     refused = calls_refused(
         rng.choice(REFUSALS[plan.storage]),

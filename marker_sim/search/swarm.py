@@ -19,15 +19,13 @@ from marker_sim.faults import (
     WIRE_FAULTS,
     FaultKind,
 )
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
 from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.search.scenes import aimed
 from marker_sim.search.scenes_of_operations import OF_OPERATIONS
 from marker_sim.search.sites import draw_at_sites, extent
 from marker_sim.sites import LOCK_ASKED, SITES
 
-# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
-BATCHED_STORAGES = ("s3", "local")
 CLIENT_SITES = (
     "executor: marker asked for",
     "executor: marker told",

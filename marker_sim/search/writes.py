@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 
 from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenes import aimed
 from marker_sim.search.scenes_of_writes import OF_WRITES
 from marker_sim.search.sites import draw_at_sites, extent
-from marker_sim.search.swarm import BATCHED_STORAGES, possible_in_writes
+from marker_sim.search.swarm import possible_in_writes
 from marker_sim.sites import LOCK_ASKED, SITES
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
