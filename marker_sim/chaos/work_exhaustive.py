@@ -17,17 +17,16 @@ from marker_sim.campaign import Failure
 from marker_sim.chaos.failures import kind_of
 from marker_sim.chaos.work import SPACE, Task, counts_of, sightings
 from marker_sim.errors import HarnessError
-from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
-from marker_sim.search.campaign import COLLECT_EVERY, RECHECK_EVERY, execute, promised_breach
-from marker_sim.search.crash_points import watch
-from marker_sim.search.exhaustive import Case, Cursor, Space
+from marker_sim.search.campaign import COLLECT_EVERY, RECHECK_EVERY, execute
+from marker_sim.search.exhaustive import Case, Cursor, Space, examine
 from marker_sim.sut.python import load_system
 
 SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2
 COVERED = "exhaustive runs in which each crash happened"
 RUNS = "exhaustive runs"
+NOT_JUDGED = "exhaustive runs left out: the system needs what the storage does not offer"
 
 
 class ExhaustiveWork:
@@ -74,31 +73,29 @@ class ExhaustiveWork:
             for number, case in enumerate(self.cases(task.first, task.count)):
                 if number % COLLECT_EVERY == 0:
                     gc.collect()
-                seen = watch(case.plan, self.system, case.crashes)
-                findings = judge(seen.history)
+                seen = examine(case, self.system, profile)
+                if not seen.findings:
+                    tally.reach(NOT_JUDGED)
+                    continue
                 steps += seen.steps
-                tally.add(seen.history, findings)
+                tally.add(seen.history, seen.findings)
                 tally.reach(RUNS)
-                tally.reach(COVERED, int(set(case.crashes) <= set(seen.happened)))
-                broken = False
-                for finding in findings:
-                    breach = promised_breach(finding, case.plan, profile)
-                    if breach is not None:
-                        broken = True
-                        found.setdefault(
-                            kind_of(finding.guarantee, case.plan.mode, case.plan.storage),
-                            Failure(
-                                guarantee=finding.guarantee,
-                                message=breach.message,
-                                evidence=breach.evidence,
-                                history=seen.history,
-                                plan=case.plan,
-                                seed=task.first,
-                                entries_before=case.plan.entries,
-                                mode=case.plan.mode,
-                            ),
-                        )
-                if broken or number % RECHECK_EVERY == 0:
+                tally.reach(COVERED, int(seen.covered))
+                for guarantee, breach in seen.breaches:
+                    found.setdefault(
+                        kind_of(guarantee, case.plan.mode, case.plan.storage),
+                        Failure(
+                            guarantee=guarantee,
+                            message=breach.message,
+                            evidence=breach.evidence,
+                            history=seen.history,
+                            plan=case.plan,
+                            seed=task.first,
+                            entries_before=case.plan.entries,
+                            mode=case.plan.mode,
+                        ),
+                    )
+                if seen.breaches or number % RECHECK_EVERY == 0:
                     differences += execute(case.plan, self.system)[0].events != seen.history.events
         finally:
             gc.enable()

@@ -20,6 +20,7 @@ from marker_sim.plan import MODES, Plan
 from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
 from marker_sim.search.campaign import execute, fails_with, promised_breach, served
+from marker_sim.search.judged import findings_in
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sut.python import load_system
@@ -68,7 +69,10 @@ class RealWork:
                 tally.reach(TOO_LONG)
                 continue
             history = Cluster(plan, task.sut, self.nursery).run()
-            findings = judge(history)
+            findings = findings_in(history, system)
+            if not findings:
+                tally.reach("run left out: the system needs what the storage does not offer")
+                continue
             tally.add(history, findings)
             for finding in findings:
                 breach = promised_breach(finding, plan, profile)

@@ -19,7 +19,7 @@ from marker_sim.campaign import Campaign, Canary, Failure, Reruns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges import judge, modes_agree
+from marker_sim.judges import modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
@@ -30,13 +30,14 @@ from marker_sim.search import canary
 from marker_sim.search.cells import fault_rows
 from marker_sim.search.elsewhere import differ_elsewhere, digest
 from marker_sim.search.floors import below_floors
+from marker_sim.search.judged import cannot_serve, findings_in
 from marker_sim.search.reached import LOOK_EVERY, reached
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.storage import CAPABILITIES, UNSUPPORTED
+from marker_sim.sim.storage import CAPABILITIES
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -92,12 +93,12 @@ class _Search:
     def run(self, plan: Plan, again: bool = False, look: bool = False) -> None:
         """Run and judge one plan; once more when `again` says so or it fails as none did; `look`: count its sights."""
         history, steps = execute(plan, self.system)
-        if cannot_serve(self.system, history):
+        findings = findings_in(history, self.system, self.guarantees)
+        if not findings:
             self.unsupported.add(
                 f"{plan.mode} mode on {plan.storage}: the system needs what that storage does not offer"
             )
             return
-        findings = judge(history, self.guarantees)
         self.steps += steps
         self.last = history
         self.tally.add(history, findings)
@@ -247,15 +248,10 @@ def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tu
     if guarantee == MODES_AGREE:
         if not comparable(plan, system):
             return execute(plan, system)[0], ()
-        _, history, finding = compare_modes(plan, system)
-        return history, (finding,)
+        first, history, finding = compare_modes(plan, system)
+        return history, () if cannot_serve(system, first) or cannot_serve(system, history) else (finding,)
     history, _ = execute(plan, system)
-    return history, judge(history, frozenset({guarantee}))
-
-
-def cannot_serve(system: System, history: History) -> bool:
-    """Whether a foreign class needs what this storage has not: it cannot be judged there, nor blamed."""
-    return system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
+    return history, findings_in(history, system, frozenset({guarantee}))
 
 
 def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | None:

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 from marker_sim.errors import UsageError
 from marker_sim.history import History
-from marker_sim.judges import judge
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.plan import MODES, STORAGES, Fault, Plan
 from marker_sim.search.campaign import COLLECT_EVERY, promised_breach
 from marker_sim.search.crash_points import watch
+from marker_sim.search.judged import findings_in
 from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
 from marker_sim.sim.storage import CAPABILITIES
 from marker_sim.system import System
@@ -149,20 +149,25 @@ class Space:
 
 
 class Examined(NamedTuple):
-    """A case that was run and judged. covered: each of its crashes happened. breaches: by guarantee, promised ones."""
+    """A case that was run and judged. covered: each of its crashes happened. breaches: by guarantee, promised ones.
+
+    findings: none when the system cannot be judged on the storage.
+    """
 
     covered: bool
     steps: int
     history: History
+    findings: tuple[Finding, ...]
     breaches: tuple[tuple[str, Breach], ...]
 
 
 def examine(case: Case, system: System, profile: Profile, guarantees: frozenset[str] | None = None) -> Examined:
     """Run and judge one case."""
     seen = watch(case.plan, system, case.crashes)
-    found = ((f.guarantee, promised_breach(f, case.plan, profile)) for f in judge(seen.history, guarantees))
+    findings = findings_in(seen.history, system, guarantees)
+    found = ((f.guarantee, promised_breach(f, case.plan, profile)) for f in findings)
     breaches = tuple((guarantee, breach) for guarantee, breach in found if breach is not None)
-    return Examined(set(case.crashes) <= set(seen.happened), seen.steps, seen.history, breaches)
+    return Examined(set(case.crashes) <= set(seen.happened), seen.steps, seen.history, findings, breaches)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,6 +209,9 @@ def explore(
             if number % COLLECT_EVERY == 0:
                 gc.collect()
             examined = examine(case, space.system, profile, guarantees)
+            explored.last = case.cursor
+            if not examined.findings:
+                continue
             mode, storage, schedule = case.part
             row = explored.rows.setdefault((mode, storage, schedule.name, case.cursor.depth), Row())
             row.points = len(space.points[case.cursor.part])
@@ -213,7 +221,6 @@ def explore(
             row.violations += bool(examined.breaches)
             for guarantee, breach in examined.breaches:
                 explored.failures.setdefault((guarantee, mode, storage), (case, breach))
-            explored.last = case.cursor
             now = time.process_time()
             row.seconds += now - clock
             clock = now

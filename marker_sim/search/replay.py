@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from marker_sim.history import History
-from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.plan import Plan
 from marker_sim.search.campaign import execute, findings_of
+from marker_sim.search.judged import findings_in
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -17,7 +17,7 @@ def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, t
     if guarantee is not None:
         return findings_of(plan, system, guarantee)
     history, _ = execute(plan, system)
-    return history, judge(history)
+    return history, findings_in(history, system)
 
 
 def undecided(

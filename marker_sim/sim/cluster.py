@@ -4,7 +4,7 @@
     healed   nothing fails any more, paused and killed processes are back, the second server is gone
     probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client; a write to each
              table that was written to, by a fresh driver
-    end      every process is killed and a fresh reader sees what is stored
+    end      every process is killed, what was under way arrives, and a fresh reader sees what is stored
 
 A client process never acts again after an unknown outcome: its operations go on under a new process name.
 """
@@ -135,10 +135,8 @@ class Cluster:
         self.play(self.plan.probes(self.choice.mode), PROBE_PHASE_NS)
         self.jobs.probe()
         self._phase("end")
-        for server in self.servers.values():
-            if server is not None and server.alive:
-                self.nemesis.end(server)
-                scheduler.record(server.name, server.role, "fault", "kill", value="end-of-run")
+        self._kill_all()
+        scheduler.run_until_stop(scheduler.now_ns + HEAL_PHASE_NS)
         self._observe()
 
     def history(self) -> History:
@@ -247,6 +245,14 @@ class Cluster:
     def _phase(self, name: str) -> None:
         self.scheduler.record("kit", "kit", "observe", "phase", value=name)
 
+    def _kill_all(self) -> None:
+        """Nobody acts after the end: an attempt that its driver gave up would store its marker while the kit reads."""
+        for process in self._processes:
+            if process.alive:
+                self.nemesis.end(process)
+                if process.role == "timeline-server":
+                    self.scheduler.record(process.name, process.role, "fault", "kill", value="end-of-run")
+
     def _observe(self) -> None:
         record = self.scheduler.record
         began = len(self.scheduler.events) - 1
@@ -268,12 +274,13 @@ class Cluster:
         self.jobs.observe()
 
     def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
+        """What it lists; nothing that it does besides outlives it, in storage or in the history."""
         factory = self.system.factory(self.choice.mode)
         assert factory is not None
         make = factory
         found: list[tuple[str, ...]] = []
         process = self.new_process("reader", "kit")
-        before = len(self.scheduler.events)
+        before, objects = len(self.scheduler.events), dict(self.store.objects)
 
         def read() -> None:
             found.append(tuple(sorted(make(self.context(process, directory)).list_all())))
@@ -281,10 +288,12 @@ class Cluster:
 
         self.scheduler.spawn(process, read)
         self.scheduler.run_until_stop(self.scheduler.now_ns + PROBE_PHASE_NS)
+        self.nemesis.end(process)
+        self.store.objects = objects
+        own = self.scheduler.events[before:]
+        assert all(event.role == "kit" for event in own), "somebody acted after the end"
         if not found:
-            ends = ("actor-died", "exited")
-            own = [event for event in self.scheduler.events[before:] if event.process == process.name]
-            died = [event.error for event in own if event.operation in ends]
+            died = [event.error for event in own if event.operation in ("actor-died", "exited")]
             why = died[-1] if died else f"no answer in {PROBE_PHASE_NS // (1000 * MS)} s of virtual time"
             raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
         del self.scheduler.events[before:]
