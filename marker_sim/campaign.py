@@ -14,7 +14,8 @@ from marker_sim.plan import Plan
 class Failure:
     """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
 
-    mode: as in the rows of a verdict, "both" for a pair. plan: shrunk, None where the world cannot be planned exactly.
+    mode: as in the rows of a verdict, "both" for a pair. cause: of its breach. plan: shrunk, None where the world
+    cannot be planned exactly.
     seed: the run it came from. confirmed: what became of the plan with real processes, "" where nobody tried.
     """
 
@@ -27,6 +28,7 @@ class Failure:
     entries_before: int = 0
     mode: str = ""
     confirmed: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +116,12 @@ class Reruns:
 class Campaign:
     """The outcome of many runs against one system under test.
 
-    failures: at most one for each guarantee, mode and storage. last: the last history. not_reached: what had to happen
-    at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was found
-    before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of the object
-    store, None where there is none. doubts: of what was not reached, that which takes the ground from guarantees.
-    too_rare: what a campaign of this size need not have met. fault_rows: fault by phase, of the runs looked at.
+    failures: at most one for each guarantee, mode, storage and cause. last: the last history. not_reached: what had to
+    happen at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was
+    found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of the
+    object store, None where there is none. doubts: of what was not reached, that which takes the ground from
+    guarantees. too_rare: what a campaign of this size need not have met. fault_rows: fault by phase, of the runs
+    looked at.
     """
 
     sut: str

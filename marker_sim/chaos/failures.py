@@ -1,10 +1,10 @@
 """Violations as replay files that later versions open, one for each guarantee and shrunk plan.
 
 Two plans are the same when they differ in nothing but the seed they came from. Plans that break the same guarantee in
-the same mode and on the same storage with the same kinds of faults and operations look alike; of those `ALIKE_MAX` are
-kept, the others are counted with the first, for they would mostly tell the same story again. A file is a function of
-the lines of the ledger, so it may be lost and comes back; it moves to `failures/fixed/` when a replay says so, and back
-when it is seen again.
+the same mode and on the same storage by the same cause with the same kinds of faults and operations look alike; of
+those `ALIKE_MAX` are kept, the others are counted with the first, for they would mostly tell the same story again. A
+file is a function of the lines of the ledger, so it may be lost and comes back; it moves to `failures/fixed/` when a
+replay says so, and back when it is seen again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Sighting:
     text: everything there is to say of it: sentence, message, events. evidence: their numbers in the history of `plan`.
     deterministic: whether a run that was repeated nearby gave the same history; else no run without it says much.
     world: "simulated", "real" or "spark". plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
+    cause: of the breach, "" where it was stored before causes were told apart.
     """
 
     guarantee: str
@@ -52,6 +53,7 @@ class Sighting:
     shrunk: bool
     entries_before: int = 0
     deterministic: bool = True
+    cause: str = ""
 
     @property
     def kind(self) -> str:
@@ -231,7 +233,7 @@ def _tupled(value: Any) -> Any:
 
 
 def _alike(one: Sighting, other: Sighting) -> bool:
-    same_kind = (one.kind, one.world) == (other.kind, other.world)
+    same_kind = (one.kind, one.world, one.cause) == (other.kind, other.world, other.cause)
     # A plan that nobody had time to shrink has a little of everything in it; it looks like whatever broke the same.
     return same_kind and (not other.shrunk or not one.shrunk or _signature(one) == _signature(other))
 

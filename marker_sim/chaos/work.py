@@ -144,27 +144,27 @@ def sightings(
         if _worth(failure, task):
             now = time.monotonic()
             until, left = now + (task.until - now) / left, left - 1
-        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until)
+        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until, failure.cause)
         found.append(asdict(replace(seen, deterministic=deterministic) if seen else _once(failure, plan)))
     return found
 
 
 def _once(failure: Failure, plan: Plan) -> Sighting:
     """A violation whose plan breaks nothing when it runs again, as it was seen: a system that is not deterministic."""
-    breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more")
+    breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause)
     seen = sighting_of(failure.guarantee, failure.mode, plan, breach, failure.history, False)
     text = f"{seen.text}\nseen once, and not when the plan was run again"
     return replace(seen, text=text, deterministic=False)
 
 
 def shrunk_sighting(
-    guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float
+    guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float, cause: str = ""
 ) -> Sighting | None:
     """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
     left_s = min(SHRINK_S, until - time.monotonic())
-    smaller = shrink(plan, fails_with(guarantee, system, profile), budget_s=left_s) if left_s > 0 else plan
+    smaller = shrink(plan, fails_with(guarantee, system, profile, cause), budget_s=left_s) if left_s > 0 else plan
     history, findings = findings_of(smaller, system, guarantee)
-    shown = (promised_breach(finding, smaller, profile) for finding in findings)
+    shown = (promised_breach(finding, smaller, profile, cause) for finding in findings)
     breach = next((breach for breach in shown if breach is not None), None)
     if breach is None:
         return None
@@ -202,6 +202,7 @@ def sighting_of(
         plan=plan.to_dict(),
         shrunk=shrunk,
         entries_before=plan.entries,
+        cause=breach.cause,
     )
 
 

@@ -75,9 +75,9 @@ def read_history(path: Path) -> History:
 
 
 def _failures(history: History, findings: Sequence[Finding], profile: Profile) -> tuple[Failure, ...]:
-    """The first breach of each guarantee that the profile holds against the system."""
+    """The first breach of each guarantee and cause that the profile holds against the system."""
     header = history.header
-    failures: dict[str, Failure] = {}
+    failures: dict[tuple[str, str], Failure] = {}
     for finding in findings:
         for breach in finding.breaches:
             if profile.promise(finding.guarantee, header.mode, header.storage, breach.under).promised:
@@ -88,6 +88,7 @@ def _failures(history: History, findings: Sequence[Finding], profile: Profile) -
                     history=history,
                     plan=None,
                     seed=header.seed,
+                    cause=breach.cause,
                 )
-                failures.setdefault(finding.guarantee, failure)
+                failures.setdefault((finding.guarantee, breach.cause), failure)
     return tuple(failures.values())

@@ -1,6 +1,8 @@
 """A baseline lists the violations that are known, so that only what differs from it counts.
 
-The file is JSON: {"schema": 1, "known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "restart"}]}
+The file is JSON, an entry a defect: {"schema": 1, "known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3",
+"under": "restart", "cause": "glued"}]}. A cause is a word of causes.py; an entry without one, as older baselines have
+them, stands for every cause in its place.
 
 An entry is stale when it was judged and not seen although a fault of its class struck, so what it stands for may have
 been mended. One that says `"sometimes": true` shows only when chance brings about what it needs; a run that does not
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +31,14 @@ SCHEMA = 1
 _MODES = ("direct", "timeline", "both")
 _STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 _KEYS = ("guarantee", "mode", "storage", "under")
-_MORE_KEYS = ("sometimes", "story")
+_MORE_KEYS = ("cause", "sometimes", "story")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Known:
-    """A violation by where it shows: its guarantee (id), mode, storage and fault class. Two of one place are equal.
+    """A violation by where it shows and how it came about; two that agree in that are equal.
 
+    guarantee: its id. under: the fault class. cause: "" for any.
     sometimes: not every run meets it. story: where it is told, "" for nowhere.
     """
 
@@ -43,6 +46,7 @@ class Known:
     mode: str
     storage: str
     under: str
+    cause: str = ""
     sometimes: bool = field(default=False, compare=False)
     story: str = field(default="", compare=False)
 
@@ -87,15 +91,14 @@ def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
         raise UsageError(f'{origin} is not a baseline; write {{"schema": 1, "known": [{{...}}]}} with keys {_KEYS}')
     if raw.get("schema", SCHEMA) != SCHEMA:
         raise UsageError(f"{origin} has schema {raw['schema']}, this version reads {SCHEMA}")
-    known: dict[tuple[str, str, str, str], Known] = {}
+    known: set[Known] = set()
     for number, entry in enumerate(entries, start=1):
         where = f"{origin}, entry {number} is {entry!r}"
         one = _known(entry, where)
-        place = (one.guarantee, one.mode, one.storage, one.under)
-        if place in known:
-            raise UsageError(f"{where}; an entry before it is about the same place, so take one of them out")
-        known[place] = one
-    return frozenset(known.values())
+        if one in known:
+            raise UsageError(f"{where}; an entry before it is about the same place and cause, so take one of them out")
+        known.add(one)
+    return frozenset(known)
 
 
 def _known(entry: Any, where: str) -> Known:
@@ -112,11 +115,14 @@ def _known(entry: Any, where: str) -> Known:
     sometimes = entry.get("sometimes", False)
     if not isinstance(sometimes, bool):
         raise UsageError(f"{where}; sometimes is true or false")
+    if not isinstance(entry.get("cause", ""), str):
+        raise UsageError(f"{where}; its cause is a word, or left out for any cause")
     return Known(
         guarantee=min(ids),
         mode=entry["mode"],
         storage=str(entry["storage"]),
         under=entry["under"],
+        cause=entry.get("cause", ""),
         sometimes=sometimes,
         story=str(entry.get("story", "")),
     )
@@ -143,13 +149,15 @@ def compare(
     unexpected = {
         known
         for known in seen - baseline
-        if profile.promise(known.guarantee, known.mode, known.storage, known.under).promised
+        if _of_any_cause(known) not in baseline
+        and profile.promise(known.guarantee, known.mode, known.storage, known.under).promised
     }
-    missed = sorted(known for known in baseline - seen if (known.guarantee, known.mode, known.storage) in judged)
+    missed = baseline - seen - {_of_any_cause(known) for known in seen}
+    missed_here = sorted(known for known in missed if (known.guarantee, known.mode, known.storage) in judged)
     return Differences(
         unexpected=tuple(sorted(unexpected)),
-        stale=tuple(known for known in missed if _tells(known, classes)),
-        unmet=tuple(known for known in missed if not _tells(known, classes)),
+        stale=tuple(known for known in missed_here if _tells(known, classes)),
+        unmet=tuple(known for known in missed_here if not _tells(known, classes)),
     )
 
 
@@ -158,9 +166,14 @@ def _tells(known: Known, classes: set[str] | None) -> bool:
     return not known.sometimes and (classes is None or known.under in classes)
 
 
+def _of_any_cause(known: Known) -> Known:
+    return replace(known, cause="")
+
+
 def _seen(row: Row) -> set[Known]:
     return {
-        Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under)
-        for under, count in row.under.items()
-        if count and row.verdict != "not-applicable"
+        Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under, cause=cause)
+        for under, causes in row.breakdown.items()
+        for cause in causes
+        if row.verdict != "not-applicable"
     }

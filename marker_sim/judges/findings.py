@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNEXPLAINED = "unexplained"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
@@ -11,11 +13,13 @@ class Breach:
 
     evidence: indices of the events that prove it, ascending. under: the class of `faults.FAULT_CLASSES` that was
     active or, when none was, the most telling one that came before; "none" when the run had no fault until then.
+    cause: what the evidence shows of how it came about (causes.py), one word for each; of a system it knows nothing.
     """
 
     message: str
     evidence: tuple[int, ...]
     under: str
+    cause: str = UNEXPLAINED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

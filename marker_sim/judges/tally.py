@@ -30,7 +30,8 @@ class Row:
     """One entry of `guarantees` in verdict.json: a guarantee in one mode, world and storage, over all runs.
 
     mode: "direct", "timeline", or "both" for what is judged over a pair of runs.
-    violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class.
+    violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class,
+    `causes` by cause, `breakdown` by class and cause.
     read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
     source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
     """
@@ -44,6 +45,8 @@ class Row:
     judged: int
     violations: int
     under: dict[str, int]
+    causes: dict[str, int]
+    breakdown: dict[str, dict[str, int]]
     read_at_ack_share: float | None
     message: str
     evidence: tuple[int, ...]
@@ -63,7 +66,7 @@ class _Cell:
     judged: int = 0
     eligible: int = 0
     undecided: str = ""
-    under: Counter[str] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     first: dict[str, Breach] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
@@ -74,7 +77,7 @@ class _Cell:
         else:
             self.judged += finding.judged
         for breach in finding.breaches:
-            self.under[breach.under] += 1
+            self.counts[breach.under, breach.cause] += 1
             self.first.setdefault(breach.under, breach)
 
     def merge(self, other: _Cell) -> None:
@@ -82,9 +85,16 @@ class _Cell:
         self.judged += other.judged
         self.eligible += other.eligible
         self.undecided = self.undecided or other.undecided
-        self.under.update(other.under)
+        self.counts.update(other.counts)
         for under, breach in other.first.items():
             self.first.setdefault(under, breach)
+
+    def breakdown(self) -> dict[str, dict[str, int]]:
+        """How many breaches there were, by fault class and cause."""
+        counts: dict[str, dict[str, int]] = {}
+        for (under, cause), count in sorted(self.counts.items()):
+            counts.setdefault(under, {})[cause] = count
+        return counts
 
 
 class Tally:
@@ -221,8 +231,12 @@ def _kind_of(history: History) -> str:
 def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:
     guarantee, mode, world, storage = key
     promises = {under: profile.promise(guarantee, mode, storage, under) for under in FAULT_CLASSES}
-    held = [under for under in FAULT_CLASSES if promises[under].promised and cell.under[under]]
-    shown = held or [under for under in FAULT_CLASSES if cell.under[under]]
+    breakdown, causes = cell.breakdown(), Counter[str]()
+    for counts in breakdown.values():
+        causes.update(counts)
+    shown = [under for under in FAULT_CLASSES if under in breakdown]
+    held = [under for under in shown if promises[under].promised]
+    shown = held or shown
     breach = cell.first[shown[0]] if shown else None
     message = breach.message if breach else ""
     if not cell.applicable or not any(promise.applicable for promise in promises.values()):
@@ -245,8 +259,10 @@ def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:
         world=world,
         storage=storage,
         judged=cell.judged,
-        violations=cell.under.total(),
-        under={under: cell.under[under] for under in FAULT_CLASSES},
+        violations=causes.total(),
+        under={under: sum(breakdown.get(under, {}).values()) for under in FAULT_CLASSES},
+        causes={cause: causes[cause] for cause in sorted(causes)},
+        breakdown=breakdown,
         read_at_ack_share=round(cell.judged / cell.eligible, 4) if cell.eligible else None,
         message=message,
         evidence=breach.evidence if breach else (),

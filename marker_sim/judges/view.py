@@ -17,7 +17,7 @@ from functools import cached_property
 
 from marker_sim.history import History
 from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import UNEXPLAINED, Breach
 from marker_sim.judges.reading import Reading, content_of
 from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
 from marker_sim.judges.tables import Tables
@@ -229,11 +229,13 @@ class View(Reading):
             call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
         )
 
-    def breach(self, message: str, evidence: Iterable[int], directory: str | None = None) -> Breach:
+    def breach(
+        self, message: str, evidence: Iterable[int], directory: str | None = None, cause: str = UNEXPLAINED
+    ) -> Breach:
         """A breach that is proven by events, counted under the faults of the time between them."""
         proof = tuple(sorted({index for index in evidence if 0 <= index < self.end}))
         low, high = (proof[0], proof[-1]) if proof else (0, self.end)
-        return Breach(message=message, evidence=proof, under=self.under(low, high, directory))
+        return Breach(message=message, evidence=proof, under=self.under(low, high, directory), cause=cause)
 
     def _was_answered(self, call: Call) -> bool:
         """Whether an unknown outcome is one that the server itself reported: "500 ...", "503 ..."."""

@@ -145,4 +145,5 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _known_text(known: Known) -> str:
-    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}"
+    cause = f", {known.cause}" if known.cause else ""
+    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"

@@ -119,15 +119,16 @@ def place(failure: Failure) -> tuple[str, str, str]:
 
 def plan_name(number: int, failure: Failure) -> str:
     """The plan's file below the report directory; the first failure's is the contract's plan.json."""
-    return "plan.json" if number == 0 else f"failures/{'-'.join(place(failure))}.json"
+    words = (*place(failure), failure.cause) if failure.cause else place(failure)
+    return "plan.json" if number == 0 else f"failures/{'-'.join(words)}.json"
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
     """Failures a baseline does not know come first, so that they are the ones shown."""
     if differences is None:
         return tuple(failures)
-    new = {(known.guarantee, known.mode, known.storage) for known in differences.unexpected}
-    return tuple(sorted(failures, key=lambda failure: place(failure) not in new))
+    new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
+    return tuple(sorted(failures, key=lambda failure: (*place(failure), failure.cause) not in new))
 
 
 def _show(row: Row, failures: tuple[Failure, ...], directory: Path, argv: list[str], seed: int) -> Row:

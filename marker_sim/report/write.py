@@ -1,7 +1,7 @@
 """The report directory: prepared and tested before a run, then each file in place as a whole or not at all.
 
     verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  logs/
-    failures/     plan and history of every failure after the first, named by guarantee, mode and storage
+    failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause
 
 verdict.json is written last, so that a directory that has one is complete.
 """

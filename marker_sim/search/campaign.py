@@ -56,7 +56,7 @@ ELSEWHERE = 16
 ELSEWHERE_MIN_S = 20.0
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
 MODES_AGREE = "G21"
-_Kind = tuple[str, str, str]
+_Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 
 
 @dataclass(slots=True)
@@ -84,11 +84,8 @@ class _Search:
         if cannot_serve(self.system, first) or cannot_serve(self.system, second):
             return  # Single runs say which storage it is that the system cannot use.
         self.tally.add_pair(first, second, finding)
-        kind = (finding.guarantee, "both", plan.storage)
-        if finding.breaches and kind not in self.found:
-            breach = promised_breach(finding, plan, self.profile)
-            if breach is not None:
-                self.found[kind] = (plan, second, breach)
+        for breach in promised_breaches(finding, plan, self.profile):
+            self.found.setdefault((finding.guarantee, "both", plan.storage, breach.cause), (plan, second, breach))
 
     def run(self, plan: Plan, again: bool = False, look: bool = False) -> None:
         """Run and judge one plan; once more when `again` says so or it fails as none did; `look`: count its sights."""
@@ -106,10 +103,9 @@ class _Search:
             self.tally.look(history)
         new: list[tuple[_Kind, Breach]] = []
         for finding in findings:
-            kind = (finding.guarantee, plan.mode, plan.storage)
-            if finding.breaches and kind not in self.found:
-                breach = promised_breach(finding, plan, self.profile)
-                new += [(kind, breach)] if breach is not None else []
+            for breach in promised_breaches(finding, plan, self.profile):
+                kind = (finding.guarantee, plan.mode, plan.storage, breach.cause)
+                new += [(kind, breach)] if kind not in self.found else []
         if again or new:
             self.passing_again += not new
             self.failures_again += bool(new)
@@ -254,12 +250,19 @@ def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tu
     return history, findings_in(history, system, frozenset({guarantee}))
 
 
-def promised_breach(finding: Finding, plan: Plan, profile: Profile) -> Breach | None:
-    """The first breach that the profile holds against the system."""
+def promised_breaches(finding: Finding, plan: Plan, profile: Profile) -> tuple[Breach, ...]:
+    """The first breach of each cause that the profile holds against the system, in the order of the finding."""
+    first: dict[str, Breach] = {}
     for breach in finding.breaches:
         if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
-            return breach
-    return None
+            first.setdefault(breach.cause, breach)
+    return tuple(first.values())
+
+
+def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
+    """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
+    found = promised_breaches(finding, plan, profile)
+    return next((breach for breach in found if cause in ("", breach.cause)), None)
 
 
 def _unserved(system: System, modes: tuple[str, ...], storages: tuple[str, ...]) -> list[str]:
@@ -328,10 +331,10 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
         history, smaller = found_history, plan
         if share_s > 0 and first[kind[0]] == kind:
             progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
-            smaller = shrink(plan, fails_with(kind[0], search.system, search.profile), budget_s=share_s)
+            smaller = shrink(plan, fails_with(kind[0], search.system, search.profile, kind[3]), budget_s=share_s)
         if smaller != plan:
             history, findings = findings_of(smaller, search.system, kind[0])
-            shown = [promised_breach(finding, smaller, search.profile) for finding in findings]
+            shown = [promised_breach(finding, smaller, search.profile, kind[3]) for finding in findings]
             breach = next((b for b in shown if b is not None), None)
         if breach is None:  # It broke the promise only sometimes: what was seen first is what there is to show.
             history, breach, smaller = found_history, found_breach, plan
@@ -345,17 +348,18 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
                 seed=plan.seed,
                 entries_before=plan.entries,
                 mode=kind[1],
+                cause=kind[3],
             )
         )
     return tuple(sorted(failures, key=lambda f: f.plan.entries if f.plan else 0))
 
 
-def fails_with(guarantee: str, system: System, profile: Profile) -> Callable[[Plan], bool]:
-    """A predicate for the shrinker: the same guarantee still breaks where the profile promises it."""
+def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:
+    """A predicate for the shrinker: the same guarantee still breaks by that cause where the profile promises it."""
 
     def fails(plan: Plan) -> bool:
         _, findings = findings_of(plan, system, guarantee)
-        return any(promised_breach(finding, plan, profile) is not None for finding in findings)
+        return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
 
     return fails
 

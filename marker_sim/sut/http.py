@@ -44,7 +44,7 @@ class _Search:
     profile: Profile
     progress: Callable[[str], None]
     tally: Tally = field(default_factory=Tally)
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     last: History | None = None
     kinds: set[str] = field(default_factory=set)
     operations: int = 0
@@ -62,23 +62,26 @@ class _Search:
         self.kinds.add(spec.kind)
         self.operations += sum(event.kind == "invoke" for event in history.events)
         for finding in findings:
-            breach = self._promised(finding, history.header.storage)
-            if breach is not None and finding.guarantee not in self.failures:
-                self.failures[finding.guarantee] = Failure(
+            for breach in self._promised(finding, history.header.storage):
+                failure = Failure(
                     guarantee=finding.guarantee,
                     message=breach.message,
                     evidence=breach.evidence,
                     history=history,
                     plan=None,
                     seed=spec.seed,
+                    cause=breach.cause,
                 )
+                self.failures.setdefault((finding.guarantee, breach.cause), failure)
         return findings
 
-    def _promised(self, finding: Finding, storage: str) -> Breach | None:
+    def _promised(self, finding: Finding, storage: str) -> tuple[Breach, ...]:
+        """The first breach of each cause that the profile holds against the server."""
+        first: dict[str, Breach] = {}
         for breach in finding.breaches:
             if self.profile.promise(finding.guarantee, "timeline", storage, breach.under).promised:
-                return breach
-        return None
+                first.setdefault(breach.cause, breach)
+        return tuple(first.values())
 
 
 def run_http(
@@ -211,7 +214,8 @@ class _Rounds:
 
 
 def _line(search: _Search) -> str:
-    kinds = ", ".join(sorted(search.failures, key=lambda name: int(name[1:]))) or "none"
+    broken = {guarantee for guarantee, _ in search.failures}
+    kinds = ", ".join(sorted(broken, key=lambda name: int(name[1:]))) or "none"
     return f"{search.tally.runs} rounds, {search.operations:,} requests, violated so far: {kinds}"
 
 

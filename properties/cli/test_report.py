@@ -61,6 +61,8 @@ ROW_TYPES = {
     "judged": int,
     "violations": int,
     "under": dict,
+    "causes": dict,
+    "breakdown": dict,
     "message": str,
     "evidence": list,
     "replay": str,

@@ -212,7 +212,9 @@ def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path:
     path = tmp_path / "known.json"
     path.write_text(format_baseline(rows))
     baseline = load_baseline(path)
-    assert baseline == {Known(guarantee="G3", mode="timeline", storage="s3", under="restart")}
+    assert {replace(known, cause="") for known in baseline} == {
+        Known(guarantee="G3", mode="timeline", storage="s3", under="restart")
+    }
     assert overall(rows, compare(rows, baseline, REFERENCE)) == "holds"
     unexpected = compare(rows, frozenset(), REFERENCE)
     assert unexpected.unexpected and overall(rows, unexpected) == "violated"
@@ -234,7 +236,8 @@ def test_an_entry_that_shows_sometimes_is_never_stale(tmp_path: Path) -> None:
     differences = compare(healthy, baseline, REFERENCE)
     assert differences == Differences(unmet=tuple(baseline)) and overall(healthy, differences) == "holds"
     other = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="wire", sometimes=True)})
-    assert compare(broken, other, REFERENCE).unexpected == tuple(baseline), "it excuses its own place alone"
+    unexpected = compare(broken, other, REFERENCE).unexpected
+    assert [replace(known, cause="") for known in unexpected] == [*baseline], "it excuses its own place alone"
 
 
 def test_an_entry_is_stale_only_where_a_fault_of_its_class_struck() -> None:
@@ -245,6 +248,27 @@ def test_an_entry_is_stale_only_where_a_fault_of_its_class_struck() -> None:
         assert differences.stale == stale and {*differences.stale, *differences.unmet} == baseline
     always = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="none")})
     assert compare(healthy, always, REFERENCE, ()).stale == tuple(always), "no fault is needed for it"
+
+
+def caused(*causes: str) -> tuple[Row, ...]:
+    """The rows of a run that broke G3 after a restart, once by each cause."""
+    made = Tally()
+    breaches = tuple(Breach(message="lost", evidence=(1,), under="restart", cause=cause) for cause in causes)
+    made.add(lost(), (Finding(guarantee="G3", applicable=True, judged=1, breaches=breaches),))
+    return made.rows(REFERENCE)
+
+
+def test_one_place_of_a_baseline_holds_a_defect_for_each_cause_and_the_mended_one_goes_stale() -> None:
+    place = Known(guarantee="G3", mode="timeline", storage="s3", under="restart")
+    glued, cut = replace(place, cause="glued"), replace(place, cause="file-cut")
+    both = caused("glued", "file-cut", "glued")
+    assert both[0].causes == {"file-cut": 1, "glued": 2} and both[0].breakdown == {"restart": both[0].causes}
+    assert compare(both, frozenset({glued, cut}), REFERENCE) == Differences()
+    mended = compare(caused("file-cut"), frozenset({glued, cut}), REFERENCE)
+    assert mended == Differences(stale=(glued,)), "the other one is still expected"
+    assert compare(both, frozenset({glued}), REFERENCE) == Differences(unexpected=(cut,)), "one does not excuse another"
+    assert compare(both, frozenset({place}), REFERENCE) == Differences(), "an entry of before there were causes"
+    assert compare(caused(), frozenset({place}), REFERENCE, ("kill",)) == Differences(stale=(place,))
 
 
 def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
@@ -278,6 +302,8 @@ def _anchor(heading: str) -> str:
         {"known": [{"guarantee": "G3", "mode": "sideways", "storage": "s3", "under": "none"}]},
         {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "sometimes": 1}]},
         {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "often": True}]},
+        {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "cause": None}]},
+        {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "cause": "glued"}] * 2},
         {"schema": 2, "known": []},
     ],
 )

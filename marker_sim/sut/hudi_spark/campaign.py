@@ -47,7 +47,7 @@ class _Search:
     profile: Profile
     progress: Callable[[str], None]
     tally: Tally = field(default_factory=Tally)
-    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    failures: dict[tuple[str, str, str], Failure] = field(default_factory=dict)
     last: History | None = None
     armed: Counter[tuple[str, str]] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class _Search:
             self._keep_first(finding, history)
 
     def _keep_first(self, finding: Finding, history: History) -> None:
-        """The first breach of a guarantee in a mode that the profile holds against the system."""
+        """The first breach of each cause of a guarantee in a mode that the profile holds against the system."""
         mode, storage = history.header.mode, history.header.storage
         for breach in finding.breaches:
             if self.profile.promise(finding.guarantee, mode, storage, breach.under).promised:
@@ -86,9 +86,9 @@ class _Search:
                     plan=None,
                     seed=history.header.seed,
                     mode=mode,
+                    cause=breach.cause,
                 )
-                self.failures.setdefault((finding.guarantee, mode), failure)
-                return
+                self.failures.setdefault((finding.guarantee, mode, breach.cause), failure)
 
     def not_reached(self, modes: tuple[str, ...]) -> tuple[str, ...]:
         """What had to happen and did not."""
@@ -107,7 +107,7 @@ class _Search:
 
     def line(self) -> str:
         """How far it is."""
-        broken = ", ".join(sorted({name for name, _ in self.failures}, key=lambda name: int(name[1:]))) or "none"
+        broken = ", ".join(sorted({name for name, _, _ in self.failures}, key=lambda name: int(name[1:]))) or "none"
         kills = self.tally.faults.get("kill", 0)
         return f"{self.tally.runs} tables, {self.writes} writes, {kills} drivers killed, violated so far: {broken}"
 
