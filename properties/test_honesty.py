@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,24 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
     found = reached(small, [("timeline", "s3")], "hudi", False)
     assert not found.doubts and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
     assert below_floors(small, "hudi") == ()
+
+
+def test_deaths_of_servers_are_asked_of_enough_runs_and_doubt_the_mode_with_servers_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (floor,) = (floor for floor in FLOORS if floor.name.startswith("deaths of servers"))
+    idle = Tally()
+    idle.runs = 500
+    for runs, doubted in ((70, False), (80, True)):
+        shown = (1.0, float(runs))
+        monkeypatch.setattr("marker_sim.search.floors.FLOORS", (replace(floor, measure=partial(_shows, shown)),))
+        doubts = below_floors(idle, "names")
+        assert bool(doubts) == doubted
+        assert all(d.concerns("G3", "timeline", "s3") and not d.concerns("G3", "direct", "s3") for d in doubts)
+
+
+def _shows(shown: tuple[float, float], _: Tally) -> tuple[float, float]:
+    return shown
 
 
 def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(tally: Tally) -> None:

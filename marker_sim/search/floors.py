@@ -16,19 +16,23 @@ from marker_sim.judges.tally import Tally
 
 RUNS_LEAST = 100
 CREATES_LEAST = 20
-SURELY = 3  # Times a floor; five times as many are due, and exp(-15) is no bad luck.
+SURELY = 3  # What a floor must ask for at least; five times as many are due, and exp(-15) is no bad luck.
 _SERVED = ("timeline/s3", "timeline/local")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """A ratio that must not be lower. measure: how much, of how many. small: whether few runs are held against it."""
+    """A ratio that must not be lower.
+
+    measure: how much, of how many. small: whether few runs are held against it. modes: those that it says something of.
+    """
 
     name: str
     reason: str
     least: float
     measure: Callable[[Tally], tuple[float, float]]
     small: bool = False
+    modes: tuple[str, ...] = ()
 
 
 def _made(tally: Tally, plans: str = "") -> int:
@@ -108,6 +112,7 @@ FLOORS: tuple[Floor, ...] = (
         reason="durability is judged by what a death leaves",
         least=0.04,
         measure=_server_kills,
+        modes=("timeline",),
     ),
     Floor(
         name="completed commits a run of writes",
@@ -151,9 +156,12 @@ def below_floors(tally: Tally, layout: str) -> tuple[Doubt, ...]:
     doubts = []
     for floor in FLOORS:
         done, of = floor.measure(tally)
-        if of and tally.runs >= (CREATES_LEAST if floor.small else RUNS_LEAST) and done < floor.least * of:
+        due = tally.runs >= (CREATES_LEAST if floor.small else RUNS_LEAST) and (
+            floor.small or floor.least * of >= SURELY
+        )
+        if due and of and done < floor.least * of:
             why = f"{floor.name}: {done / of:.2f}, at least {floor.least:g} are needed: {floor.reason}"
-            doubts.append(Doubt(sentence=why))
+            doubts.append(Doubt(sentence=why, modes=floor.modes))
     places = sorted({kind.rpartition("/")[0] for kind in tally.made}) if layout == "hudi" else []
     for place in places:
         made = sum(count for kind, count in tally.made.items() if kind.startswith(f"{place}/"))
