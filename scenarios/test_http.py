@@ -33,7 +33,8 @@ START = (
 FAULTS_OF = {
     "crash": {"kill", "restart"},
     "churn": set(),
-    "storage": {"server-error", "disk-full"},
+    "storage": {"disk-full"},
+    "directory": {"server-error"},
     "pause": {"pause", "kill", "restart"},
     "second-server": {"second-server", "kill", "restart"},
     "wire": {"kill", "restart", *(kind.value for kind in WireFaultKind)},
@@ -76,7 +77,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert done.not_reached == ()
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
-    assert kind != "storage" or rows["G7"].judged > 0
+    assert kind != "directory" or rows["G7"].judged > 0
     assert kind != "churn" or rows["G10"].judged > 0
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert done.tally.operations["create"]["ok"] > 50
@@ -90,7 +91,8 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
         ("joins-after-restart", "crash", "G4", 5.0),
         ("forgets-after-restart", "crash", "G5", 5.0),
         ("stale-list", "crash", "G11", 5.0),
-        ("stays-busy", "storage", "G6", 20.0),
+        ("stays-busy", "directory", "G6", 20.0),
+        ("loses-workers", "directory", "G7", 20.0),
     ],
 )
 def test_a_broken_server_is_accused_of_what_it_breaks(

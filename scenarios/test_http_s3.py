@@ -41,6 +41,7 @@ FAULTS_OF = {
     "crash": {"kill", "restart"},
     "churn": set(),
     "storage": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
+    "directory": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
     "pause": {"pause", "kill", "restart"},
     "second-server": {"second-server", "kill", "restart"},
     "storage-wire": set(WORDS.values()),
@@ -49,6 +50,7 @@ AIMED = {
     "crash": {"kill before a put of a marker file", "kill after a put of a marker file"},
     "pause": {"pause before a put of a marker file", "pause after a put of a marker file"},
     "storage": {"request limits exceeded", *(trouble.name for trouble in TROUBLES if trouble.sure)},
+    "directory": {trouble.name for trouble in TROUBLES if trouble.sure},
     "storage-wire": {f"{word} seen" for word in WORDS.values()},
 }
 HONEST = Honesty(
@@ -99,7 +101,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert {name for name in AIMED.get(kind, ()) if not done.tally.reached.get(name)} == set()
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
-    assert kind != "storage" or rows["G7"].judged > 0
+    assert kind != "directory" or rows["G7"].judged > 0
     assert kind != "churn" or rows["G10"].judged > 0
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
@@ -124,6 +126,7 @@ def test_what_the_honesty_probe_found_is_in_verdict_and_report(tmp_path: Path) -
         ("exists-while-flushing", "crash", "G2", 5.0),
         ("swallows-failure", "storage", "G1", 5.0),
         ("stays-busy", "storage", "G6", 20.0),
+        ("loses-workers", "directory", "G7", 20.0),
         ("forgets-requests", "churn", "G5", 5.0),
     ],
 )
@@ -137,7 +140,7 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
         budget_s=budget_s,
         identity=broken == "forgets-requests",
         # Once its files stay busy it sends nothing that other troubles could meet.
-        faults_of={"storage": {"server-error"}} if broken == "stays-busy" else None,
+        faults_of={kind: {"server-error"}} if broken in ("stays-busy", "loses-workers") else None,
     )
     assert guarantee in accused(done), accused(done)
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)

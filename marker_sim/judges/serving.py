@@ -100,7 +100,6 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
     bound_ns = view.header.answer_bound_ms * MS
     healthy_ns = max((view.time_ns(f.begin if f.end == NEVER else f.end) for f in view.faults), default=0)
     events, arrived, touched = view.events, view.arrived, view.touched
-    last = min(view.phase("end"), view.end - 1)
     breaches: list[Breach] = []
     answered = 0
     for directory, call in view.calls():
@@ -113,7 +112,7 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
         if invoke in touched or (arrived and invoke not in arrived):
             continue
         life = view.lives.get(life_start)
-        if life is None or not _stayed(view, call, life_start, last):
+        if life is None or not _stayed(view, call, life_start):
             continue
         waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
         if waited_ns > bound_ns and call.operation == "delete":
@@ -138,16 +137,16 @@ def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
     life = view.lives.get(call.life)
     process = view.events[call.invoke].process if life is None else life.process
     times = [view.time_ns(call.invoke)]
-    for event in view.events[call.invoke : min(call.done, view.end - 1)]:
+    for event in view.events[call.invoke : _end(view, call)]:
         if event.kind == "effect" and event.process == process and (event.path or "").startswith(f"{directory}/"):
             times.append(event.time_ns)
     times.append(_end_ns(view, call))
     return max(after - before for before, after in pairwise(times))
 
 
-def _stayed(view: View, call: Call, life_start: int, last: int) -> bool:
+def _stayed(view: View, call: Call, life_start: int) -> bool:
     """Whether server and client were well for as long as the call took."""
-    until = last if call.done == NEVER else call.done
+    until = _end(view, call)
     client = view.events[call.invoke].process
     gone = any(
         fault.cls == "client" and fault.process == client and fault.begin <= until and fault.end >= call.invoke
@@ -157,8 +156,13 @@ def _stayed(view: View, call: Call, life_start: int, last: int) -> bool:
     return not gone and not left and view.lives[life_start].well(call.invoke, until)
 
 
+def _end(view: View, call: Call) -> int:
+    """When a call was over; an open one when its client stopped listening, for then the kit kills what is left."""
+    return call.done if call.done != NEVER else min(view.phase("end"), view.end - 1)
+
+
 def _end_ns(view: View, call: Call) -> int:
-    return view.time_ns(call.done if call.done != NEVER else view.end - 1)
+    return view.time_ns(_end(view, call))
 
 
 def _why(view: View, call: Call) -> str:
@@ -171,7 +175,7 @@ def isolation(view: View) -> Finding:
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
     after it, and that no other fault, and no other request that deletes its directory, touched: it ends ok or is
     refused, within the storage time-out plus the bound. A full disk is no fault of one directory, and a listing that
-    fails is readable-while-written's.
+    fails is readable-while-written's. What follows when it was late already is no reason for its being late.
     """
     spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
     confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
@@ -199,12 +203,14 @@ def isolation(view: View) -> Finding:
         if call.outcome == "ok" and not late:
             judged += 1
             continue
-        if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call):
+        until = min(_end(view, call), view.index_at(begin_ns + limit_ns) - 1)
+        if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call, until):
             continue
         if not late and (call.operation in LISTINGS or call.outcome == "fail"):
             continue  # A listing that fails by itself is G11's; a refusal is an answer about the request itself.
         judged += 1
-        what = f"took {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
+        took = "was not answered in" if view.timed_out(call) else "took"
+        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
         message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
         breaches.append(view.breach(message, (fault.begin, call.invoke, call.done), None))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
@@ -219,9 +225,13 @@ def _window(view: View, fault: FaultSpan) -> tuple[int, int]:
     return view.time_ns(fault.begin), view.time_ns(fault.end) + lasting
 
 
-def _touched_otherwise(view: View, directory: Directory, call: Call) -> bool:
-    """Whether anything but storage faults of other directories can have harmed a call."""
-    until = view.end - 1 if call.done == NEVER else call.done
+def _touched_otherwise(view: View, directory: Directory, call: Call, until: int) -> bool:
+    """Whether anything but storage faults of other directories can have harmed a call by an event.
+
+    A kit that was not woken in time itself proves nothing about how long a server took.
+    """
+    if any(call.invoke < late <= _end(view, call) for late in view.late_echoes):
+        return True
     if call.invoke in view.touched or view.crowd(call.invoke, until):
         return True
     if not view.served_well(directory.path, call, until):

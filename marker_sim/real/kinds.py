@@ -5,6 +5,8 @@ crash          SIGKILL at random moments, at answers and, where calls are seen, 
 churn          a marker directory is deleted again and again while others create in it
 pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
 storage        storage fails in every way it can, each healed; sometimes a restart after it
+directory      storage fails below one marker directory, and nothing else happens until the end, so that whoever asks
+               for another directory and is not answered can only have been harmed by that
 second-server  another server on the same storage, first alone under load and then both
 storage-wire   the connections between server and object store fail (storage_wire.py)
 wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
@@ -83,6 +85,12 @@ def storage(stage: Stage, until: float) -> None:
     nemesis.wait(0.3)
 
 
+def directory(stage: Stage, until: float) -> None:
+    """Storage fails below one marker directory alone."""
+    stage.nemesis.world.fail_below(stage, stage.failing, until)
+    stage.nemesis.wait(0.3)
+
+
 def second_server(stage: Stage, until: float) -> None:
     """Another server comes and goes, and then the first one dies."""
     nemesis, rng, load = stage.nemesis, stage.rng, stage.load
@@ -133,6 +141,7 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     "crash": crash,
     "churn": churn,
     "storage": storage,
+    "directory": directory,
     "pause": pause,
     "second-server": second_server,
     WIRE: wire,

@@ -1,6 +1,6 @@
 """A local directory under a round of real servers.
 
-It is made to fail without destroying what was answered: a directory stands where a marker file of a marker directory
+It is made to fail without destroying what was answered: directories stand where the marker files of a marker directory
 that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
 marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
 Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
@@ -72,22 +72,35 @@ class LocalWorld:
         return Surroundings({"storage": str(self._root)}, {})
 
     def fail(self, stage: Stage, until: float) -> None:
-        """One marker file cannot be written, then the disk is full, each healed."""
+        """The disk is full, again and again."""
         nemesis, rng = stage.nemesis, stage.rng
-        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
-            stage.ask_once("exists", stage.failing, "")
-        heal = self._obstruct(nemesis, stage.failing, 0)
-        stage.release()
-        nemesis.wait(rng.uniform(0.8, 1.2))
-        heal()
-        nemesis.wait(rng.uniform(0.4, 0.9))
+        self._first_asked(stage, stage.failing)
         while True:
             self._fill_disk(nemesis)
+            stage.release()
             nemesis.wait(rng.uniform(0.8, 1.6))
             self._free_disk(nemesis)
             nemesis.wait(rng.uniform(0.5, 1.0))
             if time.monotonic() > until:
                 break
+
+    def fail_below(self, stage: Stage, place: MarkerDirectory, until: float) -> None:
+        """No marker file of a directory can be written; then all but the first; then all."""
+        nemesis, rng = stage.nemesis, stage.rng
+        self._first_asked(stage, place)
+        first, *others = [self._obstruct(nemesis, place, index) for index in range(nemesis.num_threads)]
+        nemesis.note("storage fails below one marker directory")
+        stage.release()
+        nemesis.wait(max(rng.uniform(0.8, 1.2), (until - time.monotonic()) / 2))
+        for heal in others:
+            heal()
+        nemesis.wait(max(rng.uniform(0.4, 0.9), until - time.monotonic()))
+        first()
+
+    def _first_asked(self, stage: Stage, place: MarkerDirectory) -> None:
+        """Mostly the server knows a directory before it fails; else it meets the trouble when it first reads it."""
+        if stage.rng.random() < 0.75:
+            stage.ask_once("exists", place, "")
 
     def close(self) -> None:
         """Remove the round's directories."""
@@ -129,7 +142,6 @@ class LocalWorld:
         path = f"{place.path}/{marker_file(index)}"
         (self._root / path).mkdir(parents=True)
         nemesis.recorder.fault(f"storage-{index}", STORAGE_FAILS, "begin", path)
-        nemesis.note("storage fails at one marker file")
 
         def heal() -> None:
             try:

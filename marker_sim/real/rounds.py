@@ -28,6 +28,7 @@ from marker_sim.real.wire_rounds import Doors, doors
 from marker_sim.real.world import World
 
 KINDS = tuple(PLAYS)
+FAILING = ("storage", "directory")
 CALM_S = 1.2
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
@@ -138,7 +139,7 @@ class Stage:
             Target(place=self.main, weight=6),
             Target(place=self.other, beyond_latin=True, weight=3),
             Target(place=self.churned, deletable=True, weight=6 if spec.kind == "churn" else 1),
-            Target(place=self.failing, weight=3 if spec.kind == "storage" else 1),
+            Target(place=self.failing, weight=3 if spec.kind in FAILING else 1),
         )
         self.load = Load(
             self.recorder, self.world.address, self.targets, spec.seed, self.nemesis.on_ack, system.identity
@@ -160,7 +161,7 @@ class Stage:
             watcher.start()
         if spec.kind == "churn":
             self._ask_what_is_hostile()
-        if spec.kind == "storage" or (spec.kind == "crash" and self.world.gate is not None):
+        if spec.kind in FAILING or (spec.kind == "crash" and self.world.gate is not None):
             self.load.targets = tuple(target for target in self.targets if target.place != self.failing)
         self.load.start()
         nemesis.wait(CALM_S)

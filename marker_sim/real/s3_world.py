@@ -6,14 +6,15 @@ misfortunes are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server ha
 A server that one trouble silenced meets none of those that follow. Then it is killed and started again, and the same
 trouble has one more chance; only a trouble that a fresh server does not meet either is declared missed. What hangs
 since storage failed is judged while it hangs, so every third round leaves a silenced server as it is and counts what
-met nothing under a name of its own; there a trouble is missed only when storage had not failed before it. Elsewhere
-the second chance fails requests again, so that such a server hangs in the probes of most of these rounds too.
+met nothing under a name of its own; there a trouble is missed only when storage had not failed before it. So does each
+round in which storage fails below one directory, where a kill would excuse what hangs in the others. Elsewhere the
+second chance fails requests again, so that such a server hangs in the probes of most of these rounds too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -134,32 +135,43 @@ class FrontWorld:
         return Surroundings(values, environment(endpoint, process))
 
     def fail(self, stage: Stage, until: float) -> None:
-        """Every trouble, in an order drawn, each healed; in one marker directory or in all of them."""
+        """Every trouble, in an order drawn, each healed, wherever requests go."""
+        troubles: list[Trouble | None] = [*TROUBLES, None]
+        self._fail(stage, stage.rng.sample(troubles, len(troubles)), "")
+
+    def fail_below(self, stage: Stage, place: MarkerDirectory, until: float) -> None:
+        """Every trouble but the request limits, which are everybody's; a server that they silence is left as it is."""
+        self._fail(stage, stage.rng.sample(TROUBLES, len(TROUBLES)), place.path)
+
+    def _fail(self, stage: Stage, troubles: Iterable[Trouble | None], below: str) -> None:
         nemesis, rng = stage.nemesis, stage.rng
         if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
             stage.ask_once("exists", stage.failing, "")
         stage.release()
-        for trouble in rng.sample((*TROUBLES, None), len(TROUBLES) + 1):
+        for trouble in troubles:
             _ = nemesis.first  # When nobody lives there is nobody to meet the trouble.
             if trouble is None:
                 duration_s = rng.uniform(0.6, 1.0)
                 self._inflict(stage, "request limits exceeded", partial(self._throttle_by_rate, nemesis, duration_s))
             else:
-                below = stage.failing.path if rng.random() < 0.6 else ""
                 strike = partial(self._strike, nemesis, trouble, below, rng)
-                self._inflict(stage, trouble.name, strike, sure=trouble.sure)
+                self._inflict(stage, trouble.name, strike, sure=trouble.sure, leave=bool(below))
             nemesis.wait(rng.uniform(0.3, 0.6))
 
-    def _inflict(self, stage: Stage, name: str, strike: Callable[[float], int], *, sure: bool = True) -> None:
+    def _inflict(
+        self, stage: Stage, name: str, strike: Callable[[float], int], *, sure: bool = True, leave: bool = False
+    ) -> None:
         """One trouble, once more against a fresh server when it met nothing.
 
-        strike: waits so many seconds for a first request, and returns how many the trouble met.
+        strike: waits so many seconds for a first request, and returns how many the trouble met. leave: a server that
+        an earlier trouble silenced is left as it is.
         """
         nemesis = stage.nemesis
+        leave = leave or not stage.spec.number % LEFT_SILENCED_EVERY
         met = strike(self._patience_s)
         if not sure:
             nemesis.note(name, met)
-        elif met or not self._failed or stage.spec.number % LEFT_SILENCED_EVERY:
+        elif met or not (self._failed and leave):
             if not met:
                 self._patience_s = SILENCED_WAIT_S
                 nemesis.kill(nemesis.first, stage.places)

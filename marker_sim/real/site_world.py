@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from marker_sim.real.wires.toxiproxy import Wire
 
 SITE_TIMEOUT_S = 5.0
-NEED_THE_FRONT = ("storage", STORAGE_WIRE)
+NEED_THE_FRONT = ("storage", "directory", STORAGE_WIRE)
 NOT_ON_A_SITE = (
     "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
     "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
@@ -91,6 +91,10 @@ class SiteWorld:
     def fail(self, stage: Stage, until: float) -> None:
         """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
         raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
+
+    def fail_below(self, stage: Stage, place: MarkerDirectory, until: float) -> None:
+        """As `fail`."""
+        self.fail(stage, until)
 
     def close(self) -> None:
         """Remove the round's objects."""

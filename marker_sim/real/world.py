@@ -52,7 +52,9 @@ class World(Protocol):
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
-    fail          makes storage fail and heals it, in every way it knows, until a time (time.monotonic) at least once
+    fail          makes storage fail everywhere and heals it, in every way it knows, until a time (time.monotonic) at
+                  least once
+    fail_below    the same for one marker directory that nobody has written to, while all others are well
     close         removes what the round stored; called after the history is closed, may be called twice
     """
 
@@ -65,4 +67,5 @@ class World(Protocol):
     def address(self, place: MarkerDirectory) -> str: ...
     def surroundings(self, process: str) -> Surroundings: ...
     def fail(self, stage: Stage, until: float) -> None: ...
+    def fail_below(self, stage: Stage, place: MarkerDirectory, until: float) -> None: ...
     def close(self) -> None: ...

@@ -33,7 +33,7 @@ FAULTS_MAX_S = 8.0
 ROUNDS_WANTED = 20
 FRAME_S = 4.0
 CLOSING_S = 1.0
-HANGING = ("storage", "churn")
+HANGING = ("directory", "storage", "churn")
 AT_A_TIME = 2
 
 

@@ -147,6 +147,65 @@ def test_trouble_next_door_that_fails_or_delays_breaks_it() -> None:
     hit(wait_ms=30_000).breaks("G7", under="storage")
 
 
+def hanging(story: Story, wait_ms: int) -> Story:
+    """A request that nobody answers beside trouble in another directory, and the kit's own kill in the end."""
+    story.start()
+    story.ask(B, instant="002")
+    story.fault("server-error", path=f"{OTHER}/MARKERS0")
+    story.ask(A)
+    story.wait(wait_ms)
+    story.observe("phase", value="end")
+    story.fault("kill", value="end-of-run")
+    return story.wait(BOUND_MS)
+
+
+def test_a_request_that_is_never_answered_is_not_excused_by_the_end_of_the_run() -> None:
+    hanging(Story(), BOUND_MS + 2_000).breaks("G7", under="storage")
+
+
+def test_a_request_that_the_end_of_the_run_cut_short_is_not_late() -> None:
+    assert not hanging(Story(), BOUND_MS).finding("G7").breaches
+    story = begun()
+    story.observe("phase", value="probe")
+    story.ask(B)
+    story.wait(BOUND_MS // 2)
+    story.observe("phase", value="end")
+    story.wait(BOUND_MS)
+    story.fault("kill", value="end-of-run")
+    assert not story.finding("G6").breaches
+
+
+@pytest.mark.parametrize("cause", ["disk-full", "kill", "pause", "own"])
+def test_a_brief_cause_excuses_what_was_late_when_it_came_no_more(cause: str) -> None:
+    for wait_ms in (BOUND_MS // 2, BOUND_MS + 2_000):
+        story = Story()
+        story.start()
+        story.ask(B, instant="002")
+        story.fault("server-error", path=f"{OTHER}/MARKERS0")
+        story.ask(A)
+        story.wait(wait_ms)
+        if cause == "own":
+            story.fault("throttled", path=f"{DIRECTORY}/MARKERS1")
+        else:
+            story.fault(cause)
+        story.wait(3 * BOUND_MS)
+        story.observe("phase", value="end")
+        assert len(story.finding("G7").breaches) == (wait_ms > BOUND_MS)
+
+
+def test_a_kit_that_is_slow_itself_proves_no_harm_next_door() -> None:
+    story = Story()
+    story.start()
+    story.ask(B, instant="002")
+    story.fault("throttled", path=f"{OTHER}/MARKERS0")
+    invoke = story.ask(A)
+    story.wait(3 * BOUND_MS)
+    story.observe("echo-late")
+    story.flush(A)
+    story.end(invoke, "ok", "created")
+    assert not story.finding("G7").breaches
+
+
 def test_own_trouble_and_a_full_disk_are_no_trouble_next_door() -> None:
     hit(outcome="info", path=f"{DIRECTORY}/MARKERS0").says_nothing("G7")
     hit("disk-full", outcome="info").says_nothing("G7")

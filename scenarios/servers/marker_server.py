@@ -47,6 +47,7 @@ BROKEN = {
     "swallows-failure": "answers a batch as if it were written although that failed",
     "stores-nothing": "answers every batch and writes nothing",
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
+    "loses-workers": "never gets back a worker, of a pool for all directories, that could not write its batch",
     "stale-list": "answers listings from what it listed half a second ago",
     "forgets-requests": "tells the resend of a request that it asks for what exists",
     "dies-of-a-broken-pipe": "is ended by SIGPIPE when it answers a client that is gone",
@@ -110,6 +111,9 @@ class Directory:
         except OSError as error:
             if self._broken == "stays-busy":
                 return
+            if self._broken == "loses-workers":
+                self._over(batch, index)
+                threading.Event().wait()
             if self._broken == "swallows-failure":
                 answers = [(request, True) for request in batch]
             else:
