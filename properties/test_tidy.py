@@ -27,7 +27,7 @@ FUNCTION_LINES_MAX = 60
 
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
-    ("marker_sim", "marker_sim.errors"),
+    ("marker_sim", "marker_sim.errors", "marker_sim.requirements"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options", "marker_sim.history", "marker_sim.faults"),
     ("marker_sim.sites",),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),

@@ -54,7 +54,7 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch
         play(tmp_path, "9.9.9", 10.0)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(Jars, "cached", lambda self: (tmp_path / "some.jar",))
-    with pytest.raises(HarnessError, match="the Hudi write path needs Java and JAVA_HOME is"):
+    with pytest.raises(HarnessError, match="Hudi needs Java and JAVA_HOME is"):
         play(tmp_path, "1.0.2", 10.0)
 
 

@@ -34,8 +34,12 @@ Line = dict[str, Any]
 
 @contextmanager
 def writing(directory: Path) -> Iterator[Ledger]:
-    """The ledger of a directory, made if need be, with no other writer; UsageError when there is one already."""
+    """The ledger of a directory, made if need be, with no other writer.
+
+    UsageError when there is one already, or files in a directory without a ledger: nothing of theirs is replaced.
+    """
     try:
+        _refuse_other_files(directory)
         directory.mkdir(parents=True, exist_ok=True)
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -54,6 +58,14 @@ def writing(directory: Path) -> Iterator[Ledger]:
             ledger.close()
     finally:
         os.close(lock)
+
+
+def _refuse_other_files(directory: Path) -> None:
+    present = sorted(os.listdir(directory)) if directory.exists() else []
+    if NAME not in present and present not in ([], [_LOCK]):
+        raise UsageError(
+            f"{directory} holds {present[0]!r} and is no chaos directory; give an empty or a new directory as --dir"
+        )
 
 
 def read_lines(directory: Path) -> Iterator[Line]:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from importlib.util import find_spec
 
 from marker_sim.chaos.stages import STREAMS
+from marker_sim.requirements import lacking
 
-_HOW = "pip install '.[{}]' in a clone of marker-sim"
-_NEEDS = {
-    "real-local": (("httptools", "uvicorn"), "serve"),
-    "real-s3": (("httptools", "uvicorn", "boto3", "moto"), "s3,serve"),
-    "spark": (("pyspark", "psutil", "httptools", "uvicorn", "boto3", "moto"), "spark"),
-}
+_PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
 
 
 def missing_here() -> dict[str, str]:
@@ -21,10 +16,9 @@ def missing_here() -> dict[str, str]:
     found: dict[str, str] = {}
     for streams in STREAMS.values():
         for stream in streams:
-            packages, extra = _NEEDS.get(stream, ((), ""))
-            lacking = [package for package in packages if find_spec(package) is None]
-            if lacking:
-                found[stream] = f"without {', '.join(lacking)}; {_HOW.format(extra)}"
+            why = lacking(_PARTS[stream]) if stream in _PARTS else ""
+            if why:
+                found[stream] = f"it needs {why}"
             elif stream == "spark" and not _has_java():
                 found[stream] = "without Java; `marker-sim doctor` says which and how to get it"
     return found

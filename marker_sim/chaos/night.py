@@ -32,6 +32,7 @@ from marker_sim.chaos.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.sut.python import load_system
 
+REFERENCE = "reference"
 GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
@@ -67,9 +68,10 @@ def run_night(request: Request, draw_seed: Callable[[], int], progress: Callable
 
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
+    begun = next(read_lines(request.directory), None)
+    load_system(request.sut or (REFERENCE if begun is None else begun["sut"]))  # Before anything is made or changed.
     with writing(request.directory) as ledger:
         totals = _opened(ledger, request, draw_seed)
-        load_system(totals.sut)
         totals.failures.write(request.directory)
         night = _Night(request, ledger, totals, progress)
         interrupted = False
@@ -253,8 +255,7 @@ def _opened(ledger: Ledger, request: Request, draw_seed: Callable[[], int]) -> T
     totals = Totals().add_all(read_lines(request.directory))
     place = request.directory
     if ledger.empty:
-        sut = request.sut or "reference"
-        load_system(sut)
+        sut = request.sut or REFERENCE
         seed = draw_seed() if request.seed is None else request.seed
         totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=request.profile(sut), seed=seed))
     if request.sut not in (None, totals.sut):

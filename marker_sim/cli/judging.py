@@ -16,6 +16,7 @@ from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.report.columns import read_parquet
+from marker_sim.report.directory import newest_earlier
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
 
@@ -64,7 +65,7 @@ def read_history(path: Path) -> History:
         found = [path / name for name in ("history.parquet", "history.jsonl") if (path / name).is_file()]
         if not found:
             raise UsageError(
-                f"{path} has no history.parquet and no history.jsonl; give a history or a report directory"
+                f"{path} has no history.parquet and no history.jsonl; give a history or a report directory{see(path)}"
             )
         path = found[0]
     if not path.is_file():
@@ -72,6 +73,12 @@ def read_history(path: Path) -> History:
     if path.suffix not in HISTORIES:
         raise UsageError(f"{path} is no history by its name; give a .jsonl or .parquet file or a report directory")
     return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
+
+
+def see(directory: Path) -> str:
+    """Where an earlier report of a directory is, to be added to a sentence; "" when there is none."""
+    earlier = newest_earlier(directory)
+    return "" if earlier is None else f", such as {earlier}"
 
 
 def _failures(history: History, findings: Sequence[Finding], profile: Profile) -> tuple[Failure, ...]:

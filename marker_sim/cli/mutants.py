@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -21,10 +22,11 @@ from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import Kill, kill
 from marker_sim.mutants.load import find_mutant
 from marker_sim.real.jobs.template import die_with_parent
+from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
-from marker_sim.report.write import prepare_directory
+from marker_sim.report.write import write_text
 
 SEEDS_MAX = 1000
 JOBS_MAX = 64
@@ -39,7 +41,13 @@ def mutants(
     workers = _number(jobs, "--jobs", JOBS_MAX)
     chosen = MUTANTS if only is None else _chosen(only)
     directory = Path(report)
-    prepare_directory(directory, argv)
+    with open_report(directory, argv) as earlier:
+        if earlier is not None:
+            print(f"marker-sim: the matrix that was in {directory} is in {earlier} now", file=sys.stderr)
+        return _hunt(chosen, starts, budget_s, workers, directory, as_json)
+
+
+def _hunt(chosen: Sequence[Mutant], starts: int, budget_s: float, workers: int, directory: Path, as_json: bool) -> int:
     kills: dict[str, Kill] = {}
     interrupted, trouble = False, None
     with Progress() as progress:
@@ -108,8 +116,8 @@ def _number(text: str, option: str, most: int) -> int:
 
 def _store(content: dict[str, Any], directory: Path) -> None:
     try:
-        (directory / "mutants.txt").write_text(matrix_text(content), encoding="utf-8")
-        (directory / "mutants.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_text(directory / "mutants.txt", matrix_text(content))
+        write_text(directory / "mutants.json", json.dumps(content, indent=1) + "\n")
     except OSError as error:
         raise HarnessError(f"the matrix cannot be stored in {directory} ({error.strerror})") from error
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED, plan_of, read_stored
 from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
 from marker_sim.cli.confirming import confirm
-from marker_sim.cli.judging import HISTORIES, read_history
+from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.cli.request import default_profile, parse_sut
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.guarantees import BY_ID
@@ -214,7 +214,8 @@ def _read_verdict(directory: Path) -> dict[str, Any]:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{directory} is not the report of a finished verify: {file.name} cannot be read ({error})"
+            f"{directory} is not the report of a finished verify: {file.name} cannot be read"
+            f" ({getattr(error, 'strerror', None) or error}); give one{see(directory)}"
         ) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("guarantees"), list) or raw.get("schema", SCHEMA) > SCHEMA:
         raise UsageError(f"{file} is not a verdict of schema {SCHEMA}; give a report that this version wrote")

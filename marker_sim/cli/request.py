@@ -14,6 +14,7 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.expect import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.report.verdict import without_option
 from marker_sim.sut.endpoint import FORMS, Endpoint, parse_endpoint
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
@@ -148,7 +149,7 @@ def parse_request(
         start=words.start or "",
         reader=words.reader or "",
         dir_format=words.dir_format or "",
-        argv=without_secret(argv),
+        argv=without_option(argv, SECRET_OPTION),
         endpoint=words.endpoint(os.environ),
         identity=words.identity,
     )
@@ -212,17 +213,6 @@ def _foreign(kind: str, sut: str, mode: str, storage: str | None) -> tuple[str, 
     if storage in (None, *FORMS):
         return (storage or "local",)
     raise UsageError(f"--storage was given {storage!r}, which --sut {sut} cannot run on; write {_either(FORMS)}")
-
-
-def without_secret(argv: Sequence[str]) -> tuple[str, ...]:
-    """The words of a command line without the secret of an endpoint: they are stored and shown again."""
-    kept: list[str] = []
-    follows = False
-    for word in argv:
-        if not follows and word != SECRET_OPTION and not word.startswith(f"{SECRET_OPTION}="):
-            kept.append(word)
-        follows = word == SECRET_OPTION
-    return tuple(kept)
 
 
 def _check_start(kind: str, sut: str, start: str | None, storage: str) -> None:

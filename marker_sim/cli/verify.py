@@ -12,29 +12,31 @@ from rich.console import Console
 from marker_sim.campaign import Campaign
 from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
+from marker_sim.cli.ready import check_ready
 from marker_sim.cli.request import Request
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
-from marker_sim.report.write import prepare_directory, write_outcome
+from marker_sim.report.write import write_outcome
 from marker_sim.search.campaign import run_simulated
 from marker_sim.search.planted import let_go
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
-_EXTRAS = {
-    "psutil": "foreign",
-    "urllib3": "foreign",
-    "pyspark": "hudi",
-    "boto3": "s3",
-    "moto": "s3",
-    "fastavro": "spark",
-}
 
 
 def verify(request: Request, as_json: bool) -> int:
     """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
-    prepare_directory(request.report, request.argv)
+    with Progress() as progress:
+        check_ready(request, progress)
+    with open_report(request.report, request.argv) as earlier:
+        if earlier is not None:
+            _say(f"the report that was in {request.report} is in {earlier} now")
+        return _verify(request, as_json)
+
+
+def _verify(request: Request, as_json: bool) -> int:
     try:
         with Progress() as progress:
             campaign = _run(request, progress)
@@ -56,9 +58,13 @@ def verify(request: Request, as_json: bool) -> int:
     else:
         print_outcome(outcome, output_console(), "" if trouble else f"report: {request.report / 'report.html'}")
     if trouble:
-        Console(stderr=True).print(f"marker-sim: {trouble}", markup=False, highlight=False, soft_wrap=True)
+        _say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True).print(f"marker-sim: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
 
 def store_traceback(error: Exception, log: Path) -> str:
@@ -84,19 +90,8 @@ def _run(request: Request, progress: Progress) -> Campaign:
             progress=progress,
         )
         return _confirmed(campaign, request, progress) if request.budget_s >= CONFIRM_FROM_S else campaign
-    try:
-        campaign = _run_foreign(request, progress)
-        return replace(campaign, canary=let_go(campaign.last))
-    except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").split(".")[0])
-        if extra is None:
-            raise
-        if request.kind == "hudi-spark":
-            extra = "spark"  # Which holds the others: one installation and not one after another.
-        raise HarnessError(
-            f"--sut {request.sut} needs the Python package {error.name}, which is not installed; install it with"
-            f" pip install '.[{extra}]' in a clone of marker-sim"
-        ) from error
+    campaign = _run_foreign(request, progress)
+    return replace(campaign, canary=let_go(campaign.last))
 
 
 def _confirmed(campaign: Campaign, request: Request, progress: Progress) -> Campaign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -136,12 +137,28 @@ def _show(row: Row, failures: tuple[Failure, ...], directory: Path, argv: list[s
     for number, failure in enumerate(failures):
         if place(failure) == (row.id, row.mode, row.storage):
             target = directory / plan_name(number, failure)
-            again = ["marker-sim", "replay", str(target)] if failure.plan is not None else _again(argv, seed)
+            again = ["marker-sim", "replay", str(target)] if failure.plan is not None else _again(argv, seed, directory)
             return replace(row, message=failure.message, evidence=failure.evidence, replay=shlex.join(again))
-    return replace(row, replay=shlex.join(_again(argv, seed))) if row.violations else row
+    return replace(row, replay=shlex.join(_again(argv, seed, directory))) if row.violations else row
 
 
-def _again(argv: list[str], seed: int) -> list[str]:
-    """The command line that was given, with the seed that a `verify` drew."""
-    given = any(word == "--seed" or word.startswith("--seed=") for word in argv)
-    return ["marker-sim", *argv, *(["--seed", str(seed)] if argv[:1] == ["verify"] and not given else [])]
+def _again(argv: list[str], seed: int, directory: Path) -> list[str]:
+    """The command line that was given; a `verify` with the seed that it drew, and a report beside the one it left."""
+    if argv[:1] != ["verify"]:
+        return ["marker-sim", *argv]
+    kept = without_option(argv, "--report")
+    seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)
+    beside = directory if directory.name not in ("", "..") else Path(os.path.abspath(directory))
+    where = ["--report", str(beside.with_name(f"{beside.name}-again"))]
+    return ["marker-sim", *kept, *([] if seeded else ["--seed", str(seed)]), *where]
+
+
+def without_option(argv: Sequence[str], option: str) -> tuple[str, ...]:
+    """The words of a command line without an option and its value."""
+    kept: list[str] = []
+    follows = False
+    for word in argv:
+        if not follows and word != option and not word.startswith(f"{option}="):
+            kept.append(word)
+        follows = not follows and word == option
+    return tuple(kept)

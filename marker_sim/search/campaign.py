@@ -138,9 +138,7 @@ def run_simulated(
     (`Campaign.interrupted`).
     """
     system = load_system(sut)
-    combinations = [(mode, storage) for mode in modes for storage in storages if served(system, mode, storage)]
-    if not combinations:
-        raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
+    combinations = served_combinations(system, sut, modes, storages)
     search = _Search(system, profile, guarantees)
     search.unsupported.update(_unserved(system, modes, storages))
     began = time.monotonic()
@@ -272,6 +270,16 @@ def _unserved(system: System, modes: tuple[str, ...], storages: tuple[str, ...])
         for storage in storages
         if system.factory(mode) and not served(system, mode, storage)
     ]
+
+
+def served_combinations(
+    system: System, sut: str, modes: tuple[str, ...], storages: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    """The modes and storages that a system has factories for; UsageError when there are none."""
+    combinations = [(mode, storage) for mode in modes for storage in storages if served(system, mode, storage)]
+    if not combinations:
+        raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
+    return combinations
 
 
 def served(system: System, mode: str, storage: str) -> bool:

@@ -76,7 +76,7 @@ def spark_home() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise HarnessError(
-            "the Hudi timeline server needs the jars of PySpark 3.5, which is not installed; install it with"
+            "Hudi needs the jars of PySpark 3.5, which is not installed; install it with"
             " pip install '.[hudi]' in a clone of marker-sim"
         )
     return Path(spec.origin).parent

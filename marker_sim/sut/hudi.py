@@ -81,10 +81,11 @@ def run_hudi(
     )
 
 
-def check_version(version: str) -> None:
+def check_version(version: str, name: str = "hudi") -> None:
     """UsageError for a version that was not tried."""
     if version not in VERSIONS:
-        raise UsageError(f"--sut hudi:{version} has no bundle for Spark 3.5 here; write hudi: and {_either(VERSIONS)}")
+        known = _either(VERSIONS)
+        raise UsageError(f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}")
 
 
 def bundle(version: str) -> Jars:
@@ -111,7 +112,7 @@ def find_java() -> str:
     how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
     if java is None or not os.access(java, os.X_OK):
         where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
-        raise HarnessError(f"the Hudi timeline server needs Java and {where}; {how}")
+        raise HarnessError(f"Hudi needs Java and {where}; {how}")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

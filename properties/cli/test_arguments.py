@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.request import SEED_MAX, parse_duration, parse_request, without_secret
+from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
 from marker_sim.errors import UsageError
+from marker_sim.report.verdict import without_option
 
-HTTP = ("verify", "--sut", "http", "--start", "s {port}")
+HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
 S3 = (*HTTP, "--storage", "s3")
 NOBODY = "http://127.0.0.1:9"
 WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -160,7 +161,7 @@ def test_wrong_credentials_and_a_bucket_that_is_not_there_get_one_sentence(
 
 def test_a_secret_is_not_kept_with_the_words_of_a_command() -> None:
     words = ("verify", "--s3-secret-key", "hush", "--seed", "1", "--s3-secret-key=hush", "--json")
-    assert without_secret(words) == ("verify", "--seed", "1", "--json")
+    assert without_option(words, SECRET_OPTION) == ("verify", "--seed", "1", "--json")
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,10 @@ def test_an_unexpected_exception_is_one_sentence_and_its_traceback_is_kept(tmp_p
     assert done.returncode == 4, done.stdout + done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert "unexpected ZeroDivisionError: boom" in done.stderr
-    assert "Traceback" in (tmp_path / "marker-sim-report" / "logs" / "error.txt").read_text(encoding="utf-8")
+    log = Path(done.stderr.strip().rpartition(" is in ")[2])
+    assert "Traceback" in log.read_text(encoding="utf-8")
+    log.unlink()
+    assert not (tmp_path / "marker-sim-report").exists(), "nothing ran, so an earlier report would be untouched"
 
 
 def test_a_full_disk_is_one_sentence_and_code_4(tmp_path: Path) -> None:

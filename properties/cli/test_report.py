@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from marker_sim.campaign import Campaign
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.expect import Known
@@ -28,7 +28,7 @@ from marker_sim.report.columns import read_parquet, write_parquet
 from marker_sim.report.table import print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import prepare_directory, write_report
+from marker_sim.report.write import write_report
 from properties.cli.campaigns import MARKER, PLAN, campaign, history
 
 REFERENCE = load_profile("reference")
@@ -209,26 +209,8 @@ def test_a_long_history_is_kept_in_columns_only(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "history.jsonl").exists() and (tmp_path / "history.parquet").exists()
 
 
-def test_an_earlier_report_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    prepare_directory(tmp_path, ARGV)
-    _written(campaign(), tmp_path)
-    prepare_directory(tmp_path, ARGV)
-    assert sorted(os.listdir(tmp_path)) == ["logs"]
-    _written(campaign(violated=False), tmp_path)
-    assert not (tmp_path / "plan.json").exists()
-
-
-def test_a_directory_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "verdict.json").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"holds 'verdict.json' and no earlier report; give an empty"):
-        prepare_directory(tmp_path, ARGV)
-    assert (tmp_path / "verdict.json").read_text(encoding="utf-8") == "mine"
-
-
 def test_a_place_that_cannot_be_written_is_a_harness_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(HarnessError, match=r"cannot be written .*give another with --report"):
-        prepare_directory(tmp_path / "file", ARGV)
     with pytest.raises(HarnessError, match="cannot be written"):
         write_report(campaign(), REFERENCE, None, tmp_path / "file" / "below", ARGV)
 

@@ -17,11 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from marker_sim.campaign import Campaign, Failure
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
@@ -30,7 +29,7 @@ from marker_sim.judges.tally import Tally
 from marker_sim.real.spark.standalone import end_marked
 from marker_sim.sut.bundles import spark_home
 from marker_sim.sut.driving import drive
-from marker_sim.sut.hudi import S3A, VERSIONS, bundle, find_java
+from marker_sim.sut.hudi import S3A, bundle, check_version, find_java
 from marker_sim.sut.hudi_spark.choices import Choices
 from marker_sim.sut.hudi_spark.lives import Program
 from marker_sim.sut.hudi_spark.places import Place
@@ -183,26 +182,13 @@ def _play(
 
 def _program(version: str, storage: str, report_dir: Path, deadline: float, progress: Callable[[str], None]) -> Program:
     """What drivers need; HarnessError for the first that is missing here, UsageError for a version."""
-    if version not in VERSIONS:
-        raise UsageError(f"--sut hudi-spark:{version} has no bundle for Spark 3.5 here; write {', '.join(VERSIONS)}")
+    check_version(version, "hudi-spark")
     jars = bundle(version).find(progress)
-    try:
-        home, java = spark_home(), find_java()
-    except HarnessError as error:
-        raise HarnessError(str(error).replace("the Hudi timeline server", "the Hudi write path")) from error
-    _check_reader()
+    home, java = spark_home(), find_java()
     if storage == "s3":
         jars = (*jars, *S3A.find(progress))
     mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     return Program(home=home, java=java, jars=jars, mark=mark, logs=report_dir / "logs", deadline=deadline)
-
-
-def _check_reader() -> None:
-    if find_spec("hudi") is None:
-        raise HarnessError(
-            "reading the rows of a Hudi table needs hudi-rs, which is not installed; pip install '.[spark]' in a clone"
-            " of marker-sim"
-        )
 
 
 @contextlib.contextmanager

@@ -1,0 +1,61 @@
+"""Whether what was asked for can run here: looked at before an earlier report is touched and anything is started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable
+
+from marker_sim.cli.request import Request
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.requirements import lacking
+from marker_sim.search.campaign import served_combinations
+from marker_sim.sut.python import load_system
+
+
+def check_ready(request: Request, progress: Callable[[str], None]) -> None:
+    """UsageError or HarnessError for the first thing that the request lacks; fetches what a cache does not hold."""
+    if request.kind == "python":
+        served_combinations(load_system(request.sut), request.sut, request.modes, request.storages)
+        return
+    storage = request.storages[0]
+    why = lacking(f"{request.kind} on {storage}")
+    if why:
+        raise HarnessError(f"--sut {request.sut} needs {why}")
+    if request.kind == "http":
+        _check_program("--start", request.start)
+    else:
+        _check_hudi(request, storage, progress)
+    if request.reader:
+        _check_program("--reader", request.reader)
+    if request.endpoint is not None:
+        from marker_sim.real.site_world import Site, probe_site
+
+        at = request.endpoint
+        probe_site(Site(url=at.url, bucket=at.bucket, access_key=at.access_key, secret_key=at.secret_key))
+
+
+def _check_program(option: str, text: str) -> None:
+    """The program that a command begins with, unless it has a placeholder in its name."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError(f"{option} was given an empty command; write the command")
+    program = words[0]
+    if "{" not in program and shutil.which(program) is None:
+        there = "is there and cannot be run; make it executable" if os.path.isfile(program) else "was not found"
+        raise HarnessError(f"{option}: the program {program!r} {there}; give its full path or put it on PATH")
+
+
+def _check_hudi(request: Request, storage: str, progress: Callable[[str], None]) -> None:
+    """Java, the bundle and for S3 its client."""
+    from marker_sim.sut.hudi import S3A, bundle, check_version, find_java
+
+    check_version(request.detail, request.kind)
+    find_java()
+    bundle(request.detail).find(progress)
+    if storage == "s3":
+        S3A.find(progress)

@@ -1,0 +1,138 @@
+"""The directory of a report: one writer at a time, and what an earlier run left is moved aside and never deleted.
+
+    DIR/                  the newest report
+    DIR/earlier/<time>/   what was there before, whole; <time> in UTC, with a number where a second had two
+
+Everything that can refuse (another writer, files of somebody else, no space) does so before anything is moved; a move
+that is interrupted is taken back. A SIGKILL in the middle of it may leave an earlier report in two places.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from marker_sim.errors import HarnessError, UsageError
+
+EARLIER = "earlier"
+PROBE_BYTES = 1 << 20
+_COMMAND = Path("logs") / "command.txt"
+# Everything that a run writes; `logs` last, for its command file says that a directory is a report.
+_OURS = (
+    "verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "mutants.json", "mutants.txt",
+    "failures", "logs",
+)  # fmt: skip
+_TIME_FORMAT = "%Y-%m-%dT%H%M%SZ"
+_TIME_LENGTH = len("2026-01-01T000000Z")
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP)
+
+
+@contextmanager
+def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
+    """A directory ready for a new report, this process's alone in the block; where the earlier report went, if any.
+
+    UsageError when another marker-sim writes to it, or it holds files and no report (nothing is touched then);
+    HarnessError when it cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(_held(directory))
+            _refuse_other_files(directory)
+            with tempfile.TemporaryFile(dir=directory) as probe:
+                probe.write(bytes(PROBE_BYTES))
+            moved = _begin(directory, argv)
+        except OSError as error:
+            raise unwritable(directory, error) from error
+        yield moved
+
+
+def newest_earlier(directory: Path) -> Path | None:
+    """The newest report that was moved aside in a directory."""
+    found = [path for path in (directory / EARLIER).glob("*") if (path / "verdict.json").is_file()]
+    return max(found, key=lambda path: (path.name[:_TIME_LENGTH], len(path.name), path.name), default=None)
+
+
+def unwritable(directory: Path, error: OSError) -> HarnessError:
+    """The sentence for a directory that cannot be written."""
+    reason = error.strerror or str(error)
+    return HarnessError(
+        f"the report directory {directory} cannot be written ({reason}); free space there or give another with --report"
+    )
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """One process at a time, by a lock on the directory itself, which leaves no file and dies with its holder."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"--report {directory} is in use by another marker-sim; wait until it ends, or give another directory"
+            ) from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:  # Some network file systems cannot lock a directory.
+                raise
+        yield
+    finally:
+        os.close(handle)
+
+
+def _refuse_other_files(directory: Path) -> None:
+    present = sorted(name for name in os.listdir(directory) if name != EARLIER)
+    begun = present == ["logs"] and not os.listdir(directory / "logs")  # A run that was killed as it began.
+    if present and not begun and not (directory / _COMMAND).exists():
+        raise UsageError(
+            f"--report {directory} holds {present[0]!r} and no earlier report; give an empty or a new directory, so"
+            " that nothing of yours is replaced"
+        )
+
+
+def _begin(directory: Path, argv: Sequence[str]) -> Path | None:
+    """Move what an earlier run left and begin anew; where it went, None without any. All or nothing."""
+    names = [name for name in _OURS if os.path.lexists(directory / name)]
+    aside = _new_folder(directory / EARLIER) if names else None
+    try:
+        for name in names:
+            assert aside is not None
+            os.rename(directory / name, aside / name)
+        (directory / "logs").mkdir()
+        words = shlex.join(["marker-sim", *argv])
+        (directory / _COMMAND).write_text(f"{words}\n", encoding="utf-8", errors="surrogateescape")
+    except BaseException:
+        if aside is not None:
+            _put_back(directory, aside)
+        raise
+    return aside
+
+
+def _put_back(directory: Path, aside: Path) -> None:
+    """What was moved, in its place again; of a new report there is a command file at most."""
+    if (aside / "logs").is_dir():
+        shutil.rmtree(directory / "logs", ignore_errors=True)
+    for name in os.listdir(aside):
+        os.rename(aside / name, directory / name)
+    aside.rmdir()
+
+
+def _new_folder(parent: Path) -> Path:
+    """A folder named by the time, which nobody had before."""
+    parent.mkdir(exist_ok=True)
+    now = datetime.now(UTC).strftime(_TIME_FORMAT)
+    number = 1
+    while True:
+        folder = parent / (now if number == 1 else f"{now}-{number}")
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+        number += 1
