@@ -109,7 +109,6 @@ def _left(directory: Path) -> list[str]:
 def _ranges(lines: list[dict[str, Any]]) -> list[str]:
     """Every number of every stream once, counted one by one; holes only for what was in hand when the night ended."""
     wrong, seen = [], dict[tuple[str, str], Counter[int]]()
-    seed = lines[0]["seed"]
     largest = Counter[tuple[str, str]]()
     for line in (line for line in lines if line["kind"] == "unit"):
         stream = (line["stream"], line.get("space", ""))
@@ -117,7 +116,7 @@ def _ranges(lines: list[dict[str, Any]]) -> list[str]:
         largest[stream] = max(largest[stream], line["count"])
     for stream, numbers in sorted(seen.items()):
         twice = [number for number, times in numbers.items() if times > 1]
-        first = {"swarm": seed, "canary": 1}.get(stream[0], 0)
+        first = {"canary": 1}.get(stream[0], 0)
         missing = set(range(first, max(numbers) + 1)) - set(numbers)
         name = " ".join(stream).strip()
         print(f"{name}: {len(numbers)} numbers from {first} to {max(numbers)}, {len(twice)} twice, {len(missing)} open")
@@ -144,7 +143,7 @@ def _recounted(lines: list[dict[str, Any]], number: int) -> list[str]:
     exhaustive: ExhaustiveWork | None = None
     for unit in chosen:
         asked = {name: unit[name] for name in ("stream", "first", "count")} | {"space": unit.get("space", "")}
-        task = Task(**asked, sut=lines[0]["sut"], profile=lines[0]["profile"], until=0.0)
+        task = Task(**asked, sut=lines[0]["sut"], profile=lines[0]["profile"], until=0.0, seed=lines[0]["seed"])
         if unit["stream"] == "exhaustive":
             exhaustive = exhaustive or ExhaustiveWork(task.sut)
             again = exhaustive.units(task)

@@ -32,6 +32,7 @@ from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.options import MarkerOptions
 from marker_sim.real.jobs.seams import ThreadRuntime
 from marker_sim.seams import Condition
+from marker_sim.seeds import plan_seed
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.timeline import WriteToken
@@ -176,7 +177,7 @@ def main() -> None:
             place.mkdir()
         began = time.monotonic()
         with get_context("spawn").Pool(given.workers) as pool:
-            jobs = [(given.seed + number, given.seconds, str(place)) for number, place in enumerate(places)]
+            jobs = [(plan_seed(given.seed, number), given.seconds, str(place)) for number, place in enumerate(places)]
             total = sum(pool.starmap(_cycles, jobs), Counter[str]())
         spent = time.monotonic() - began
     forked = total["killed"] + total["ended by itself"]

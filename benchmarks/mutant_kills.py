@@ -18,15 +18,16 @@ from marker_sim.plan import MODES, STORAGES
 from marker_sim.search.campaign import WRITES_EVERY, findings_of, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 
 
-def plans_needed(mutant: Mutant, system: System, mode: str, storage: str, first_seed: int, plans_max: int) -> int:
+def plans_needed(mutant: Mutant, system: System, mode: str, storage: str, search: int, plans_max: int) -> int:
     """How many plans of the mix until its guarantee is broken, 0 when more than `plans_max`."""
     profile = load_profile("reference")
     for turn in range(plans_max):
         make = make_write_plan if turn % WRITES_EVERY == 1 else make_plan
-        plan = make(first_seed + turn, mode, storage)
+        plan = make(plan_seed(search, turn), mode, storage)
         if any(promised_breach(finding, plan, profile) for finding in findings_of(plan, system, mutant.kills)[1]):
             return turn + 1
     return 0
@@ -40,7 +41,7 @@ def show(mutants: Sequence[Mutant], starts: int, plans_max: int) -> None:
             for storage in STORAGES:
                 worst = 0
                 for start in range(starts):
-                    needed = plans_needed(mutant, system, mode, storage, 7_000 * start + 13, plans_max)
+                    needed = plans_needed(mutant, system, mode, storage, start, plans_max)
                     worst = max(worst, needed)
                     if not needed:
                         break

@@ -19,6 +19,7 @@ from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 
 MODES = ("direct", "timeline")
 ENTRIES_MAX = 60
@@ -40,10 +41,10 @@ def main() -> None:
     declared, fired, judged = Counter[str](), Counter[str](), Counter[str]()
     broken, unpromised, undecided = Counter[str](), Counter[str](), Counter[str]()
     profile = load_profile("reference")
-    runs, seed, events, began = 0, given.seed, 0, time.monotonic()
+    runs, turn, events, began = 0, 0, 0, time.monotonic()
     with Nursery() as nursery:
         while runs < given.plans:
-            for plan in _plans(seed, given.storage):
+            for plan in _plans(plan_seed(given.seed, turn), given.storage):
                 history = Cluster(plan, "reference", nursery).run()
                 runs += 1
                 events += len(history.events)
@@ -60,10 +61,10 @@ def main() -> None:
                             continue
                         broken[finding.guarantee] += 1
                         kind = "writes" if plan.writes else "operations"
-                        print(f"seed {seed} {plan.mode} {kind}: {finding.guarantee} {breach.message}", flush=True)
-            seed += 1
+                        print(f"seed {plan.seed} {plan.mode} {kind}: {finding.guarantee} {breach.message}", flush=True)
+            turn += 1
     spent = time.monotonic() - began
-    print(f"{given.storage}: {runs} plans (seeds {given.seed} to {seed - 1}), {events:,} events, {spent:.0f} s")
+    print(f"{given.storage}: {runs} plans ({turn} seeds of {given.seed}), {events:,} events, {spent:.0f} s")
     print("faults, declared and happened:")
     for kind in sorted(declared | fired):
         print(f"  {kind:20} {declared[kind]:5} {fired[kind]:5}")

@@ -23,6 +23,7 @@ from marker_sim.plan import Fault, Op, Plan
 from marker_sim.real.gate import WRITES, Aim
 from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
+from marker_sim.seeds import plan_seed
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "lake/größe tafel/.hoodie/.temp/002")
 CLIENTS = 6
@@ -122,8 +123,9 @@ def main() -> None:
     with Nursery() as nursery:
         for storage in given.storage or ("local", "s3"):
             aimed = timed = answers = losses = violations = 0
-            seconds, seed = 0.0, given.seed
+            seconds, turn = 0.0, 0
             while aimed + timed < given.kills:
+                seed = plan_seed(given.seed, turn)
                 run = Round(storage, seed, min(60, given.kills - aimed - timed), nursery)
                 answered, lost = _lost(run.history)
                 findings = {finding.guarantee: finding for finding in judge(run.history)}
@@ -132,9 +134,9 @@ def main() -> None:
                 aimed += run.kills(None)
                 timed += run.kills(AT_RANDOM)
                 answers, losses, violations = answers + answered, losses + len(lost), violations + len(broken)
-                seconds, seed = seconds + run.seconds, seed + 1
+                seconds, turn = seconds + run.seconds, turn + 1
                 for line in (*lost[:3], *broken[:3]):
-                    print(f"  seed {seed - 1}: {line}")
+                    print(f"  seed {seed}: {line}")
             bad += losses + violations
             print(
                 f"{storage}: {aimed} kills aimed at an effect and {timed} at random moments, {answers:,} creates"

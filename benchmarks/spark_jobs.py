@@ -21,6 +21,7 @@ from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.spark.standalone import Standalone
+from marker_sim.seeds import plan_seed
 from marker_sim.spark.counts import Counts, count
 from marker_sim.spark.draws import driver_plan, task_plan
 from marker_sim.spark.jobs import SparkRun, run_spark
@@ -71,7 +72,7 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
     broken: list[str] = []
     missed: list[object] = []
     for number in range(given.rounds):
-        plan = PLANS[kind](given.seed + number, mode, storage)
+        plan = PLANS[kind](plan_seed(given.seed, number), mode, storage)
         logs = scratch / f"{kind}-{mode}-{storage}-{number}"
         run = run_spark(plan, cluster, logs, given.sut)
         counts = count(run.history)
@@ -82,7 +83,7 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         broken += found
         if found or counts.strays:
             write_jsonl(run.history, logs / "history.jsonl")
-            print(f"   seed {given.seed + number}: history in {logs / 'history.jsonl'}")
+            print(f"   seed {plan.plan.seed}: history in {logs / 'history.jsonl'}")
     took = time.monotonic() - began
     print(
         f"{kind} {mode} {storage}: {total.jobs} jobs, {total.completed} completed, {drivers} drivers, {total.rollbacks}"

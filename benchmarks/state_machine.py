@@ -25,6 +25,7 @@ from marker_sim.mutants.load import load_mutant
 from marker_sim.search.machine import attack, machine_for
 from marker_sim.search.machine_example import Seen
 from marker_sim.search.machine_rules import WritePath
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.python import load_system
 
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs"))
@@ -101,7 +102,7 @@ def hunt(examples: int, chaos_seed: int, plans: Path) -> None:
                     storage,
                     plans=plans,
                     guarantees=frozenset({mutant.kills}),
-                    chaos_seed=chaos_seed + turn,
+                    chaos_seed=plan_seed(chaos_seed, turn),
                 )
                 try:
                     attack(machine, max_examples=SLICE, database=None, phases=[Phase.generate])

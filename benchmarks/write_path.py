@@ -17,6 +17,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.plan import BATCHED_STORAGES
 from marker_sim.search.campaign import compare_modes, execute, promised_breach
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 
 PLACES = tuple(
@@ -50,7 +51,7 @@ def swarm(runs: int, seed: int) -> None:
     gc.disable()
     for number in range(runs):
         mode, storage = PLACES[number % len(PLACES)]
-        plan = make_write_plan(seed + number // len(PLACES), mode, storage)
+        plan = make_write_plan(plan_seed(seed, number // len(PLACES)), mode, storage)
         history, made = execute(plan, system)
         steps += made
         events_of(history, seen)
@@ -76,7 +77,7 @@ def pairs(count: int, seed: int) -> None:
     compared = faultless = tried = differ = 0
     while compared < count:
         storage = BATCHED_STORAGES[tried % len(BATCHED_STORAGES)]
-        first, second, finding = compare_modes(make_write_plan(seed + tried, "direct", storage), system)
+        first, second, finding = compare_modes(make_write_plan(plan_seed(seed, tried), "direct", storage), system)
         tried += 1
         if finding.judged:
             compared += 1
@@ -84,7 +85,7 @@ def pairs(count: int, seed: int) -> None:
             faultless += not any(e.kind == "fault" and e.value not in NO_FAULT for e in both)
         for breach in finding.breaches:
             differ += 1
-            print(f"DIFFERENT seed {seed + tried - 1} {storage}: {breach.message}")
+            print(f"DIFFERENT seed {plan_seed(seed, tried - 1)} {storage}: {breach.message}")
     print(f"{compared} pairs compared of {tried} run, {faultless} of them without a fault, {differ} differences")
 
 

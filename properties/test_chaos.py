@@ -80,7 +80,7 @@ def _wait(what: str, condition: Any, seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-def test_a_night_killed_again_and_again_has_done_each_seed_once_with_the_counts_of_an_undisturbed_run(
+def test_a_night_killed_again_and_again_has_done_each_turn_once_with_the_counts_of_an_undisturbed_run(
     tmp_path: Path, chaos_seed: int
 ) -> None:
     rng, directory = random.Random(chaos_seed), tmp_path / "chaos"
@@ -95,18 +95,22 @@ def test_a_night_killed_again_and_again_has_done_each_seed_once_with_the_counts_
         assert process.returncode in (-signal.SIGKILL, 130), out + err
         _wait("workers outlive a chaos that was killed", lambda: not _marked(directory))
     units = [line for line in _lines(directory) if line["stream"] == "swarm"]
-    seeds = sorted(seed for line in units for seed in range(line["first"], line["first"] + line["count"]))
-    assert len(seeds) == len(set(seeds)), "a seed was done twice"
-    done = Ranges(9000, [])
+    turns = sorted(turn for line in units for turn in range(line["first"], line["first"] + line["count"]))
+    assert len(turns) == len(set(turns)), "a turn was done twice"
+    done = Ranges()
     for line in units:
         done.add(line["first"], line["count"])
-    holes = sum(
-        b - a for a, b in zip([9000, *(stop for _, stop in done.taken)], [a for a, _ in done.taken], strict=False)
-    )
+    holes = sum(b - a for a, b in zip([0, *(stop for _, stop in done.taken)], [a for a, _ in done.taken], strict=False))
     assert holes <= 2 * 12, "more was left out than two workers had in hand at the end"
     for line in rng.sample(units, 2):
         task = Task(
-            stream="swarm", first=line["first"], count=line["count"], sut="reference", profile="reference", until=0
+            stream="swarm",
+            first=line["first"],
+            count=line["count"],
+            sut="reference",
+            profile="reference",
+            until=0,
+            seed=9000,
         )
         stored = {key: value for key, value in line.items() if key not in _VARIES}
         again = {key: value for key, value in swarm(task).items() if key not in _VARIES}
@@ -145,7 +149,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]
     assert night["still_violated"] and not night["fixed"]
     first = [line["first"] for line in _lines(directory) if line["stream"] == "swarm"]
-    assert len(first) == len(set(first)), "the second night goes on with fresh seeds"
+    assert len(first) == len(set(first)), "the second night goes on with fresh turns"
     capsys.readouterr()
     assert main(["replay", str(files[0])]) == 1
     assert capsys.readouterr().out.startswith("STILL VIOLATED: ")
@@ -205,7 +209,7 @@ def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp
     assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
 
 
-def test_a_worker_that_is_killed_loses_no_seed(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_loses_no_turn(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     words = ("--budget", "60s", "--dir", str(directory), "--stages", "swarm", "--seed", "0", "--jobs", "1")
     process = _start(*words, cwd=tmp_path)
@@ -247,9 +251,7 @@ def test_wrong_input_gets_one_sentence(
     assert says in said and said.count("\n") == 1
 
 
-def test_a_directory_belongs_to_one_system_and_one_first_seed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_belongs_to_one_system_and_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with writing(tmp_path) as ledger:
         ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=7)
     assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path), "--sut", MUTANT]) == 2

@@ -10,6 +10,7 @@ from marker_sim.judges.violations import raise_first
 from marker_sim.search.campaign import execute, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
 
@@ -22,7 +23,7 @@ def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, 
     system = load_system(marker_sut)
     profile = load_profile(system.profile)
     judged = 0
-    for seed in range(chaos_seed, chaos_seed + RUNS):
+    for seed in (plan_seed(chaos_seed, number) for number in range(RUNS)):
         plan = make_plan(seed, mode, storage)
         history, _ = execute(plan, system)
         findings = judge(history)
@@ -42,7 +43,7 @@ def test_writes_on_top_of_the_system_under_test_keep_their_promises(
     system = load_system(marker_sut)
     profile = load_profile(system.profile)
     judged = left_out = 0
-    for seed in range(chaos_seed, chaos_seed + RUNS):
+    for seed in (plan_seed(chaos_seed, number) for number in range(RUNS)):
         plan = make_write_plan(seed, mode, storage)
         history, _ = execute(plan, system)
         if system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):

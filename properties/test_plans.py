@@ -14,13 +14,14 @@ from marker_sim.plan import Fault, Plan, Task, Write, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrink import shrink
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 
 ONE = Plan(mode="direct", directories=(), writes=(Write(tasks=(Task(),)),))
 
 
 @pytest.mark.parametrize("storage", ["s3", "local", "hdfs"])
 def test_a_plan_of_writes_is_the_same_after_it_was_stored(storage: str, chaos_seed: int, tmp_path: Path) -> None:
-    for seed in range(chaos_seed, chaos_seed + 50):
+    for seed in (plan_seed(chaos_seed, number) for number in range(50)):
         plan = make_write_plan(seed, "timeline", storage)
         write_plan(plan, tmp_path / "plan.json")
         assert read_plan(tmp_path / "plan.json") == plan

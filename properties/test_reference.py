@@ -14,6 +14,7 @@ from marker_sim.plan import write_plan
 from marker_sim.search.campaign import compare_modes, execute, promised_breach
 from marker_sim.search.swarm import make_plan, possible
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 
 RUNS = 120
@@ -29,7 +30,7 @@ def test_no_guarantee_is_violated_in_a_swarm(mode: str, storage: str, chunk: int
     tally = Tally()
     system = reference()
     for number in range(RUNS):
-        plan = make_plan(chaos_seed + chunk * RUNS + number, mode, storage)
+        plan = make_plan(plan_seed(chaos_seed, chunk * RUNS + number), mode, storage)
         history, _ = execute(plan, system)
         findings = judge(history)
         tally.add(history, findings)
@@ -48,7 +49,7 @@ def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int
     tally = Tally()
     for number in range(240):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
-        history, _ = execute(make_plan(chaos_seed + number, mode, storage), reference())
+        history, _ = execute(make_plan(plan_seed(chaos_seed, number), mode, storage), reference())
         tally.add(history, judge(history))
     held = {row.id for row in tally.rows(load_profile("reference")) if row.verdict == "holds"}
     assert held == STORE
@@ -58,7 +59,7 @@ def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) 
     tally = Tally()
     for number in range(360):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
-        history, _ = execute(make_write_plan(chaos_seed + number, mode, storage), reference())
+        history, _ = execute(make_write_plan(plan_seed(chaos_seed, number), mode, storage), reference())
         tally.add(history, judge(history))
     rows = tally.rows(load_profile("reference"))
     assert {row.id for row in rows if row.verdict == "holds"} >= WRITES
@@ -70,7 +71,7 @@ def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) 
 @pytest.mark.parametrize("storage", ["s3", "local"])
 def test_both_modes_lead_to_the_same_table(storage: str, chaos_seed: int) -> None:
     judged = 0
-    for seed in range(chaos_seed, chaos_seed + 40):
+    for seed in (plan_seed(chaos_seed, number) for number in range(40)):
         plan = make_write_plan(seed, "timeline", storage)
         finding = compare_modes(plan, reference())[2]
         assert not finding.breaches, f"{finding.breaches[0].message}\n{plan.to_dict()}"

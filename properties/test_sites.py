@@ -15,6 +15,7 @@ from marker_sim.report.words import plan_sentences
 from marker_sim.search.campaign import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.sim.cluster import Cluster
 from marker_sim.sim.steps import by_steps
 from marker_sim.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
@@ -110,7 +111,7 @@ def test_a_plan_without_sites_is_stored_as_before_and_one_with_an_unknown_site_i
 
 def test_the_generators_strike_at_every_site(chaos_seed: int) -> None:
     armed: set[str] = set()
-    for seed in range(chaos_seed, chaos_seed + 150):
+    for seed in (plan_seed(chaos_seed, number) for number in range(150)):
         for make, storage in ((make_plan, "s3"), (make_write_plan, "s3"), (make_write_plan, "local")):
             cluster = Cluster(make(seed, "timeline", storage), reference())
             cluster.run()
@@ -121,7 +122,7 @@ def test_the_generators_strike_at_every_site(chaos_seed: int) -> None:
 def test_a_plan_keyed_by_steps_strikes_at_the_same_places(chaos_seed: int) -> None:
     """Kills before a call are the same run; what fires after a call is due at its actor's next one."""
     same = 0
-    for seed in range(chaos_seed, chaos_seed + 60):
+    for seed in (plan_seed(chaos_seed, number) for number in range(60)):
         plan = make_write_plan(seed, "direct", "s3")
         kept = tuple(f for f in plan.faults if not f.site or not SITES[f.site].after)
         plan = replace(plan, faults=kept, jitter=0)  # A factor is drawn before an arrival, after a step.

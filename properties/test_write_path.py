@@ -13,6 +13,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.campaign import execute, promised_breach
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 
 PLACES = [(mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs")]
@@ -210,5 +211,5 @@ def test_the_format_of_the_failed_write_does_not_matter() -> None:
 
 @pytest.mark.parametrize(("mode", "storage"), [*PLACES, ("timeline", "s3-unconditional")])
 def test_the_swarm_of_writes_finds_nothing(mode: str, storage: str, chaos_seed: int) -> None:
-    for seed in range(chaos_seed, chaos_seed + 60):
+    for seed in (plan_seed(chaos_seed, number) for number in range(60)):
         holds(make_write_plan(seed, mode, storage))

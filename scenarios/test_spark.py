@@ -17,6 +17,7 @@ from benchmarks.spark_jobs import promised
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.real.spark.standalone import Standalone
+from marker_sim.seeds import plan_seed
 from marker_sim.spark.counts import Counts, count
 from marker_sim.spark.draws import TASKS, driver_plan, task_plan
 from marker_sim.spark.jobs import SparkRun, run_spark
@@ -44,7 +45,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no_file_is_left(
     mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
 ) -> None:
-    run = run_spark(task_plan(chaos_seed + number, mode, storage), cluster, tmp_path)
+    run = run_spark(task_plan(plan_seed(chaos_seed, number), mode, storage), cluster, tmp_path)
     counts = _sound(run)
     assert counts.completed == counts.jobs
     assert counts.copies, "no copy of a task succeeded beside it"
@@ -57,7 +58,7 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
 def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
     mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
 ) -> None:
-    plan = driver_plan(chaos_seed + number, mode, storage, KILLS)
+    plan = driver_plan(plan_seed(chaos_seed, number), mode, storage, KILLS)
     run = run_spark(plan, cluster, tmp_path)
     counts = _sound(run)
     assert counts.kills.total() == sum(isinstance(fault, DriverKill) for fault in plan.faults) == KILLS

@@ -9,7 +9,7 @@
     totals.py    what the ledger says was done, a row for each night
     summary.py   those rows for people
 
-The ledger is the only truth. A unit is a range of numbers on a stream (swarm seeds, cases of the exhaustive search,
-real plans), all that came of it is in its one line, and everything else in the directory is made from those lines
-again at each start. So whatever is cut short either has its line, or is done again and counts once.
+The ledger is the only truth. A unit is a range of numbers on a stream (turns of the swarm, cases of the exhaustive
+search, real plans), all that came of it is in its one line, and everything else in the directory is made from those
+lines again at each start. So whatever is cut short either has its line, or is done again and counts once.
 """

@@ -1,7 +1,7 @@
 """What a chaos directory did, one JSON line each, appended and synced; the directory has one writer at a time.
 
     kind       when                             what it says
-    chaos      the first line                   schema, sut, profile and first seed of the directory
+    chaos      the first line                   schema, sut, profile and seed of the directory
     night      a night begins                   night, budget_s, stages (name to share), missing, kit_version
     unit       a unit was done                  night, stream, first, count, seconds, and the counts of work.py
     replayed   a stored failure was run again   night (0 outside nights), name, status

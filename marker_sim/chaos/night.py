@@ -37,7 +37,7 @@ GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
-# A unit of the swarm is so many seeds, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
+# A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
 
@@ -206,6 +206,7 @@ class _Night:
             sut=self._totals.sut,
             profile=self._totals.profile,
             until=time.monotonic() + left_s,
+            seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
             failure=None if failure is None else failure.to_dict(),
             space=space,
@@ -262,7 +263,7 @@ def _opened(ledger: Ledger, request: Request, draw_seed: Callable[[], int]) -> T
         raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
     if request.seed not in (None, totals.seed):
         raise UsageError(
-            f"{place} began with --seed {totals.seed} and goes on from there, so that no seed is run twice; leave"
+            f"{place} began with --seed {totals.seed} and goes on from there, so that no plan is run twice; leave"
             " --seed out, or give another --dir"
         )
     unfinished = bool(totals.nights) and totals.night.state != "ended"

@@ -146,7 +146,7 @@ def _stream(night: NightTotals, name: str) -> str:
 
 def _markdown(totals: Totals, directory: Path) -> str:
     shown = totals.nights[-NIGHTS_SHOWN:]
-    lines = [f"# Nights of {totals.sut}", "", f"Seeds from {totals.seed} on.", ""]
+    lines = [f"# Nights of {totals.sut}", "", f"Plans of seed {totals.seed}.", ""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(night_row(night)) + " |" for night in shown]
     lines += [

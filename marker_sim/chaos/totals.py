@@ -192,8 +192,8 @@ class Totals:
         return []
 
     def ranges(self, stream: str, space: str = "") -> Ranges:
-        """Which numbers of a stream were done in a space; those of the swarm are seeds."""
-        return self.done.setdefault((stream, space), Ranges(self.seed if stream == "swarm" else 0))
+        """Which numbers of a stream were done in a space."""
+        return self.done.setdefault((stream, space), Ranges())
 
     def _add_unit(self, line: Line) -> list[str]:
         night, stream = self.night, line["stream"]

@@ -38,6 +38,7 @@ from marker_sim.search.campaign import (
 from marker_sim.search.canary import draw
 from marker_sim.search.replay import undecided
 from marker_sim.search.shrink import shrink
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -50,7 +51,8 @@ _FOREVER_S = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them.
+    """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them, of the search
+    with `seed`.
 
     until: time.monotonic() after which nothing is made small any more. seen: how often each kind of violation was met
     this night. failure: a stored failure to run again instead, as in its file. space: which space the
@@ -63,6 +65,7 @@ class Task:
     sut: str
     profile: str
     until: float
+    seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
     space: str = ""
@@ -77,14 +80,15 @@ def worth_shrinking(seen: int) -> bool:
 
 
 def swarm(task: Task) -> dict[str, Any]:
-    """Seeds of the swarm, each in every mode and on every storage model that the system serves."""
+    """Turns of the swarm, each in every mode and on every storage model that the system serves."""
     system, profile = load_system(task.sut), load_profile(task.profile)
     campaign = run_simulated(
         sut=task.sut,
         modes=MODES,
         storages=STORAGES,
         budget_s=_FOREVER_S,
-        seed=task.first,
+        seed=task.seed,
+        first=task.first,
         guarantees=None,
         profile=profile,
         progress=lambda _: None,
@@ -222,12 +226,13 @@ def _nonzero(counts: Any) -> dict[str, int]:
 
 
 def canary(task: Task) -> dict[str, Any]:
-    """The defect that is planted in a night, drawn by its number: caught by which guarantee, "" when nobody saw it."""
+    """The defect that is planted in a night, drawn by seed and number; caught by: "" when nobody saw it."""
     system, profile = load_system(task.sut), load_profile(task.profile)
-    drawn = draw(task.first, _places(system), None, profile)
+    seed = plan_seed(task.seed, task.first)
+    drawn = draw(seed, _places(system), None, profile)
     if drawn is None:
         return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
-    planted = let_go(*drawn, task.first, profile, time.monotonic() + CANARY_S)
+    planted = let_go(*drawn, seed, profile, time.monotonic() + CANARY_S)
     caught = planted.guarantee if planted.caught else ""
     return {"mutant": planted.mutant, "caught": caught, "plans": planted.plans, "trouble": ""}
 

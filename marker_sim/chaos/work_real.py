@@ -23,6 +23,7 @@ from marker_sim.search.campaign import execute, fails_with, promised_breach, ser
 from marker_sim.search.judged import findings_in
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -61,7 +62,7 @@ class RealWork:
         system, profile = load_system(task.sut), load_profile(task.profile)
         tally, found = Tally(), dict[str, Sighting]()
         for number in range(task.first, task.first + task.count):
-            plan = plan_of_number(number, _STORAGES[task.stream])
+            plan = plan_of_number(task.seed, number, _STORAGES[task.stream])
             if plan.entries > ENTRIES_MAX or not served(system, plan.mode, plan.storage):
                 tally.reach(TOO_LARGE if plan.entries > ENTRIES_MAX else "mode that the system does not serve")
                 continue
@@ -109,10 +110,10 @@ class RealWork:
         return replace(real, text=real.text + note)
 
 
-def plan_of_number(number: int, storage: str) -> Plan:
-    """The plan with a number: the seed is a fourth of it."""
+def plan_of_number(search: int, number: int, storage: str) -> Plan:
+    """The plan with a number, of the search with a seed; four of them share the seed of their plans."""
     mode, make = _KINDS[number % len(_KINDS)]
-    return make(number // len(_KINDS), mode, storage)
+    return make(plan_seed(search, number // len(_KINDS)), mode, storage)
 
 
 def _lasts_s(plan: Plan, system: System) -> float:

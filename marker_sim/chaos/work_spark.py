@@ -16,6 +16,7 @@ from marker_sim.judges.tally import Tally
 from marker_sim.plan import MODES
 from marker_sim.real.spark.standalone import Standalone
 from marker_sim.search.campaign import promised_breach
+from marker_sim.seeds import plan_seed
 from marker_sim.spark.counts import count
 from marker_sim.spark.draws import driver_plan, task_plan
 from marker_sim.spark.jobs import run_spark
@@ -48,7 +49,7 @@ class SparkWork:
         """Applications by number: the seed is an eighth of it."""
         profile, tally, found = load_profile(task.profile), Tally(), dict[str, Sighting]()
         for number in range(task.first, task.first + task.count):
-            spark_plan, plan_seed = plan_of_number(number), number // len(_KINDS)
+            spark_plan = plan_of_number(task.seed, number)
             with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
                 run = run_spark(spark_plan, self._running(), Path(logs), task.sut)
             findings = judge(run.history)
@@ -64,7 +65,7 @@ class SparkWork:
                     seen = sighting_of(
                         finding.guarantee, mode, spark_plan.plan, breach, run.history, False, "spark"
                     )  # fmt: skip
-                    found[kind] = replace(seen, seed=plan_seed, plan=spark_plan.to_dict())
+                    found[kind] = replace(seen, plan=spark_plan.to_dict())
         return counts_of(tally, 0, profile) | {"sightings": [asdict(found[kind]) for kind in sorted(found)]}
 
     def _running(self) -> Standalone:
@@ -76,8 +77,8 @@ class SparkWork:
         return self._cluster
 
 
-def plan_of_number(number: int) -> SparkPlan:
-    """The plan with a number."""
+def plan_of_number(search: int, number: int) -> SparkPlan:
+    """The plan with a number, of the search with a seed."""
     mode, storage, draw = _KINDS[number % len(_KINDS)]
-    seed = number // len(_KINDS)
+    seed = plan_seed(search, number // len(_KINDS))
     return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)

@@ -102,7 +102,7 @@ def _chaos(
     sut: Annotated[
         str | None, typer.Option(metavar="SUT", help="reference, mutant:NAME or package.module:factory.")
     ] = None,
-    seed: Annotated[str | None, typer.Option(metavar="N", help="The first seed of a new directory.")] = None,
+    seed: Annotated[str | None, typer.Option(metavar="N", help="The seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")] = None,
     stages: Annotated[
         str | None, typer.Option(metavar="NAME:SHARE,...", help="Some of swarm, exhaustive, real, spark.")
@@ -152,7 +152,7 @@ def _doctor(
 
 def _mutants(
     context: typer.Context,
-    seeds: Annotated[str, typer.Option(metavar="N", help="From how many ranges of seeds the swarm starts.")] = "20",
+    seeds: Annotated[str, typer.Option(metavar="N", help="From how many seeds the swarm starts.")] = "20",
     budget_per_mutant: Annotated[str, typer.Option(metavar="TIME", help="Process time for each mutant.")] = "60s",
     only: Annotated[str | None, typer.Option(metavar="NAME,...", help="These mutants alone.")] = None,
     jobs: Annotated[str, typer.Option(metavar="N", help="Processes at a time.")] = "1",

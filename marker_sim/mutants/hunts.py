@@ -27,6 +27,7 @@ from marker_sim.search.exhaustive import Space, examine
 from marker_sim.search.machine import attack, machine_for
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 
 COMBINATIONS = (
@@ -37,7 +38,6 @@ COMBINATIONS = (
     ("direct", "local"),
     ("timeline", "s3-unconditional"),
 )
-SEEDS_OF_A_RANGE = 100_000
 MACHINE_SLICE = 25
 PIECES = 64
 
@@ -64,18 +64,18 @@ class Search(NamedTuple):
     hunt: Callable[[Mutant, System, int, float], Found]
 
 
-def swarm_plans(mutant: Mutant, first_seed: int) -> Iterator[Plan]:
-    """The plans of the swarm for a mutant, without end."""
+def swarm_plans(mutant: Mutant, search: int) -> Iterator[Plan]:
+    """The plans of the swarm for a mutant, without end; search: the seed."""
     make = make_write_plan if mutant.of_writes else make_plan
     for number in count():
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
-        yield make(first_seed + number // len(COMBINATIONS), mode, storage)
+        yield make(plan_seed(search, number // len(COMBINATIONS)), mode, storage)
 
 
 def swarm(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
     """Hunt with the plans of a range of seeds."""
     profile, began = load_profile("reference"), time.process_time()
-    for runs, plan in enumerate(swarm_plans(mutant, number * SEEDS_OF_A_RANGE), start=1):
+    for runs, plan in enumerate(swarm_plans(mutant, number), start=1):
         for finding in findings_of(plan, system, mutant.kills)[1]:
             breach = promised_breach(finding, plan, profile)
             if breach is not None:
@@ -93,7 +93,7 @@ def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> 
     with TemporaryDirectory() as plans:
         for turn in count():
             mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
-            chaos_seed = number * SEEDS_OF_A_RANGE + turn
+            chaos_seed = plan_seed(number, turn)
             made = machine_for(
                 system,
                 mode,

@@ -36,6 +36,7 @@ from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.sim.cluster import Cluster
 from marker_sim.sim.storage import CAPABILITIES
 from marker_sim.sut.python import load_system
@@ -128,14 +129,15 @@ def run_simulated(
     profile: Profile,
     progress: Callable[[str], None],
     runs_max: int | None = None,
+    first: int = 0,
     shrinking: bool = True,
     canaries: bool = True,
 ) -> Campaign:
     """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
 
-    shrinking: whether failing plans are made small. canaries: whether one is let go first; a piece of a larger campaign
-    does neither, nor compares runs with another process. Ctrl-C ends it early with what was found so far
-    (`Campaign.interrupted`).
+    first: the turn of the seed to begin with. shrinking: whether failing plans are made small. canaries: whether one is
+    let go first; a piece of a larger campaign does neither, nor compares runs with another process. Ctrl-C ends it
+    early with what was found so far (`Campaign.interrupted`).
     """
     system = load_system(sut)
     combinations = served_combinations(system, sut, modes, storages)
@@ -147,7 +149,7 @@ def run_simulated(
     try:
         if drawn is not None:
             planted = let_go(*drawn, seed, profile, began + max(CANARY_MIN_S, budget_s * CANARY_SHARE))
-        _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress)
+        _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress, first)
     except KeyboardInterrupt:
         interrupted = True
     except HarnessError as error:
@@ -296,6 +298,7 @@ def _explore(
     deadline: float,
     runs_max: int | None,
     progress: Callable[[str], None],
+    first: int = 0,
 ) -> None:
     number = 0
     began = shown = time.monotonic()
@@ -314,7 +317,7 @@ def _explore(
             turn = number // len(combinations)
             only_pairs = search.guarantees == frozenset({MODES_AGREE})
             make = make_write_plan if only_pairs or turn % WRITES_EVERY == 1 else make_plan
-            plan = make(seed + turn, mode, storage)
+            plan = make(plan_seed(seed, first + turn), mode, storage)
             search.run(plan, again=number % RECHECK_EVERY == 0, look=turn % LOOK_EVERY == 0)
             pairs = search.guarantees is None or MODES_AGREE in search.guarantees
             due = only_pairs or (turn % PAIRS_EVERY == 1 and mode == combinations[0][0])

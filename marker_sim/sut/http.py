@@ -22,6 +22,7 @@ from marker_sim.judges.tally import Tally
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.driving import drive
 from marker_sim.sut.endpoint import Endpoint
 from marker_sim.sut.ground import open_ground
@@ -197,7 +198,7 @@ class _Rounds:
         spec = Round(
             number=self._number,
             kind=kind,
-            seed=self._seed * 1_000 + self._number,
+            seed=plan_seed(self._seed, self._number),
             num_threads=self._rng.choice(THREADS[:2] if few else THREADS),
             interval_ms=self._rng.choice(INTERVALS_MS),
             faults_s=self._faults_s,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Literal
 
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.hudi_spark.phases import phases
 from marker_sim.sut.hudi_spark.rounds import Spec
 from marker_sim.sut.hudi_spark.settings import Shape, draw_shape
@@ -52,7 +53,7 @@ class Choices:
         master: Literal["local", "standalone"] = "standalone" if self._standalone(number) else "local"
         return Spec(
             number=number,
-            seed=self._seed * 1_000 + number,
+            seed=plan_seed(self._seed, number),
             version=self._version,
             mode=mode,
             storage=self._storage,

@@ -1,0 +1,19 @@
+"""A search makes each of its plans from a seed of its own, so that two searches share nothing.
+
+With `seed + turn` the searches of neighbouring seeds would be the same but for their ends.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+BITS = 53  # Every JSON reader keeps a whole number of that size exactly.
+
+
+def plan_seed(seed: int, turn: int) -> int:
+    """The seed of a search's plan number `turn`, from 0 to 2**53 - 1; the same in every process.
+
+    Two searches of 10,000 plans each have a plan in common about once in 90 million pairs of searches.
+    """
+    digest = blake2b(f"{seed}/{turn}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> (64 - BITS)
