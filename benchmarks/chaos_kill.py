@@ -21,11 +21,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from marker_sim.chaos.crew import VARIABLE
 from marker_sim.chaos.ledger import NAME, read_lines
 from marker_sim.chaos.work import Task, swarm
 from marker_sim.chaos.work_exhaustive import ExhaustiveWork
 from marker_sim.cli.request import parse_duration
+from marker_sim.pool import VARIABLE
 
 COMPARED = ("runs", "steps", "judged", "violations", "unpromised", "faults", "reached", "differences")
 GONE_S = 20.0

@@ -13,8 +13,8 @@ from collections import defaultdict
 
 from marker_sim.judges.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.campaign import fails_with
 from marker_sim.search.exhaustive import START, Cursor, Explored, Row, Space, explore
+from marker_sim.search.runs import fails_with
 from marker_sim.search.schedules import NAMES
 from marker_sim.search.shrink import shrink
 from marker_sim.system import reference

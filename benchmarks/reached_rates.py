@@ -14,8 +14,8 @@ import time
 from marker_sim.judges import judge
 from marker_sim.judges.tally import Tally
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.campaign import execute
 from marker_sim.search.reached import LOOK_EVERY, MILESTONES
+from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference

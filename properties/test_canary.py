@@ -18,7 +18,8 @@ from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import EXIT_INCONCLUSIVE, judge_campaign
 from marker_sim.search import campaign as search
 from marker_sim.search import canary, planted
-from marker_sim.search.campaign import execute, run_simulated
+from marker_sim.search.campaign import run_simulated
+from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from marker_sim.chaos.crew import VARIABLE
 from marker_sim.chaos.failures import read_stored
 from marker_sim.chaos.ledger import read_lines, writing
 from marker_sim.chaos.ranges import Ranges
 from marker_sim.chaos.work import Task, swarm
 from marker_sim.cli import main
+from marker_sim.pool import VARIABLE
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120

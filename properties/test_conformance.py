@@ -7,7 +7,7 @@ import pytest
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import raise_first
-from marker_sim.search.campaign import execute, promised_breach
+from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

@@ -16,7 +16,7 @@ from marker_sim.markers.store import Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
-from marker_sim.search.campaign import execute
+from marker_sim.search.runs import execute
 from marker_sim.search.swarm import possible_in_writes
 from marker_sim.system import System, reference
 

@@ -17,11 +17,11 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, read_plan
-from marker_sim.search.campaign import execute
 from marker_sim.search.conformance import test_the_write_path_survives_the_state_machine
 from marker_sim.search.machine import attack, machine_for
 from marker_sim.search.machine_rules import FAULT_RULES, WritePath
 from marker_sim.search.replay import replay_plan
+from marker_sim.search.runs import execute
 from marker_sim.system import reference
 
 __all__ = ["test_the_write_path_survives_the_state_machine"]

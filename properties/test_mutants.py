@@ -11,7 +11,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.hunts import swarm
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.search.campaign import execute, fails_with, promised_breach
+from marker_sim.search.runs import execute, fails_with, promised_breach
 from marker_sim.search.shrink import shrink
 from marker_sim.system import reference
 

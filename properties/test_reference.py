@@ -11,7 +11,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.plan import write_plan
-from marker_sim.search.campaign import compare_modes, execute, promised_breach
+from marker_sim.search.runs import compare_modes, execute, promised_breach
 from marker_sim.search.swarm import make_plan, possible
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

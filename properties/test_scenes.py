@@ -10,7 +10,7 @@ import pytest
 from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan
-from marker_sim.search.campaign import findings_of, promised_breach
+from marker_sim.search.runs import findings_of, promised_breach
 from marker_sim.search.scenes import Scene
 from marker_sim.search.scenes_of_operations import OF_OPERATIONS
 from marker_sim.search.scenes_of_writes import OF_WRITES

@@ -10,7 +10,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write
-from marker_sim.search.campaign import fails_with
+from marker_sim.search.runs import fails_with
 from marker_sim.search.shrink import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

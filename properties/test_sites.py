@@ -12,7 +12,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.plan import Fault, Op, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.campaign import execute
+from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

@@ -20,9 +20,10 @@ from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed
-from marker_sim.search.campaign import _Search, execute, findings_of, run_simulated
+from marker_sim.search.campaign import _Search, run_simulated
 from marker_sim.search.exhaustive import Space, explore
 from marker_sim.search.replay import replay_plan
+from marker_sim.search.runs import execute, findings_of
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster
 from marker_sim.sut.python import load_system

@@ -29,7 +29,7 @@ FUNCTION_LINES_MAX = 60
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.requirements"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options", "marker_sim.history", "marker_sim.faults"),
-    ("marker_sim.sites", "marker_sim.seeds"),
+    ("marker_sim.sites", "marker_sim.seeds", "marker_sim.pool"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
     ("marker_sim.markers", "marker_sim.campaign", "marker_sim.storages"),
     ("marker_sim.writer", "marker_sim.tables"),

@@ -3,7 +3,7 @@
     night.py     hands out units until the budget is used; the only process that writes
     stages.py    which part of the budget belongs to which stage, and what is missing here
     ranges.py    which numbers of a stream were done, and the next ones to do
-    crew.py      worker processes  ◄── JSON lines ──►  __main__.py, work.py: one unit in, its counts out
+    desk.py      what a worker does with a unit (pool.py), work*.py: its counts
     ledger.py    the record: one line for each unit that was done, appended and synced
     failures.py  what the ledger says was broken, as replay files of which each can be opened for good
     totals.py    what the ledger says was done, a row for each night

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.chaos.crew import Crew
 from marker_sim.chaos.failures import CANNOT_RUN, Stored
 from marker_sim.chaos.ledger import SCHEMA, Ledger, read_lines, writing
 from marker_sim.chaos.missing import missing_here
@@ -30,9 +29,11 @@ from marker_sim.chaos.totals import NightTotals, Totals
 from marker_sim.chaos.work import SPACE, Task
 from marker_sim.chaos.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.pool import WorkerPool
 from marker_sim.sut.python import load_system
 
 REFERENCE = "reference"
+DESK = "marker_sim.chaos.desk:Desk"
 GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
@@ -76,8 +77,11 @@ def run_night(request: Request, draw_seed: Callable[[], int], progress: Callable
         night = _Night(request, ledger, totals, progress)
         interrupted = False
         try:
-            with _scratch(request.directory) as scratch, Crew(request.directory, request.jobs, scratch) as crew:
-                night.run(crew)
+            with (
+                _scratch(request.directory) as scratch,
+                WorkerPool(DESK, request.directory, request.jobs, scratch) as workers,
+            ):
+                night.run(workers)
             night.note("end")
         except KeyboardInterrupt:
             interrupted = True
@@ -116,23 +120,23 @@ class _Night:
         line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
         return self._totals.add(line)
 
-    def run(self, crew: Crew) -> None:
+    def run(self, workers: WorkerPool) -> None:
         """Stored failures, the canary, the stages, and the swarm for what is left."""
         budget_s = self._request.budget_s
-        self._canary(crew)
-        self._replay(crew, self.clock_s + budget_s * STORED_SHARE)
+        self._canary(workers)
+        self._replay(workers, self.clock_s + budget_s * STORED_SHARE)
         if any("exhaustive" in stage.streams for stage in self._stages):
-            self._count_points(crew)
+            self._count_points(workers)
         for stage in self._stages:
-            self._run_stage(crew, stage)
+            self._run_stage(workers, stage)
         if self._stages and "swarm" in self._totals.night.stages:
-            self._run_stage(crew, Stage(name="swarm", end_s=budget_s, streams=("swarm",)))
+            self._run_stage(workers, Stage(name="swarm", end_s=budget_s, streams=("swarm",)))
         deadline = time.monotonic() + GRACE_S
-        while crew.busy and time.monotonic() < deadline:
-            self._collect(crew, deadline - time.monotonic())
-        crew.abandon()
+        while workers.busy and time.monotonic() < deadline:
+            self._collect(workers, deadline - time.monotonic())
+        workers.abandon()
 
-    def _replay(self, crew: Crew, end_s: float) -> None:
+    def _replay(self, workers: WorkerPool, end_s: float) -> None:
         """Every stored failure that is open, unless it was run tonight, as many as fit."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
@@ -142,29 +146,29 @@ class _Night:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
-        while (waiting or crew.busy) and self.clock_s < end_s:
-            while waiting and crew.idle:
-                self._give(crew, "stored", 0, 0, failure=waiting.pop(0))
-            self._collect(crew, end_s - self.clock_s)
+        while (waiting or workers.busy) and self.clock_s < end_s:
+            while waiting and workers.idle:
+                self._give(workers, "stored", 0, 0, failure=waiting.pop(0))
+            self._collect(workers, end_s - self.clock_s)
 
-    def _canary(self, crew: Crew) -> None:
+    def _canary(self, workers: WorkerPool) -> None:
         night = self._totals.night
-        if night.canary is None and crew.idle and self.clock_s < self._request.budget_s:
-            self._give(crew, "canary", night.number, 1)
+        if night.canary is None and workers.idle and self.clock_s < self._request.budget_s:
+            self._give(workers, "canary", night.number, 1)
 
-    def _count_points(self, crew: Crew) -> None:
+    def _count_points(self, workers: WorkerPool) -> None:
         """Ask a worker how large the exhaustive search is: the system is run for it, and may end who does that."""
         asked = False
         while self._points is None and self.clock_s < self._request.budget_s:
-            if crew.idle and not asked:
+            if workers.idle and not asked:
                 asked = True
-                self._give(crew, SPACE, 0, 0)
-            self._collect(crew, self._request.budget_s - self.clock_s)
+                self._give(workers, SPACE, 0, 0)
+            self._collect(workers, self._request.budget_s - self.clock_s)
 
-    def _run_stage(self, crew: Crew, stage: Stage) -> None:
+    def _run_stage(self, workers: WorkerPool, stage: Stage) -> None:
         dry: set[str] = set()
         while self.clock_s < stage.end_s:
-            while crew.idle and not (stage.name in ALONE and crew.busy):
+            while workers.idle and not (stage.name in ALONE and workers.busy):
                 streams = [stream for stream in stage.streams if stream not in dry]
                 if not streams:
                     return
@@ -173,8 +177,8 @@ class _Night:
                 if part is None:
                     dry.add(stream)
                     continue
-                self._give(crew, stream, *part)
-            self._collect(crew, stage.end_s - self.clock_s)
+                self._give(workers, stream, *part)
+            self._collect(workers, stage.end_s - self.clock_s)
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
         """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
@@ -195,7 +199,7 @@ class _Night:
         return f"{points}.{self._digest}.{number}"
 
     def _give(
-        self, crew: Crew, stream: str, first: int, count: int, space: str = "", failure: Stored | None = None
+        self, workers: WorkerPool, stream: str, first: int, count: int, space: str = "", failure: Stored | None = None
     ) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
         left_s = self._request.budget_s - self.clock_s
@@ -211,11 +215,16 @@ class _Night:
             failure=None if failure is None else failure.to_dict(),
             space=space,
         )
-        crew.give(crew.idle[0], task)
+        workers.give(workers.idle[0], task)
 
-    def _collect(self, crew: Crew, timeout_s: float) -> None:
+    def _collect(self, workers: WorkerPool, timeout_s: float) -> None:
         """Write down what was done meanwhile."""
-        for task, seconds, result in crew.answers(min(timeout_s, 1.0)):
+        for answer in workers.answers(min(timeout_s, 1.0)):
+            task, seconds, result = (
+                answer.task,
+                answer.seconds,
+                answer.result or {"trouble": answer.died or str(answer.error)},
+            )
             self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
             if task.stream == SPACE:
                 self._points, self._digest = result.get("points", 0), result.get("digest", "")
@@ -227,7 +236,7 @@ class _Night:
             if task.failure is None:
                 self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
             again = (task.stream, task.space, task.first)
-            if result.pop("died", False) and task.failure is None and again not in self._died:
+            if answer.died and task.failure is None and again not in self._died:
                 self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
                 continue
             if task.failure is not None:

@@ -27,16 +27,10 @@ from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.tally import Row, Tally
 from marker_sim.judges.violations import violation
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
-from marker_sim.search.campaign import (
-    fails_with,
-    findings_of,
-    let_go,
-    promised_breach,
-    run_simulated,
-    served,
-)
+from marker_sim.search.campaign import let_go, run_simulated
 from marker_sim.search.canary import draw
 from marker_sim.search.replay import undecided
+from marker_sim.search.runs import fails_with, findings_of, promised_breach, served
 from marker_sim.search.shrink import shrink
 from marker_sim.seeds import plan_seed
 from marker_sim.sut.python import load_system

@@ -19,8 +19,8 @@ from marker_sim.judges.tally import Tally
 from marker_sim.plan import MODES, Plan
 from marker_sim.real.jobs.cluster import Cluster
 from marker_sim.real.jobs.lives import Nursery
-from marker_sim.search.campaign import execute, fails_with, promised_breach, served
 from marker_sim.search.judged import findings_in
+from marker_sim.search.runs import execute, fails_with, promised_breach, served
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

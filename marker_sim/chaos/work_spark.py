@@ -15,7 +15,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.plan import MODES
 from marker_sim.real.spark.standalone import Standalone
-from marker_sim.search.campaign import promised_breach
+from marker_sim.search.runs import promised_breach
 from marker_sim.seeds import plan_seed
 from marker_sim.spark.counts import count
 from marker_sim.spark.draws import driver_plan, task_plan

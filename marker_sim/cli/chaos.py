@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from pathlib import Path
 
@@ -16,11 +15,11 @@ from marker_sim.chaos.summary import COLUMNS, exit_code, failure_lines, night_ro
 from marker_sim.cli.progress import Progress
 from marker_sim.cli.request import SEED_MAX, default_profile, parse_duration, parse_seed, parse_sut
 from marker_sim.errors import UsageError
+from marker_sim.pool import parse_jobs
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
 
-JOBS_MAX = 256
 NIGHTS_SHOWN = 7
 # A directory goes on with its seeds night after night; drawn ones leave room for some.
 DRAWN_MAX = SEED_MAX // 2
@@ -49,7 +48,7 @@ def chaos(
         sut=sut,
         profile=default_profile,
         seed=None if seed is None else parse_seed(seed),
-        jobs=_parse_jobs(jobs),
+        jobs=parse_jobs(jobs),
         stages=None if stages is None else parse_stages(stages),
         new_night=new_night,
     )
@@ -60,14 +59,6 @@ def chaos(
     else:
         _print(ended, request.directory, output_console())
     return EXIT_INTERRUPTED if ended.interrupted else exit_code(ended.totals.night)
-
-
-def _parse_jobs(text: str | None) -> int:
-    if text is None:
-        return len(os.sched_getaffinity(0))
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
-        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {JOBS_MAX}")
-    return int(text)
 
 
 def _print(ended: Ended, directory: Path, console: Console) -> None:

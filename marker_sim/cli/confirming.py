@@ -10,7 +10,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.search.campaign import MODES_AGREE, promised_breach
+from marker_sim.search.runs import MODES_AGREE, promised_breach
 
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes, in one run"

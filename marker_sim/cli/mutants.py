@@ -21,7 +21,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import Kill, kill
 from marker_sim.mutants.load import find_mutant
-from marker_sim.real.jobs.template import die_with_parent
+from marker_sim.pool import die_with_parent
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console

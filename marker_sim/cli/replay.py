@@ -25,8 +25,8 @@ from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, SCHEMA
 from marker_sim.report.words import printable
-from marker_sim.search.campaign import promised_breach
 from marker_sim.search.replay import replay_plan, undecided
+from marker_sim.search.runs import promised_breach
 from marker_sim.sut.python import load_system
 
 

@@ -22,9 +22,9 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
-from marker_sim.search.campaign import MODES_AGREE, findings_of, promised_breach
 from marker_sim.search.exhaustive import Space, examine
 from marker_sim.search.machine import attack, machine_for
+from marker_sim.search.runs import MODES_AGREE, findings_of, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

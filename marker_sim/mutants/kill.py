@@ -16,7 +16,7 @@ from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Search
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
-from marker_sim.search.campaign import comparable, compare_modes, execute, fails_with, promised_breach
+from marker_sim.search.runs import comparable, compare_modes, execute, fails_with, promised_breach
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

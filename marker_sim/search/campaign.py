@@ -12,33 +12,40 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign import Campaign, Canary, Failure, Reruns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges import modes_agree
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import Breach
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
-from marker_sim.plan import BATCHED_STORAGES, Plan
+from marker_sim.plan import Plan
 from marker_sim.search import canary
 from marker_sim.search.cells import fault_rows
 from marker_sim.search.elsewhere import differ_elsewhere, digest
 from marker_sim.search.floors import below_floors
 from marker_sim.search.judged import cannot_serve, findings_in
 from marker_sim.search.reached import LOOK_EVERY, reached
+from marker_sim.search.runs import (
+    MODES_AGREE,
+    comparable,
+    compare_modes,
+    execute,
+    fails_with,
+    findings_of,
+    promised_breach,
+    promised_breaches,
+    served,
+)
 from marker_sim.search.shrink import shrink
 from marker_sim.search.swarm import make_plan, possible_in_writes
-from marker_sim.search.watchdog import watched
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
-from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.storage import CAPABILITIES
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
@@ -56,7 +63,6 @@ RUNS_FOR_REACHED = 1_500  # The rarest kind strikes about once in 85 runs.
 ELSEWHERE = 16
 ELSEWHERE_MIN_S = 20.0
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
-MODES_AGREE = "G21"
 _Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 
 
@@ -76,6 +82,7 @@ class _Search:
     passing_again: int = 0
     failures_again: int = 0
     differences: int = 0
+    elsewhere: int = 0
     unsupported: set[str] = field(default_factory=set)
     first_only: bool = False
 
@@ -158,9 +165,8 @@ def run_simulated(
         trouble = str(error)  # What was found before it counts all the same.
     share_s = max(SHRINK_MIN_S, budget_s * SHRINK_SHARE) if shrinking and not interrupted else 0.0
     failures = _shrink_all(search, share_s, progress)
-    elsewhere = 0
     if canaries and budget_s >= ELSEWHERE_MIN_S and not interrupted and not trouble:
-        elsewhere, trouble = _compare_elsewhere(search, sut)
+        trouble = _compare_elsewhere(search, sut)
     return Campaign(
         sut=sut,
         sut_version=system.version,
@@ -171,7 +177,7 @@ def run_simulated(
         tally=search.tally,
         failures=failures,
         last=search.last,
-        **_met(search, combinations, elsewhere),
+        **_met(search, combinations),
         left_out=tuple(sorted(search.unsupported)),
         interrupted=interrupted,
         trouble=trouble,
@@ -179,17 +185,17 @@ def run_simulated(
     )
 
 
-def _compare_elsewhere(search: _Search, sut: str) -> tuple[int, str]:
-    """Compare some runs with another process; how many, and the kit's trouble with that."""
+def _compare_elsewhere(search: _Search, sut: str) -> str:
+    """Compare some runs with another process; the kit's trouble with that, "" for none."""
     try:
-        compared, differences = differ_elsewhere(sut, search.again, search.digests)
+        search.elsewhere, differences = differ_elsewhere(sut, search.again, search.digests)
     except HarnessError as error:
-        return 0, str(error)
+        return str(error)
     search.differences += differences
-    return compared, ""
+    return ""
 
 
-def _met(search: _Search, combinations: list[tuple[str, str]], elsewhere: int) -> dict[str, Any]:
+def _met(search: _Search, combinations: list[tuple[str, str]]) -> dict[str, Any]:
     """What a campaign says of itself: what was due and not met, where faults struck, how much happened."""
     met = reached(search.tally, combinations, search.system.layout, search.guarantees == frozenset({MODES_AGREE}))
     search.tally.reached.update(met.counts)
@@ -205,7 +211,7 @@ def _met(search: _Search, combinations: list[tuple[str, str]], elsewhere: int) -
         "reruns": Reruns(
             passing=search.passing_again,
             failures=search.failures_again,
-            elsewhere=elsewhere,
+            elsewhere=search.elsewhere,
             differences=search.differences,
         ),
     }
@@ -216,53 +222,6 @@ def let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, dea
     search = _Search(load_mutant(mutant), profile, frozenset({mutant.kills}), first_only=True)
     _explore(search, [place], seed, deadline, canary.PLANS_MAX, lambda line: None)
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=search.tally.runs, caught=bool(search.found))
-
-
-def execute(plan: Plan, system: System) -> tuple[History, int]:
-    """One simulated run under the watchdog; its history and steps."""
-    cluster = Cluster(plan, system)
-    with watched():
-        history = cluster.run()
-    return history, cluster.scheduler.steps
-
-
-def compare_modes(plan: Plan, system: System) -> tuple[History, History, Finding]:
-    """A plan of writes with direct and with timeline-server markers, and whether they agree (G21)."""
-    first, _ = execute(replace(plan, mode="direct"), system)
-    second, _ = execute(replace(plan, mode="timeline"), system)
-    return first, second, modes_agree(first, second)
-
-
-def comparable(plan: Plan, system: System) -> bool:
-    """Whether a plan has two modes to compare."""
-    both = system.direct is not None and system.server is not None
-    return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
-
-
-def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
-    """A plan judged by one guarantee, which may need it run in both modes."""
-    if guarantee == MODES_AGREE:
-        if not comparable(plan, system):
-            return execute(plan, system)[0], ()
-        first, history, finding = compare_modes(plan, system)
-        return history, () if cannot_serve(system, first) or cannot_serve(system, history) else (finding,)
-    history, _ = execute(plan, system)
-    return history, findings_in(history, system, frozenset({guarantee}))
-
-
-def promised_breaches(finding: Finding, plan: Plan, profile: Profile) -> tuple[Breach, ...]:
-    """The first breach of each cause that the profile holds against the system, in the order of the finding."""
-    first: dict[str, Breach] = {}
-    for breach in finding.breaches:
-        if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
-            first.setdefault(breach.cause, breach)
-    return tuple(first.values())
-
-
-def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
-    """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
-    found = promised_breaches(finding, plan, profile)
-    return next((breach for breach in found if cause in ("", breach.cause)), None)
 
 
 def _unserved(system: System, modes: tuple[str, ...], storages: tuple[str, ...]) -> list[str]:
@@ -282,13 +241,6 @@ def served_combinations(
     if not combinations:
         raise UsageError(f"{sut} has no factory for {' or '.join(modes)} markers on {', '.join(storages)}; give it one")
     return combinations
-
-
-def served(system: System, mode: str, storage: str) -> bool:
-    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
-    if system.factory(mode) is None:
-        return False
-    return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
 
 
 def _explore(
@@ -363,16 +315,6 @@ def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None
             )
         )
     return tuple(sorted(failures, key=lambda f: f.plan.entries if f.plan else 0))
-
-
-def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:
-    """A predicate for the shrinker: the same guarantee still breaks by that cause where the profile promises it."""
-
-    def fails(plan: Plan) -> bool:
-        _, findings = findings_of(plan, system, guarantee)
-        return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
-
-    return fails
 
 
 def _faults_unmet(search: _Search, combinations: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -30,8 +30,9 @@ from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
 from marker_sim.plan import BATCHED_STORAGES, Plan, Task, Write, write_plan
-from marker_sim.search.campaign import NOT_DETERMINISTIC, execute, promised_breach
+from marker_sim.search.campaign import NOT_DETERMINISTIC
 from marker_sim.search.judged import cannot_serve
+from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.swarm import possible_in_writes
 from marker_sim.search.watchdog import watched
 from marker_sim.sim.cluster import Cluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 from marker_sim.history import History
 from marker_sim.judges.findings import Finding
 from marker_sim.plan import Plan
-from marker_sim.search.campaign import execute, findings_of
 from marker_sim.search.judged import findings_in
+from marker_sim.search.runs import execute, findings_of
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 

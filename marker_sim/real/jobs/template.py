@@ -6,7 +6,6 @@ answers with the child's id; for each child that is gone it says how it ended.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, wait
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from marker_sim.pool import die_with_parent
 
 
 def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:
@@ -50,11 +49,6 @@ def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:
             connection.close()
             _child(spec, run)
         connection.send(("forked", spec["process"], pid))
-
-
-def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when the parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _reap() -> tuple[int, int] | None:

@@ -1,38 +1,23 @@
-"""A worker: one JSON line asks for a unit, one answers, until the asker hangs up or is gone."""
+"""What a worker of a night does: one unit after another, each answered by a JSON-ready dict."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import traceback
 from typing import Any
 
 from marker_sim.chaos.work import SPACE, Task, canary, stored, swarm
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.real.jobs.template import die_with_parent
 
 
-def main() -> None:
-    """Work until standard input ends. What others print goes to the log: standard output is for answers alone."""
-    die_with_parent()
-    if os.getppid() != int(sys.argv[1]):
-        return  # The parent was gone before the kernel was asked.
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    with _Desk() as desk:
-        for line in sys.stdin.buffer:
-            answers.write(json.dumps(desk.do(Task(**json.loads(line)))).encode() + b"\n")
-
-
-class _Desk:
+class Desk:
     """Does one unit after another; what is expensive to start is kept for the next one of its stream."""
 
     def __init__(self) -> None:
         self._kept: Any = None
         self._of = ""
 
-    def __enter__(self) -> _Desk:
+    def __enter__(self) -> Desk:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +68,3 @@ def _station(of: str, sut: str) -> Any:
     from marker_sim.chaos.work_real import RealWork
 
     return RealWork()
-
-
-if __name__ == "__main__":
-    main()
