@@ -39,6 +39,7 @@ class NightTotals:
     judged: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
     unpromised: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
     looked: Counter[str] = field(default_factory=Counter)
@@ -61,7 +62,7 @@ class NightTotals:
         self.runs += line.get("runs", 0)
         self.steps += line.get("steps", 0)
         self.differences += line.get("differences", 0)
-        for name in ("judged", "violations", "unpromised", "faults", "reached", "looked", "reruns"):
+        for name in ("judged", "violations", "unpromised", "excused", "faults", "reached", "looked", "reruns"):
             getattr(self, name).update(line.get(name, {}))
         self.swarm_units += line["stream"] == "swarm"
         self.layout = line.get("layout", self.layout)
@@ -110,6 +111,7 @@ class NightTotals:
             "judged": dict(sorted(self.judged.items())),
             "violations": dict(sorted(self.violations.items())),
             "unpromised": dict(sorted(self.unpromised.items())),
+            "excused": dict(sorted(self.excused.items())),
             "faults": dict(sorted(self.faults.items())),
             "reached": dict(sorted(self.reached.items())),
             "reruns": dict(sorted(self.reruns.items())),

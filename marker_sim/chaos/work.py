@@ -106,18 +106,20 @@ def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
 
 def counts_of(tally: Tally, steps: int, profile: Profile) -> dict[str, Any]:
     """The counts of a tally; what is zero is left out."""
-    judged, violations, unpromised = Counter[str](), Counter[str](), Counter[str]()
+    judged, violations, unpromised, excused = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for row in tally.rows(profile):
         held = _held(row, profile)
         judged[row.id] += row.judged
         violations[row.id] += held
         unpromised[row.id] += row.violations - held
+        excused.update({f"{row.id} {name}": count for name, count in row.excused.items()})
     return {
         "runs": tally.runs,
         "steps": steps,
         "judged": _nonzero(judged),
         "violations": _nonzero(violations),
         "unpromised": _nonzero(unpromised),
+        "excused": _nonzero(excused),
         "faults": _nonzero(tally.faults),
         "reached": _nonzero(tally.reached),
         "looked": _nonzero(tally.looked),

@@ -10,6 +10,7 @@ G21 alone needs two histories: `modes_agree` is its judge, and no entry of `JUDG
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.judges import tables_ends, tables_files, tables_rollbacks, tables_rows
@@ -72,11 +73,20 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = View(history)
     names = [name for name in JUDGES if guarantees is None or name in guarantees]
     if not view.black_box:
-        findings = tuple(JUDGES[name](view) for name in names)
+        findings = tuple(_counted(view, JUDGES[name]) for name in names)
     else:
         findings = tuple(
-            BLACK_BOX_JUDGES[name](view) if name in BLACK_BOX_JUDGES else Finding(guarantee=name, applicable=False)
+            _counted(view, BLACK_BOX_JUDGES[name])
+            if name in BLACK_BOX_JUDGES
+            else Finding(guarantee=name, applicable=False)
             for name in names
         )
     vars(view).clear()  # What it concluded refers to it; so the history goes with its last user, not with a collection.
     return findings
+
+
+def _counted(view: View, judged: Callable[[View], Finding]) -> Finding:
+    """A finding with the excuses that decided while it was made."""
+    view.excused.clear()
+    finding = judged(view)
+    return replace(finding, excused=tuple(sorted(view.excused.items()))) if view.excused else finding

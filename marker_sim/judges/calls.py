@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
@@ -148,14 +149,22 @@ class Directory:
                 return True
         return False
 
-    def protected_until(self, moment: int) -> int:
-        """When the next deletion is invoked; the moment itself while one may act, which may still remove anything."""
+    def protected(self, moment: int) -> Iterator[tuple[int, int]]:
+        """From when until when nothing may remove a marker answered at an event, before a deletion is invoked.
+
+        Damage by the kit is no such end: what outlasted it stays. The same holds after deletions that were open then.
+        """
+        low = moment
         for deletion in self.deletions:
-            if deletion[0] > moment:
-                return deletion[0]
-            if deletion[1] > moment:
-                return moment
-        return NEVER
+            if deletion.settled <= low:
+                continue
+            if deletion.invoke > low:
+                yield low, deletion.invoke
+            if deletion.invoke > moment and not deletion.kit:
+                return
+            low = deletion.settled
+        if low < NEVER:
+            yield low, NEVER
 
     def settled_before(self, moment: int) -> int:
         """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""

@@ -33,13 +33,18 @@ def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
         spans, calm = home.spans, not directory.deletions
         for call in directory.answers:
             invoke, done, _, _, name, value, _, _ = call
-            if value != answer or not (calm or not directory.disturbed(invoke, done)):
+            if value != answer:
+                continue
+            if not calm and directory.disturbed(invoke, done):
+                if present(spans.get(name), done) is None:
+                    view.excuse("deletion-open")
                 continue
             eligible += 1
             moment = done
             if view.reads:
                 looked = home.look(done)
                 if looked is None or directory.disturbed(done, looked) or view.killed(done, looked) is not None:
+                    view.excuse("read-too-late")
                     continue
                 moment = looked
             judged += 1
@@ -69,21 +74,28 @@ def acked_marker_survives(view: View) -> Finding:
         for call in directory.answers:
             moment = home.look(call.done)
             if moment is None:
+                view.excuse("read-too-late")
                 continue
             span = home.spans.get(call.name)
             if span is not None and len(span) == 1 and span[0] <= moment:
                 judged += 1
                 continue
-            limit = directory.protected_until(call.done)
-            if limit <= moment:
-                continue
-            if present(span, moment) is None and directory.deletions and directory.disturbed(call.invoke, moment):
-                continue
-            judged += 1
-            lost = _lost(view, home, call, moment, limit)
-            if lost is not None and (call.name, lost[0]) not in told:
-                told.add((call.name, lost[0]))
-                breaches.append(view.breach(lost[1], (call.invoke, call.done, *lost[2]), directory.path))
+            decided = False
+            for low, limit in directory.protected(call.done):
+                since = home.look(low)
+                if since is None or since >= limit:
+                    continue
+                # What a deletion or the kit may have removed by then is owed to nobody; what is there must stay.
+                if present(span, since) is None and (low > call.done or directory.disturbed(call.invoke, since)):
+                    continue
+                decided = True
+                lost = _lost(view, home, call, since, limit)
+                if lost is not None and (call.name, lost[0]) not in told:
+                    told.add((call.name, lost[0]))
+                    breaches.append(view.breach(lost[1], (call.invoke, call.done, *lost[2]), directory.path))
+            judged += decided
+            if not decided and present(span, moment) is None:
+                view.excuse("deletion-open")
     return Finding(guarantee="G3", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -122,25 +134,29 @@ def rewrite_atomic(view: View) -> Finding:
             if len(span) == 1 and span[0] <= call.done:
                 judged += 1
                 continue
-            limit = directory.protected_until(call.done)
-            if limit <= call.done:
-                continue
-            judged += 1
-            to = present(span, call.done)
-            if to is None:
-                if present(rest.spans.get(call.name), call.done) is None:
+            decided = False
+            for low, limit in directory.protected(call.done):
+                to = present(span, low)
+                if to is None and low > call.done:
                     continue
-                to = max((end for end in span[1::2] if end <= call.done), default=call.done)
-            if to < limit and (call.name, to) not in told:
-                told.add((call.name, to))
-                breaches.append(
-                    view.breach(
-                        f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
-                        f" does not see it in {directory.path}",
-                        (call.invoke, call.done, to),
-                        directory.path,
+                decided = True
+                if to is None:
+                    if present(rest.spans.get(call.name), low) is None:
+                        continue
+                    to = max((end for end in span[1::2] if end <= low), default=low)
+                if to < limit and (call.name, to) not in told:
+                    told.add((call.name, to))
+                    breaches.append(
+                        view.breach(
+                            f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
+                            f" does not see it in {directory.path}",
+                            (call.invoke, call.done, to),
+                            directory.path,
+                        )
                     )
-                )
+            judged += decided
+            if not decided:
+                view.excuse("deletion-open")
     return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -170,7 +186,10 @@ def _raw_reads(view: View) -> Finding:
             elsewhere = frozenset().union(*(seen for other, (_, seen) in held.items() if other != path))
             for name in due:
                 call = answered[name]
-                if name in names or name in elsewhere or directory.disturbed(call.invoke, event.index):
+                if name in names or name in elsewhere:
+                    continue
+                if directory.disturbed(call.invoke, event.index):
+                    view.excuse("deletion-open")
                     continue
                 message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
                 breaches.append(view.breach(message, (call.done, before, event.index), directory.path))

@@ -84,15 +84,19 @@ def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[in
 def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Breach]:
     breaches: list[Breach] = []
     if view.reads and not home.seen:
+        view.excused["read-too-late"] += len(directory.answers)
         return breaches
     last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
     settled = directory.settled_before(last)
     told: set[str] = set()
     for call in directory.answers:
         span = home.spans.get(call.name)
-        if (span is not None and len(span) == 1) or call.done > begun or call.invoke < settled:
+        if (span is not None and len(span) == 1) or present(span, last) is not None:
             continue
-        if call.name not in told and present(span, last) is None:
+        if call.done > begun or call.invoke < settled:
+            view.excuse("read-too-late" if call.done > begun else "deletion-open")
+            continue
+        if call.name not in told:
             told.add(call.name)
             message = (
                 f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
@@ -140,12 +144,19 @@ def _second_creators(view: View, directory: Directory, answers: list[Call]) -> l
             continue
         if first is not None and (call.identity is None or call.identity != first.identity):
             low = min(first.invoke, call.invoke)
-            if not directory.disturbed(low, call.done) and not view.crowd(low, call.done):
+            if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were told "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
                 breaches.append(view.breach(message, evidence, directory.path))
         first = call
     return breaches
+
+
+def _disturbed(view: View, directory: Directory, low: int, high: int) -> bool:
+    """Whether a deletion, or a second server, may be why a name has two creators."""
+    if directory.disturbed(low, high):
+        return view.excuse("deletion-open")
+    return view.crowd(low, high) and view.excuse("second-server")
 
 
 def _forgotten_resends(view: View, directory: Directory, calls: list[Call]) -> list[Breach]:
@@ -156,18 +167,16 @@ def _forgotten_resends(view: View, directory: Directory, calls: list[Call]) -> l
             continue
         before = [other for other in calls if other.invoke < call.done and other is not call]
         low = min((other.invoke for other in before), default=call.invoke)
-        if directory.disturbed(low, call.done) or view.crowd(low, call.done):
-            continue
         told = next((other for other in before if _same(other, call) and other.value == "created"), None)
         if told is not None:
             # The two may overlap; then nothing may have come between until the later one was answered.
             high = max(told.done, call.done)
-            if directory.disturbed(low, high) or view.crowd(low, high):
+            if _disturbed(view, directory, low, high):
                 continue
             message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
             evidence = (told.invoke, told.done, call.invoke, call.done)
             breaches.append(view.breach(message, evidence, directory.path))
-        elif before and _nobody_else(view, directory, before, call):
+        elif before and _nobody_else(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
             message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
             breaches.append(view.breach(message, (low, call.invoke, call.done), directory.path))
     return breaches
@@ -181,14 +190,16 @@ def _nobody_else(view: View, directory: Directory, before: list[Call], call: Cal
     """
     low = min(other.invoke for other in before)
     span = view.rest.home(directory.path).spans.get(call.name)
-    if view.crowd(view.lives[call.life].start, call.done) or (span is not None and span[0] <= low):
+    if (span is not None and span[0] <= low) or any(not _same(other, call) for other in before):
         return False
-    if any(not _same(other, call) or not (view.timed_out(other)) for other in before):
-        return False
+    if view.crowd(view.lives[call.life].start, call.done):
+        return not view.excuse("second-server")
+    if any(not view.timed_out(other) for other in before):
+        return not view.excuse("answered-with-an-error")
     return not any(
         fault.storage and fault.begin <= call.done and low <= fault.end and _touches(fault.path, directory.path)
         for fault in view.faults
-    )
+    ) or not view.excuse("storage-fault")
 
 
 def _touches(path: str | None, directory: str) -> bool:

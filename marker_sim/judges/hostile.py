@@ -19,7 +19,8 @@ def hostile_input_refused(view: View) -> Finding:
     judged = 0
     for directory in view.directories.values():
         for call in directory.hostile:
-            if call.done == NEVER or view.timed_out(call) or call.invoke in view.touched or not _served(view, call):
+            if why := _unheard(view, call):
+                view.excuse(why)
                 continue
             judged += 1
             if call.outcome != "fail":
@@ -33,9 +34,14 @@ def hostile_input_refused(view: View) -> Finding:
     return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _served(view: View, call: Call) -> bool:
+def _unheard(view: View, call: Call) -> str:
+    """Why the end of a request says nothing about the server, "" when it does."""
     life = view.lives.get(call.life)
-    return life is None or life.well(call.invoke, call.done)
+    if call.invoke in view.touched:
+        return "wire-fault"
+    if life is not None and not life.well(call.invoke, min(call.done, view.end - 1)):
+        return "server-unwell"
+    return "no-answer" if call.done == NEVER or view.timed_out(call) else ""
 
 
 def _changed_by_effects(view: View, call: Call) -> int | None:
@@ -71,9 +77,7 @@ def _busy(view: View, path: str | None, moment: int) -> bool:
     directory = view.directories.get(directory_of(path or "") or "")
     if directory is None:
         return False
-    if view.reads:
-        return any(call.invoke < moment for call in (*directory.creates, *directory.deletes))
     return any(
-        call.invoke < moment and (call.done > moment or call.outcome in ("info", "open") or view.may_act_again(call))
+        call.invoke < moment and (view.reads or view.over(call) > moment)
         for call in (*directory.creates, *directory.deletes)
-    )
+    ) and view.excuse("other-request")

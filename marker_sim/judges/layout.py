@@ -70,21 +70,23 @@ def type_recorded(view: View) -> Finding:
 
 
 def _excused(view: View, directory: Directory, home: Home, at: int) -> bool:
-    """Whether a deletion, or damage done by the kit, may be why the type file is missing at an event."""
+    """Whether a deletion, or damage that nobody has mended yet, may be why the type file is missing at an event."""
     type_file = f"{directory.path}/{TYPE_FILE}"
-    if any(fault.kind == DAMAGE and fault.path == type_file and fault.begin < at for fault in view.faults):
-        return True
-    before = [deletion for deletion in directory.deletions if deletion.invoke < at]
+    typed = max((since for since in home.typed_at if since < at), default=-1)
+    if any(f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at for f in view.faults):
+        return view.excuse("kit-damage")
+    before = [deletion for deletion in directory.deletions if deletion.invoke < at and not deletion.kit]
     if not before:
         return False
-    if any(deletion.kit for deletion in before):
-        return True
     rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
-    if at <= over or not view.reads:
-        return at <= over
+    if at <= over:
+        return view.excuse("deletion-open")
+    if not view.reads:
+        return False
     begun = home.begun[home.seen.index(at)]
-    return not any(call.invoke > over and call.done <= begun for call in directory.answers)
+    written = any(call.invoke > over and call.done <= begun for call in directory.answers)
+    return not written and view.excuse("left-by-deletion")
 
 
 def hdfs_falls_back(view: View) -> Finding:

@@ -13,9 +13,10 @@ def delete_complete(view: View) -> Finding:
     """G10: after a deletion was answered ok, each name stored or listed has a create that was open when the deletion
     was invoked, or was invoked later and before the name shows.
 
-    A create of unknown outcome, or with a copy on the wire, stays open for good. A listing of a server that did not
-    delete is judged only if it was alone from the deletion on. Only deletions that had something to delete count.
-    After those `exists` answers False, where nothing but markers can be the reason that the directory is there.
+    A create of unknown outcome, or with a copy on the wire, is open as long as it may take effect. A listing of a
+    server that did not delete is judged only if it was alone from the deletion on. Only deletions that had something to
+    delete count. After those `exists` answers False, where nothing but markers can be the reason that the directory is
+    there.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -33,22 +34,25 @@ def delete_complete(view: View) -> Finding:
     return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-_Creates = dict[str, list[tuple[int, int]]]
+_Creates = dict[str, list[Call]]
 
 
 def _creates(view: View, directory: Directory) -> _Creates:
-    """When each name was asked for and until when that create may have had an effect."""
+    """The creates of each name that may have had an effect."""
     creates: _Creates = {}
     for call in directory.creates:
         if not view.had_no_effect(call):
-            certain = call.outcome == "ok" and not view.may_act_again(call)
-            creates.setdefault(call.name, []).append((call.invoke, call.done if certain else NEVER))
+            creates.setdefault(call.name, []).append(call)
     return creates
 
 
-def _belongs(creates: list[tuple[int, int]], deletion: Deletion, shown: int) -> bool:
+def _belongs(view: View, creates: list[Call], deletion: Deletion, shown: int) -> bool:
     """Whether a create was open when the deletion was invoked, or came later, and before the name shows."""
-    return any(invoke <= shown and last > deletion.invoke for invoke, last in creates)
+    asked = [call for call in creates if call.invoke <= shown]
+    if any(call.done > deletion.invoke for call in asked if call.done != NEVER):
+        return True
+    late = any(view.over(call) > deletion.invoke for call in asked)
+    return late and view.excuse("create-unknown")
 
 
 def _stored_again(view: View, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
@@ -62,7 +66,9 @@ def _stored_again(view: View, directory: Directory, done: list[Deletion], create
                 if empty is None or empty >= to:
                     continue
                 shown = max(empty, span[at])
-                if _belongs(creates.get(name, []), deletion, shown) or _kit_meddled(directory, deletion, shown):
+                if _belongs(view, creates.get(name, []), deletion, shown) or _kit_meddled(
+                    view, directory, deletion, shown
+                ):
                     continue
                 how = "still stored" if span[at] <= empty else "stored again"
                 message = (
@@ -75,11 +81,11 @@ def _stored_again(view: View, directory: Directory, done: list[Deletion], create
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
 
 
-def _kit_meddled(directory: Directory, deletion: Deletion, until: int) -> bool:
+def _kit_meddled(view: View, directory: Directory, deletion: Deletion, until: int) -> bool:
     """Whether the kit damaged, and perhaps restored, a file of the directory meanwhile."""
     return any(
         other.kit and other.invoke <= until and deletion.invoke <= other.settled for other in directory.deletions
-    )
+    ) and view.excuse("kit-damage")
 
 
 def _listed_again(view: View, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
@@ -92,13 +98,13 @@ def _listed_again(view: View, directory: Directory, done: list[Deletion], create
         if known is None:
             known = by_kind[listing.operation] = _by_path(view, creates, listing.operation)
         for deletion in done:
-            if deletion.answered > listing.invoke or _kit_meddled(directory, deletion, listing.done):
+            if deletion.answered > listing.invoke:
                 continue
-            other = listing.life != deletion.life and listing.life != NO_LIFE
-            if other and view.crowd(deletion.invoke, listing.done):
-                continue
-            back = [n for n in listing.value if not _belongs(known.get(n, []), deletion, listing.done)]
-            if back:
+            back = [n for n in listing.value if not _belongs(view, known.get(n, []), deletion, listing.done)]
+            if back and not _kit_meddled(view, directory, deletion, listing.done):
+                other = listing.life != deletion.life and listing.life != NO_LIFE
+                if other and view.crowd(deletion.invoke, listing.done) and view.excuse("second-server"):
+                    continue
                 message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after it was deleted"
                 evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
                 breaches.append(view.breach(message, evidence, directory.path))
@@ -167,14 +173,15 @@ def _missing(
 ) -> tuple[int, list[tuple[str, Call]]]:
     """How many names a listing owes, and which of them it does not show."""
     assert isinstance(listing.value, tuple)
-    floor = owed_since(view, directory, listing)
-    if floor == NEVER:
-        return 0, []
-    missing = expected.keys() - listing.value
+    missing = sorted(expected.keys() - listing.value)
+    floor, why = owed_since(view, directory, listing) if missing or directory.deletions else (-1, "")
     if floor < 0:
-        return len(expected), [(name, expected[name]) for name in sorted(missing)]
+        return len(expected), [(name, expected[name]) for name in missing]
     owed = sum(call.invoke >= floor for call in expected.values())
-    return owed, [(name, expected[name]) for name in sorted(missing) if expected[name].invoke >= floor]
+    short = [(name, expected[name]) for name in missing if expected[name].invoke >= floor]
+    if len(short) < len(missing):
+        view.excuse(why)
+    return owed, short
 
 
 def _short(view: View, directory: Directory, listing: Call, name: str, call: Call) -> Breach:
@@ -186,15 +193,15 @@ def _short(view: View, directory: Directory, listing: Call, name: str, call: Cal
 
 
 def _may_fail(view: View, directory: Directory, listing: Call) -> bool:
-    if view.timed_out(listing) or listing.invoke in view.touched:
-        return True
+    if listing.invoke in view.touched:
+        return view.excuse("wire-fault")
     if not view.served_well(directory.path, listing, listing.done):
-        return True
+        return view.excuse("server-unwell")
+    if view.timed_out(listing):
+        return view.excuse("no-answer")
     lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
     return any(
-        (fault.storage or fault.kind == "damage")
-        and view.time_ns(fault.begin) <= end_ns
-        and begin_ns <= view.time_ns(fault.end) + lasting
+        fault.storage and view.time_ns(fault.begin) <= end_ns and begin_ns <= view.time_ns(fault.end) + lasting
         for fault in view.faults
-    )
+    ) and view.excuse("storage-fault")

@@ -12,8 +12,9 @@ from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
 
 
-def owed_since(view: View, directory: Directory, call: Call) -> int:
-    """Only markers whose create was invoked at or after this event are owed to a call; -1 for all, NEVER for none.
+def owed_since(view: View, directory: Directory, call: Call) -> tuple[int, str]:
+    """Only markers whose create was invoked at or after this event are owed to a call; -1 for all, NEVER for none; and
+    what excuses the others.
 
     A deletion may have removed the earlier ones; at a server, another live server may have stored them unseen.
     """
@@ -21,11 +22,11 @@ def owed_since(view: View, directory: Directory, call: Call) -> int:
     if call.life != NO_LIFE and view.crowded:
         life = view.lives.get(call.life)
         if life is None:
-            return NEVER
+            return NEVER, "second-server"
         crowd = max((end for begin, end in view.crowded if begin <= call.done), default=-1)
-        if crowd >= life.start:
-            floor = max(floor, crowd)
-    return floor
+        if crowd >= life.start and crowd > floor:
+            return crowd, "second-server"
+    return floor, "deletion-open"
 
 
 def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
@@ -39,7 +40,12 @@ def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
             answer = directory.answers[at]
             newest = answer if newest is None or newest.invoke < answer.invoke else newest
             at += 1
-        if newest is None or newest.invoke < owed_since(view, directory, call):
+        if newest is None:
+            continue
+        floor, why = owed_since(view, directory, call)
+        if newest.invoke < floor:
+            if call.value is False:
+                view.excuse(why)
             continue
         judged += 1
         if call.value is False:
@@ -59,21 +65,18 @@ def outlived(view: View, directory: Directory, done: list[Deletion]) -> tuple[in
     """
     judged = 0
     breaches: list[Breach] = []
-    if view.header.witness == "reads":
-        return judged, breaches
     for call in _asked(directory):
         before = [deletion for deletion in done if deletion.answered < call.invoke]
         if not before:
             continue
         deletion = before[-1]
-        if (
-            directory.answers
-            and directory.answers[0].done < deletion.invoke
-            and _alone(view, directory, deletion, call)
-        ):
+        if directory.answers and directory.answers[0].done < deletion.invoke:
+            why = _company(view, directory, deletion, call)
             if call.value is False:
-                judged += 1
-            elif not _something_there(view, directory, call):
+                judged += not why
+            elif why or _something_there(view, directory, call):
+                view.excuse(why or "something-there")
+            else:
                 judged += 1
                 message = f"{directory.path} is said to exist after it was deleted, and nothing is left there"
                 evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
@@ -86,26 +89,32 @@ def _asked(directory: Directory) -> list[Call]:
     return sorted(c for c in directory.others if c.operation == "exists" and c.outcome == "ok")
 
 
-def _alone(view: View, directory: Directory, deletion: Deletion, call: Call) -> bool:
-    """Whether nobody can have put anything into a directory from its deletion's invocation to an answer.
+def _company(view: View, directory: Directory, deletion: Deletion, call: Call) -> str:
+    """Who else can have put anything into a directory from its deletion's invocation to an answer, "" for nobody.
 
     Refused and hostile requests count as well: they owe no clean directory.
     """
+    if view.header.witness == "reads":
+        return "reads-only"
     other = call.life not in (deletion.life, NO_LIFE)
     if other and view.crowd(deletion.invoke, call.done):
-        return False
+        return "second-server"
     for asked in (*reversed(directory.creates), *directory.hostile):
-        certain = asked.outcome in ("ok", "fail") and not view.may_act_again(asked)
-        if asked.invoke <= call.done and (asked.done if certain else NEVER) > deletion.invoke:
-            return False
+        if asked.invoke > call.done:
+            continue
+        if deletion.invoke < asked.done < NEVER:
+            return "create-open"
+        if view.over(asked) > deletion.invoke:
+            return "create-unknown"
     below = directory.path + "/"
-    return not any(
+    hit = any(
         fault.storage
         and (fault.path or "").startswith(below)
         and fault.begin <= call.done
         and (fault.kind == DAMAGE or fault.end >= deletion.invoke)
         for fault in view.faults
     )
+    return "storage-fault" if hit else ""
 
 
 def _something_there(view: View, directory: Directory, call: Call) -> bool:

@@ -25,7 +25,7 @@ class Home:
     """One marker directory as storage shows it.
 
     spans: presence by name. batch_high: the most marker files at one time and the event that made it so.
-    untyped: events after which a marker file was there without a type file that says so.
+    untyped: events after which a marker file was there without a type file that says so. typed_at: those that made it.
     filled: direct marker files that were not empty. direct, batch, types: paths of each kind that ever were there,
     with the event that first showed them. begun, seen: the snapshots that could decide, by when their reading began
     and by their own index; `reads` says that only they count.
@@ -45,6 +45,7 @@ class Home:
         "seen",
         "spans",
         "typed",
+        "typed_at",
         "types",
         "untyped",
     )
@@ -58,6 +59,7 @@ class Home:
         self.batch_files = 0
         self.batch_high = (0, 0)
         self.typed = False
+        self.typed_at: list[int] = []
         self.untyped: list[int] = []
         self.filled: list[tuple[int, str]] = []
         self.direct: dict[str, int] = {}
@@ -224,7 +226,9 @@ class Fold:
         elif kind == _TYPE:
             home.types.setdefault(file.relative, index)
             if file.relative == TYPE_FILE:
-                home.typed = content == TYPE_BATCHED
+                typed, home.typed = home.typed, content == TYPE_BATCHED
+                if home.typed and not typed:
+                    home.typed_at.append(index)
                 if not home.reads:
                     home.note_files(index)
 

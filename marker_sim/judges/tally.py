@@ -33,6 +33,7 @@ class Row:
     violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class,
     `causes` by cause, `breakdown` by class and cause.
     read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
+    excused: by name, how often an excuse decided (docs/honesty.md).
     source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
     """
 
@@ -50,6 +51,7 @@ class Row:
     read_at_ack_share: float | None
     message: str
     evidence: tuple[int, ...]
+    excused: dict[str, int] = field(default_factory=dict)
     source: str = ""
     replay: str = ""
 
@@ -67,6 +69,7 @@ class _Cell:
     eligible: int = 0
     undecided: str = ""
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
     first: dict[str, Breach] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
@@ -76,6 +79,8 @@ class _Cell:
             self.undecided = self.undecided or finding.undecided
         else:
             self.judged += finding.judged
+        for name, count in finding.excused:
+            self.excused[name] += count
         for breach in finding.breaches:
             self.counts[breach.under, breach.cause] += 1
             self.first.setdefault(breach.under, breach)
@@ -86,6 +91,7 @@ class _Cell:
         self.eligible += other.eligible
         self.undecided = self.undecided or other.undecided
         self.counts.update(other.counts)
+        self.excused.update(other.excused)
         for under, breach in other.first.items():
             self.first.setdefault(under, breach)
 
@@ -266,5 +272,6 @@ def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:
         read_at_ack_share=round(cell.judged / cell.eligible, 4) if cell.eligible else None,
         message=message,
         evidence=breach.evidence if breach else (),
+        excused=dict(sorted(cell.excused.items())),
         source=next((promise.source for promise in asked if promise.source), ""),
     )

@@ -12,6 +12,7 @@ tables       what was found of the tables of a black-box write path at rest (tab
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -28,10 +29,14 @@ _PRECEDENCE = ("power-loss", "second-server", "restart", "pause", "storage", "wi
 
 
 class View(Reading):
-    """What follows from a reading. Build it once with `View(history)`; judges treat it as read-only."""
+    """What follows from a reading. Build it once with `View(history)`; judges treat it as read-only, but for `excuse`.
+
+    excused: by name, how often an excuse decided since it was emptied.
+    """
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
+        self.excused: Counter[str] = Counter()
         self._named: dict[str, tuple[str, str]] = {}
         self._settle_deletions()
         self._check_against_observations()
@@ -83,6 +88,11 @@ class View(Reading):
         if any(step.operation == "begin" for step in self.steps):
             return False
         return bool(self.table_writes or self.audited)
+
+    def excuse(self, name: str) -> bool:
+        """Count that an excuse decided: without it there would be a breach, or one thing more judged. Always True."""
+        self.excused[name] += 1
+        return True
 
     def ended(self, process: str) -> int:
         """When a process was killed, or ended by itself; NEVER when it lived until the run was over."""
@@ -146,6 +156,17 @@ class View(Reading):
         """Whether the wire made a copy of the request, which may act after the answer to the first."""
         return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
 
+    @property
+    def _rest_ns(self) -> int:
+        """How long what was sent to storage may take until it is applied, at the latest."""
+        return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
+
+    def over(self, call: Call) -> int:
+        """When a call can no longer take effect: its end when that is certain, for others as for deletions."""
+        if call.outcome in ("ok", "fail") and not self.may_act_again(call):
+            return call.done
+        return self._latest_effect(call)
+
     def had_no_effect(self, call: Call) -> bool:
         """Whether a call provably had none: it failed, and no copy of it was under way."""
         return call.outcome == "fail" and not self.may_act_again(call)
@@ -172,8 +193,7 @@ class View(Reading):
             for call in directory.deletes:
                 if self.had_no_effect(call):
                     continue
-                certain = call.outcome == "ok" and not self.may_act_again(call)
-                settled = call.done if certain else self._latest_effect(call)
+                settled = self.over(call)
                 answered = call.done if call.outcome == "ok" else NEVER
                 directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
         for fault in self.faults:
@@ -181,7 +201,8 @@ class View(Reading):
             if fault.kind == DAMAGE and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
-                    self.directories[home].deletions.append(Deletion(fault.begin, fault.end, NEVER, NO_LIFE, kit=True))
+                    settled = self.later(fault.end, self._rest_ns)
+                    self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))
         for directory in self.directories.values():
             directory.deletions.sort()
 
@@ -192,7 +213,7 @@ class View(Reading):
         applied at the latest when the storage time-out and `late_effect_ms` have passed. Copies on the wire and
         pauses make it later. Without a server it is the client that ended.
         """
-        rest_ns = (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
+        rest_ns = self._rest_ns
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
             # Killed or gone, not paused: a paused client still has its deletion before it.
