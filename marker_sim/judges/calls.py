@@ -166,6 +166,10 @@ class Directory:
         if low < NEVER:
             yield low, NEVER
 
+    def deleted(self, low: int, high: int) -> bool:
+        """Whether a deletion was invoked between two events: what was answered before is owed to nobody after."""
+        return any(low < deletion.invoke < high for deletion in self.deletions)
+
     def settled_before(self, moment: int) -> int:
         """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""
         return max((d.settled for d in self.deletions if d.invoke < moment), default=-1)

@@ -86,7 +86,13 @@ def _given_up(view: View) -> Iterator[Breach]:
     for event in view.given_up:
         calm_since = event.index < first or not any(fault.end > probe for fault in view.faults)
         served = not view.batches or any(life.well(event.index, event.index) for life in view.lives.values())
-        if event.value != "abandoned" and calm_since and served and (event.index < first or event.index > probe):
+        if event.value == "abandoned":
+            continue
+        if not calm_since or first < event.index < probe:
+            view.excuse("faults-not-over")
+        elif not served:
+            view.excuse("server-unwell")
+        else:
             message = f"{event.process} gave up a write although nothing was wrong: {event.error}"
             yield view.breach(message, (event.index,))
 
@@ -110,6 +116,8 @@ def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:
             how = f"was there before the markers were listed at event {since}" if step else "was there"
             message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
             yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at)
+        else:
+            view.excuse("late-write")
     for one, other in _twice(done.stats):
         message = f"the commit completed at event {at} names two attempts of one task, {one!r} and {other!r}"
         yield breach(view, done.key, message, at)

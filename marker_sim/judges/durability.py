@@ -155,7 +155,7 @@ def rewrite_atomic(view: View) -> Finding:
                         )
                     )
             judged += decided
-            if not decided:
+            if not decided and present(span, call.done) is None:
                 view.excuse("deletion-open")
     return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
 

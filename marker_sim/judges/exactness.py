@@ -94,7 +94,8 @@ def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Br
         if (span is not None and len(span) == 1) or present(span, last) is not None:
             continue
         if call.done > begun or call.invoke < settled:
-            view.excuse("read-too-late" if call.done > begun else "deletion-open")
+            if not directory.deleted(call.done, last):
+                view.excuse("read-too-late" if call.done > begun else "deletion-open")
             continue
         if call.name not in told:
             told.add(call.name)

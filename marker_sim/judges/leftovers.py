@@ -29,7 +29,10 @@ def _markers_last(view: View, path: WritePath) -> tuple[int, list[Breach]]:
                 continue
             known = _known_until(path, key, moment)
             named = {view.names_data(name)[1] for name in ([only] if only else _names(view, directory, known))}
-            left = [file for file in path.left_since(key, known, moment) if file.path in named]
+            there = [file for file in path.left_since(key, moment, moment) if file.path in named]
+            left = [file for file in there if file.start < known]
+            if len(left) < len(there):
+                view.excuse("late-write")
             if left:
                 message = (
                     f"its markers are deleted at event {moment} although it is not committed and the file"
@@ -99,7 +102,11 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         decided = False
         for write in path.writes:
             left = _left_by(view, path, key, write, last)
-            if left is None or (decided and not left) or not _undisturbed(view, write):
+            if left is None or (decided and not left):
+                continue
+            if not _undisturbed(view, write):
+                if left:
+                    view.excuse("fault-in-write")
                 continue
             decided = True
             if left:
@@ -110,6 +117,8 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
                 breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
                 break
         judged += decided
+        if not decided:
+            view.excuse("no-later-write")
     return judged, breaches
 
 

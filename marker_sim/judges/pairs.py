@@ -45,14 +45,19 @@ def modes_agree(first: History, second: History) -> Finding:
     faultless = not any(run.view.faults for run in runs)
     judged = 0
     breaches: list[Breach] = []
+    excused: dict[str, int] = {}
     if faultless:
         judged += len(runs[0].named.keys() | runs[1].named.keys())
         breaches += _other_paths(*runs)
     if faultless or all(_all_completed(run) for run in runs):
         tables = [t for t, rows in runs[0].rows.items() if rows is not None and runs[1].rows.get(t) is not None]
         judged += len(tables)
+        excused["rows-unread"] = len(runs[0].rows) - len(tables)
         breaches += [breach for table in tables for breach in _other_rows(*runs, table)]
-    return Finding(guarantee="G21", applicable=True, judged=judged, breaches=tuple(breaches))
+    else:
+        excused["write-incomplete"] = len(runs[0].rows)
+    decided = tuple(sorted((name, count) for name, count in excused.items() if count))
+    return Finding(guarantee="G21", applicable=True, judged=judged, breaches=tuple(breaches), excused=decided)
 
 
 def _plan(history: History) -> dict[str, Any]:

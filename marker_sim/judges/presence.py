@@ -44,7 +44,7 @@ def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
             continue
         floor, why = owed_since(view, directory, call)
         if newest.invoke < floor:
-            if call.value is False:
+            if call.value is False and not directory.deleted(newest.done, call.done):
                 view.excuse(why)
             continue
         judged += 1

@@ -26,7 +26,11 @@ def _rollback_complete(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         breaches += _files_left(view, path, key, moment, step)
     for done in path.commits:
         earlier = next((r for r in path.rollbacks if r.key == done.key and r.at < done.at), None)
-        if earlier is not None and view.ended(done.process) < earlier.at:
+        if earlier is None:
+            continue
+        if view.ended(done.process) >= earlier.at:
+            view.excuse("driver-alive")
+        else:
             message = f"its commit completes at event {done.at}, after it was rolled back"
             breaches.append(breach(view, done.key, message, earlier.at, done.at))
     for harm in path.harms:
@@ -70,7 +74,10 @@ def _step_of(path: WritePath, done: Completion) -> Step | None:
 def _files_left(view: View, path: WritePath, key: Key, moment: int, step: Step | None) -> Iterator[Breach]:
     listed = path.listed(step) if step is not None else None
     since = listed[0] if listed else step.invoke if step is not None else moment
-    for left in path.left_since(key, since, moment):
+    for left in path.left_since(key, moment, moment):
+        if left.start >= since:
+            view.excuse("late-write")
+            continue
         message = (
             f"{left.path!r} was there before event {since} and is left when the rollback is over at event {moment}"
         )
@@ -93,6 +100,7 @@ def _rollback_retryable(view: View, path: WritePath) -> tuple[int, list[Breach]]
     for key, step in interrupted.items():
         write = _next_write(path, key, step)
         if write is None:
+            view.excuse("no-later-write")
             continue
         judged += 1
         if path.pending(key, path.end):
@@ -100,7 +108,10 @@ def _rollback_retryable(view: View, path: WritePath) -> tuple[int, list[Breach]]
             breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
         rounds = [path.listed(other) for other in path.about(key, "rollback")]
         last = max((listed[0] for listed in rounds if listed is not None), default=write.begin.invoke)
-        for left in path.left_since(key, last, path.end) if not path.committed(key, path.end) else ():
+        for left in path.left_since(key, path.end, path.end) if not path.committed(key, path.end) else ():
+            if left.start >= last:
+                view.excuse("late-write")
+                continue
             message = f"its rollback was interrupted, a later write has completed and {left.path!r} is left"
             breaches.append(breach(view, key, message, left.start, step.invoke, write.begin.invoke, write.committed))
     return judged, breaches
@@ -136,12 +147,14 @@ def _rollback_first(view: View, path: WritePath) -> tuple[int, list[Breach]]:
                 continue
             if path.committed(key, write.begin.invoke) or path.rolled_back(key, write.begin.invoke):
                 continue
-            if not _left_behind(view, path, driver, write):
-                continue
-            judged += 1
             over = (
                 path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
             )
+            if not _left_behind(view, path, driver, write):
+                if not over:
+                    view.excuse("driver-alive")
+                continue
+            judged += 1
             if not over and key not in told:
                 told[key] = None
                 message = f"it was left behind when {write.key[1]} began, and is not rolled back when that writes data"

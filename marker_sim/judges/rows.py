@@ -43,7 +43,10 @@ def _expected(view: View, path: WritePath, table: str, third: bool) -> Iterator[
     writes = (view.header.plan or {}).get("writes", ())
     for done in path.commits:
         ordinal = done.ordinal
-        if done.key[0] != table or ordinal is None or not 0 < ordinal <= len(writes):
+        if done.key[0] != table:
+            continue
+        if ordinal is None or not 0 < ordinal <= len(writes):
+            view.excuse("not-in-plan")
             continue
         for task in writes[ordinal - 1].get("tasks", ()):
             group = f"{task.get('partition', '')}/{task.get('group', 'f0')}"

@@ -56,10 +56,9 @@ def ended_badly(view: View, path: WritePath, step: Step) -> Breach | None:
         return breach(
             view, key, f"the {step.operation} ended with an error of its own: {error}", step.invoke, step.done
         )
-    if step.operation == "attempt" or step.invoke < view.phase("probe") or _excused(view, step):
-        return None  # Another attempt may follow; when none helps, the write is given up.
-    if step.done == NEVER and view.time_ns(view.end - 1) - view.time_ns(step.invoke) < view.header.answer_bound_ms * MS:
-        return None  # The run ended first.
+    if why := _excuse(view, step):
+        view.excuse(why)
+        return None
     how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
     return breach(view, key, f"the {step.operation} after all faults were over {how}", step.invoke, step.done)
 
@@ -88,17 +87,23 @@ def _from_the_store(view: View, step: Step, error: str) -> bool:
         and view.events[call.invoke].process == step.process
         for directory in view.directories.values()
         for call in (*directory.listings, *directory.deletes, *directory.others)
-    )
+    ) and view.excuse("store-error")
 
 
-def _excused(view: View, step: Step) -> bool:
-    """Whether a step of the probe phase met a fault after all, lost its process, or had no server."""
+def _excuse(view: View, step: Step) -> str:
+    """Why a step may have ended badly, or not at all, "" for no reason."""
     if step.done == NEVER and any(fault.process == step.process and fault.kind in DEADLY for fault in view.faults):
-        return True
+        return "driver-died"
+    if step.operation == "attempt":
+        return "another-attempt"  # When none helps, the write is given up.
+    if step.invoke < view.phase("probe"):
+        return "faults-not-over"
     until = min(step.done, view.end - 1)
     if any(view.phase("probe") < fault.begin <= until and fault.end >= step.invoke for fault in view.faults):
-        return True
+        return "fault-in-probe"
     lives = [life for life in view.lives.values() if life.start <= until]
-    if not lives or view.mode_of(f"{step.table}{TEMP}{step.instant}") == "direct":
-        return False
-    return not any(life.end > until and not life.paused(step.invoke, until) for life in lives)
+    needed = lives and view.mode_of(f"{step.table}{TEMP}{step.instant}") != "direct"
+    if needed and not any(life.end > until and not life.paused(step.invoke, until) for life in lives):
+        return "server-unwell"
+    waited_ns = view.time_ns(view.end - 1) - view.time_ns(step.invoke)
+    return "run-ended" if step.done == NEVER and waited_ns < view.header.answer_bound_ms * MS else ""

@@ -44,10 +44,14 @@ def marker_before_data(view: View) -> Finding:
     for path, index in tables.first_puts().items():
         table, relative = path
         file = parse_data_file(relative)
-        if file is None or path in blocks or (file.version is not None and table not in later and path not in written):
+        if file is None or path in blocks:
+            continue
+        if file.version is not None and table not in later and path not in written:
+            view.excuse("owner-unknown")
             continue
         wrong, event = _unmarked(view, marked.get(path, []), _owner(tables, table, relative), index)
         if event is None:
+            view.excuse("tasks-outlive-driver")
             continue
         judged += 1
         if wrong:
@@ -118,7 +122,7 @@ def _no_residue(view: View, tables: Tables) -> Count:
                 continue
             if instant in audit.known or not audit.hides_instants:
                 if not tables.stayed_alone():
-                    open_ += 1
+                    open_ += view.excuse("tasks-outlive-driver")
                     continue
                 over.add((audit.table, instant))
                 message = (
@@ -127,6 +131,8 @@ def _no_residue(view: View, tables: Tables) -> Count:
                 )
                 proof = breach(view, audit, instant, message, left[0].index, later.event)
                 found.setdefault((audit.table, instant), proof)
+            else:
+                view.excuse("timeline-hidden")
     return len(over), list(found.values()), open_
 
 

@@ -66,9 +66,9 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
             if commit.error:
                 continue
             before = open_
-            for path, message in _missing(audit, commit):
+            for path, message in _missing(view, audit, commit):
                 if audit.hides_loss:
-                    open_ += 1
+                    open_ += view.excuse("timeline-hidden")
                 else:
                     add(found, audit, path, breach(view, audit, instant, message, commit.event))
             for path in audit.owned.get(instant, ()):
@@ -79,12 +79,12 @@ def _reconcile_exact(view: View, tables: Tables) -> Count:
                     proof = breach(view, audit, instant, message, audit.files[path], commit.event)
                     add(found, audit, path, proof)
                 else:
-                    open_ += 1
+                    open_ += view.excuse("late-write")
             judged += open_ == before
     return judged, list(found.values()), open_
 
 
-def _missing(audit: Audit, commit: Entry) -> Iterator[tuple[str, str]]:
+def _missing(view: View, audit: Audit, commit: Entry) -> Iterator[tuple[str, str]]:
     """Files that a commit names which are gone, hold nothing or are of another size than it says, and nobody had the
     right to take them.
     """
@@ -96,7 +96,9 @@ def _missing(audit: Audit, commit: Entry) -> Iterator[tuple[str, str]]:
                 yield path, f"its completed commit names {path!r}, which is empty"
             elif said.get(path, str(size)) != str(size):
                 yield path, f"its completed commit says that {path!r} has {said[path]} bytes, and it has {size!r}"
-        elif path not in audit.cleaned and path not in audit.taken:
+        elif path in audit.cleaned:
+            view.excuse("clean-took-it")
+        elif path not in audit.taken:
             yield path, f"its completed commit names {path!r}, which is not there, and no clean took it"
 
 
@@ -113,7 +115,7 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
         for instant, rollbacks in audit.rolled_back.items():
             before = open_
             if instant in audit.waiting:
-                open_ += 1
+                open_ += view.excuse("waits-its-turn")
                 continue
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
                 message = left(audit, rollbacks[-1], path)
@@ -121,8 +123,11 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
                     proof = breach(view, audit, instant, message, audit.files[path], rollbacks[-1].event)
                     add(found, audit, path, proof)
                 elif message:
-                    open_ += 1
-            judged += open_ == before and tables.tells_rollbacks(audit)
+                    open_ += view.excuse("late-write")
+            if open_ == before and not tables.tells_rollbacks(audit):
+                view.excuse("tasks-outlive-driver")
+            elif open_ == before:
+                judged += 1
         for path, commit in audit.named.items():
             if path not in audit.files and path in audit.taken and path not in audit.cleaned:
                 rollback = audit.taken[path]
@@ -135,6 +140,7 @@ def _rollback_complete(view: View, tables: Tables) -> Count:
                 continue
             if not instant or audit.hides_instants:
                 open_ += len(paths)
+                view.excuse("timeline-hidden" if instant else "owner-unknown")
                 continue
             for path in paths:
                 message = f"{path!r} bears an instant that the timeline has nothing of, neither a write nor a rollback"

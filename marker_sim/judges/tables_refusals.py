@@ -47,7 +47,7 @@ def refused_for_good(view: View, tables: Tables, *, in_rollback: bool) -> tuple[
         if in_rollback != (phase.startswith(_ROLLBACK) or bool(last and last.rolling_back)):
             continue
         if len(writes) < REFUSALS_MIN:
-            open_ += 1
+            open_ += view.excuse("too-few-refusals")
             continue
         said = view.events[writes[-1].done].error or ""
         message = (
@@ -74,15 +74,17 @@ def _refusals(view: View, tables: Tables) -> Iterator[Refusal]:
 
 def _said(view: View, write: TableWrite) -> bool:
     error = view.events[write.done].error or ""
-    return error not in {"", *UNTOLD} and not any(lack in error for lack in NO_ROOM)
+    if error in {"", *UNTOLD}:
+        return not view.excuse("driver-said-nothing")
+    return not any(lack in error for lack in NO_ROOM) or not view.excuse("machine-lacked-room")
 
 
 def _calm(view: View, tables: Tables, write: TableWrite) -> bool:
     """Whether no fault fell or lasted from the first write of a driver to the end of this one."""
     low = min(other.invoke for other in tables.writes if other.process == write.process)
-    if any(event.kind == "fault" for event in view.events[low : write.done]):
-        return False
-    return not any(fault.begin < low <= fault.end for fault in view.faults)
+    hit = any(event.kind == "fault" for event in view.events[low : write.done])
+    hit = hit or any(fault.begin < low <= fault.end for fault in view.faults)
+    return not hit or not view.excuse("fault-in-driver")
 
 
 def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:

@@ -44,7 +44,7 @@ def _cut_short(view: View, tables: Tables, found: _Found) -> tuple[int, int]:
         judged += bool(targets)
         for instant in targets:
             if instant in audit.waiting:
-                open_ += 1
+                open_ += view.excuse("waits-its-turn")
                 continue
             if instant in audit.pending:
                 entry = audit.pending[instant]
@@ -55,7 +55,7 @@ def _cut_short(view: View, tables: Tables, found: _Found) -> tuple[int, int]:
                 if not left(audit, entries[-1], path):
                     continue
                 if not tables.surely_before_rollback(audit, path, entries[-1]):
-                    open_ += 1
+                    open_ += view.excuse("late-write")
                     continue
                 message = f"its rollback was cut short at {phase}, and {path!r} is still there after the next write"
                 add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))

@@ -1,0 +1,131 @@
+"""What a judge lets pass is counted by name when the excuse decided, and a brief cause excuses no lasting harm."""
+
+from __future__ import annotations
+
+import pytest
+
+from marker_sim.judges import judge
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Tally
+from marker_sim.names import encode_names
+from properties.judges.build import DIRECTORY, Story, marker
+
+A, B = marker("a"), marker("b")
+MARKERS0 = f"{DIRECTORY}/MARKERS0"
+
+
+def excused(story: Story, guarantee: str) -> dict[str, int]:
+    (finding,) = judge(story.history(), frozenset({guarantee}))
+    return dict(finding.excused)
+
+
+def torn_by_a_deletion(*, gone: bool) -> Story:
+    """A create is answered while a deletion is open, which removed its marker before the answer, or did not."""
+    story = Story()
+    story.start()
+    story.create(B)
+    delete = story.invoke("delete")
+    invoke = story.ask(A)
+    story.flush(A)
+    if gone:
+        story.remove()
+    story.end(invoke, "ok", "created")
+    story.end(delete, "ok", True)
+    return story
+
+
+def test_an_excuse_is_counted_when_it_decided_and_not_when_the_answer_was_right_anyway() -> None:
+    assert excused(torn_by_a_deletion(gone=True), "G1") == {"deletion-open": 1}
+    assert excused(torn_by_a_deletion(gone=False), "G1") == {}
+
+
+def test_the_excuses_of_two_runs_add_up_in_a_tally_and_in_two_that_are_merged() -> None:
+    history = torn_by_a_deletion(gone=True).history()
+    one, other = Tally(), Tally()
+    for tally in (one, one, other):
+        tally.add(history, judge(history))
+    one.merge(other)
+    (row,) = (row for row in one.rows(load_profile("reference")) if row.id == "G1")
+    assert row.excused == {"deletion-open": 3}
+    assert row.to_dict()["excused"] == {"deletion-open": 3}
+
+
+def test_an_excuse_of_one_judge_is_not_counted_for_the_next() -> None:
+    findings = {f.guarantee: f for f in judge(torn_by_a_deletion(gone=True).history())}
+    assert findings["G1"].excused and not findings["G2"].excused
+
+
+def damaged(*, mended: bool) -> Story:
+    """The kit damages the type file; if it is mended, it is gone again later without any reason."""
+    story = Story()
+    story.start()
+    story.create(A)
+    story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS.type")
+    story.type_file(None)
+    if mended:
+        story.type_file()
+        story.type_file(None)
+    return story
+
+
+def test_a_damaged_type_file_is_excused_until_somebody_mends_it_and_not_for_good() -> None:
+    assert not damaged(mended=False).finding("G9").breaches
+    assert excused(damaged(mended=False), "G9") == {"kit-damage": 1}
+    assert damaged(mended=True).finding("G9").breaches
+
+
+@pytest.mark.parametrize(("wait_ms", "lost"), [(1, False), (60_000, True)])
+def test_damage_to_a_marker_file_excuses_what_it_removed_and_no_loss_long_after(wait_ms: int, lost: bool) -> None:
+    story = Story()
+    story.start()
+    story.create(A)
+    story.create(B, file=1)
+    story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS1")
+    story.put(f"{DIRECTORY}/MARKERS1", None, "kit")
+    story.wait(wait_ms)
+    story.observe("phase", value="end")
+    story.put(MARKERS0, None)
+    story.wait(60_000)
+    story.observe("phase", value="over")
+    breaches = story.finding("G3").breaches
+    assert [A in breach.message for breach in breaches] == [True] * lost
+
+
+def answered_while_a_deletion_was_open(*, lost: bool) -> Story:
+    story = Story()
+    story.start()
+    story.create(B)
+    delete = story.invoke("delete")
+    story.remove()
+    story.create(A)
+    story.end(delete, "ok", True)
+    story.kill()
+    if lost:
+        story.put(MARKERS0, None)
+    return story
+
+
+def test_what_outlasted_an_open_deletion_is_protected_from_its_end_on() -> None:
+    answered_while_a_deletion_was_open(lost=False).holds("G3")
+    assert answered_while_a_deletion_was_open(lost=True).finding("G3").breaches
+
+
+def left_after_a_deletion(*, waited_ms: int) -> Story:
+    """A create nobody answered is stored, and a deletion long or shortly after it leaves its marker."""
+    story = Story()
+    story.start()
+    story.create(B)
+    invoke = story.ask(A)
+    story.flush(A)
+    story.end(invoke, "info", error="no answer")
+    story.wait(waited_ms)
+    delete = story.invoke("delete")
+    story.put(MARKERS0, encode_names([A]))
+    story.end(delete, "ok", True)
+    return story
+
+
+def test_a_create_of_unknown_outcome_excuses_what_a_deletion_leaves_only_as_long_as_it_may_act() -> None:
+    assert excused(left_after_a_deletion(waited_ms=100), "G10") == {"create-unknown": 1}
+    assert not left_after_a_deletion(waited_ms=100).finding("G10").breaches
+    assert left_after_a_deletion(waited_ms=120_000).finding("G10").breaches
