@@ -106,6 +106,7 @@ class Header:
     late_effect_ms: how long after its time-out a storage request may still be applied.
     answer_bound_ms: the bound of every-request-answered, max(10 s, 20 x p99 before the faults).
     storage_timeout_ms: after which a storage call ends at the latest.
+    promises: the profile itself where it is none of the shipped ones (judges/profiles.py).
     """
 
     world: Literal["simulated", "real", "spark", "foreign"] = "simulated"
@@ -126,6 +127,7 @@ class Header:
     options: dict[str, str] = field(default_factory=dict)
     capabilities: dict[str, bool] = field(default_factory=dict)
     plan: dict[str, Any] | None = None
+    promises: dict[str, Any] | None = None
     schema: int = SCHEMA
 
 

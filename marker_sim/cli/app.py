@@ -26,6 +26,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
+TIMES_MAX = 1000
 
 
 def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
@@ -88,12 +89,30 @@ def _replay(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
     sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave fixed failures of a chaos directory in place.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every stored failure, not one for each cause.")] = False,
+    times: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="Run each plan K times; left out: once, 3 times with real processes."),
+    ] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="Play what is still violated with real processes as well: seconds each.")
+    ] = False,
 ) -> int:
-    """Run stored failures again: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN; what is fixed moves aside."""
-    from marker_sim.cli.replay import replay
+    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
+
+    A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
+    were found in: milliseconds in the simulated one; seconds with real processes, which also say in how many runs of
+    how many. What is fixed in a chaos directory moves aside.
+
+    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 all is fixed.
+    """
+    from marker_sim.cli.replay import Wanted, replay
+    from marker_sim.cli.request import parse_number
     from marker_sim.report.table import output_console
 
-    return replay(path, sut, keep, output_console())
+    count = None if times is None else parse_number(times, "--times", TIMES_MAX)
+    wanted = Wanted(sut=sut, keep=keep, every=every, real=real, times=count)
+    return replay(path, wanted, output_console())
 
 
 def _chaos(

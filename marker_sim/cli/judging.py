@@ -13,7 +13,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.expect import load_baseline
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
-from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.judges.profiles import Profile, load_profile, parse_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.report.columns import read_parquet
 from marker_sim.report.directory import newest_earlier
@@ -35,7 +35,7 @@ def rejudge(
     """Judge a stored history, print the verdict, and return its exit code. Nothing is written."""
     history = read_history(path)
     only = None if guarantees is None else parse_guarantees(guarantees)
-    promises = load_profile(history.header.profile if profile is None else profile)
+    promises = _profile_of(history, path) if profile is None else load_profile(profile)
     baseline = None if expect is None else load_baseline(expect)
     findings = judge(history, only)
     tally = Tally()
@@ -73,6 +73,20 @@ def read_history(path: Path) -> History:
     if path.suffix not in HISTORIES:
         raise UsageError(f"{path} is no history by its name; give a .jsonl or .parquet file or a report directory")
     return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
+
+
+def _profile_of(history: History, path: Path) -> Profile:
+    """The profile that a history was judged by."""
+    header = history.header
+    if header.promises is not None:
+        return parse_profile(header.promises, f"the profile in {path}")
+    try:
+        return load_profile(header.profile)
+    except UsageError as error:
+        raise UsageError(
+            f"{path} was judged by the profile {header.profile!r}, which is not stored in it; give its file with"
+            " --profile"
+        ) from error
 
 
 def see(directory: Path) -> str:

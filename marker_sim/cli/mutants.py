@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.request import parse_duration
+from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import Kill, kill
@@ -36,9 +35,9 @@ def mutants(
     *, seeds: str, budget_per_mutant: str, only: str | None, jobs: str, report: str, as_json: bool, argv: Sequence[str]
 ) -> int:
     """Hunt the mutants asked for; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
-    starts = _number(seeds, "--seeds", SEEDS_MAX)
+    starts = parse_number(seeds, "--seeds", SEEDS_MAX)
     budget_s = parse_duration(budget_per_mutant, "--budget-per-mutant")
-    workers = _number(jobs, "--jobs", JOBS_MAX)
+    workers = parse_number(jobs, "--jobs", JOBS_MAX)
     chosen = MUTANTS if only is None else _chosen(only)
     directory = Path(report)
     with open_report(directory, argv) as earlier:
@@ -106,12 +105,6 @@ def _chosen(only: str) -> tuple[Mutant, ...]:
     if not names:
         raise UsageError(f"--only was given {only!r}; write names of mutants, for example --only {MUTANTS[0].name}")
     return tuple(find_mutant(name) for name in dict.fromkeys(names))
-
-
-def _number(text: str, option: str, most: int) -> int:
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
-        raise UsageError(f"{option} was given {text!r}; write a whole number from 1 to {most}")
-    return int(text)
 
 
 def _store(content: dict[str, Any], directory: Path) -> None:

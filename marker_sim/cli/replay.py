@@ -1,227 +1,206 @@
-"""`replay`: the plan of a stored failure again, with today's code and judges.
+"""`replay`: the plans of stored failures again, with today's code and judges, one for each cause unless all are wanted.
 
-What `chaos` stored is pruned on the way: a failure that is fixed moves to `fixed/`.
+A cause is a guarantee and what its judge says of how the breach came about. Its failures are run until one is still
+violated, so FIXED is said of a cause when it holds for all of them. What `chaos` stored is pruned on the way: a failure
+that is fixed moves to `fixed/`.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED, plan_of, read_stored
+from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
 from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
-from marker_sim.cli.confirming import confirm
-from marker_sim.cli.judging import HISTORIES, read_history, see
+from marker_sim.cli.confirming import confirm, count_real
 from marker_sim.cli.request import default_profile, parse_sut
+from marker_sim.cli.stored import Stored, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
-from marker_sim.plan import Plan, read_plan
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, SCHEMA
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import printable
+from marker_sim.requirements import lacking
 from marker_sim.search.replay import replay_plan, undecided
 from marker_sim.search.runs import promised_breach
 from marker_sim.sut.python import load_system
 
+REAL_TIMES = 3
+WORDS = {
+    VIOLATED: "still violated",
+    CANNOT_RUN: "cannot run",
+    NOT_REPRODUCED: "not reproduced",
+    FIXED: "fixed",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A failure to run again. guarantee: None when only a plan is known. plan: None when there is none to run.
+class Wanted:
+    """sut: another system than the stored one. keep: leave what is fixed where it is. every: all failures of a cause.
 
-    profile: "" for the one that is shipped for the system. world: "simulated", "real" or "spark".
+    real: play what is still violated with real processes too. times: how often each plan is run, None for once, and
+    `REAL_TIMES` for what was found with real processes.
     """
 
-    name: str
-    sut: str
-    guarantee: str | None
-    plan: Plan | None
-    hint: str = ""
-    profile: str = ""
-    world: str = "simulated"
-    deterministic: bool = True
+    sut: str | None = None
+    keep: bool = False
+    every: bool = False
+    real: bool = False
+    times: int | None = None
 
 
-def replay(path: Path, sut: str | None, keep: bool, console: Console) -> int:
-    """Run every failure stored at `path` again and print what became of each; the exit code.
+def replay(path: Path, wanted: Wanted, console: Console) -> int:
+    """Run the failures stored at `path` again and print what became of each; the exit code.
 
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
-    sut: another system than the one stored. keep: leave what is fixed where it is, as with another system.
     """
-    chaos = path.is_dir() and has_ledger(path)
     files = stored_files(path)
-    if not files and not chaos:
-        return _worst([_replay_one(stored, sut, console, slowly=True) for stored in _stored(path)])
-    if path.is_file() or keep or sut is not None:
-        return _said([_replay_file(file, sut, console, strict=path.is_file()) for file in files], path, console)
+    if not files and not (path.is_dir() and has_ledger(path)):
+        return _end(_run_all([*failures_at(path)], wanted, console), console)
+    if path.is_file() or wanted.keep or wanted.sut is not None:
+        failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
+        return _ended(_run_all(failures, wanted, console), path, console)
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger knows of those, too, whose files somebody lost.
-        results = [_replay_file(file, sut, console, strict=False) for file in files]
+        results = _run_all(_readable(files, console), wanted, console)
         for file, status in zip(files, results, strict=True):
-            pruned.note(file, status)
+            if status:
+                pruned.note(file, status)
     for file in pruned.moved:
         _print(console, f"moved to {file}")
-    return _said(results, path, console)
+    return _ended(results, path, console)
 
 
-def _said(results: list[str], path: Path, console: Console) -> int:
+def _readable(files: Sequence[Path], console: Console) -> list[Stored | str]:
+    """The failures in files; for one that this version cannot read the reason."""
+    found: list[Stored | str] = []
+    for file in files:
+        try:
+            found.append(failure_of_chaos(file))
+        except UsageError as error:
+            found.append(str(error))
+    return found
+
+
+def _ended(results: Sequence[str], path: Path, console: Console) -> int:
     if not results:
         _print(console, f"{path} stores no failure that is not fixed")
-    return _worst(results)
+    return _end(results, console)
 
 
-def _worst(results: list[str]) -> int:
+def _end(results: Sequence[str], console: Console) -> int:
+    """Print what it came to, when it was several; the exit code of the worst."""
+    ran = [status for status in results if status]
+    if len(results) > 1:
+        counts = ", ".join(f"{ran.count(status)} {word}" for status, word in WORDS.items() if status in ran)
+        left = len(results) - len(ran)
+        more = f"; {left} more of the same causes were not run, --all runs them too" if left else ""
+        _print(console, f"{len(results)} failures: {counts}{more}")
     codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
-    return next((code for status, code in codes.items() if status in results), EXIT_HOLDS)
+    return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
 
 
-def _replay_file(file: Path, sut: str | None, console: Console, strict: bool) -> str:
-    """One failure of a chaos directory. strict: raise what is wrong with the file, instead of going on with others."""
-    try:
-        failure = read_stored(file)
-        sighting = failure.sighting
-        stored = Stored(
-            name=file.name,
-            sut=failure.sut,
-            guarantee=sighting.guarantee,
-            plan=plan_of(failure, str(file)),
-            profile=failure.profile,
-            world=sighting.world,
-            deterministic=sighting.deterministic,
-        )
-        return _replay_one(stored, sut, console)
-    except (HarnessError, UsageError) as error:
-        if strict:
-            raise
-        _print(console, f"CANNOT RUN: {error}")
+def _run_all(failures: Sequence[Stored | str], wanted: Wanted, console: Console) -> list[str]:
+    """The status of each, "" for one whose cause another has shown to be there still."""
+    results: list[str] = []
+    seen: set[tuple[str, str, str]] = set()
+    systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, Stored) and stored.plan}
+    for system in sorted(systems):
+        if parse_sut(system)[0] == "python":
+            load_system(system)  # One that cannot be loaded is said once and not for each failure.
+    for stored in failures:
+        if isinstance(stored, str):
+            _print(console, f"CANNOT RUN: {stored}")
+            results.append(CANNOT_RUN)
+            continue
+        cause = (*stored.defect, stored.world)
+        if cause in seen and not wanted.every:
+            results.append("")
+            continue
+        try:
+            results.append(_run_one(stored, wanted, console))
+        except HarnessError as error:
+            _print(console, f"CANNOT RUN: {stored.name}: {error}")
+            results.append(CANNOT_RUN)
+        if results[-1] == VIOLATED:
+            seen.add(cause)
+    return results
+
+
+def _run_one(stored: Stored, wanted: Wanted, console: Console) -> str:
+    system = wanted.sut or stored.sut
+    why = _missing(stored, system)
+    if why:
+        _print(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
+    same = system == stored.sut and stored.profile is not None
+    profile = stored.profile if same and stored.profile else load_profile(default_profile(system))
+    if stored.world == "real":
+        return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
+    return _run_simulated(stored, system, profile, wanted, console)
 
 
-def _replay_one(stored: Stored, sut: str | None, console: Console, slowly: bool = False) -> str:
-    """slowly: play what is still violated once with real processes as well, and say what came of it."""
-    system = sut or stored.sut
-    label = f"{stored.guarantee + ', ' if stored.guarantee else ''}{stored.name}"
+def _missing(stored: Stored, system: str) -> str:
+    """Why a failure cannot be run here, "" when it can."""
     if stored.plan is None or parse_sut(system)[0] != "python":
-        hint = stored.hint or f"{system} runs in the real world, where no plan determines a run"
-        _print(console, f"CANNOT RUN: {label}: {hint}")
-        return CANNOT_RUN
-    if stored.world != "simulated":
-        return _replay_for_real(stored, system, label, console)
-    history, findings = replay_plan(stored.plan, system, stored.guarantee)
-    profile = load_profile(_profile_of(stored, system))
-    for finding in findings:
-        breach = promised_breach(finding, stored.plan, profile)
-        if breach is None and stored.guarantee is not None and finding.breaches:
-            breach = finding.breaches[0]  # The stored verdict held it against the system, whatever its profile was.
-        if breach is not None:
-            _print(console, f"STILL VIOLATED: {label}: {system}")
-            _print(console, str(violation(history, finding.guarantee, breach)))
-            if slowly:
-                _print(console, confirm(stored.plan, system, finding.guarantee, profile))
-            return VIOLATED
+        return stored.hint or f"{system} runs in the real world, where no plan determines a run"
+    if stored.world == "spark":
+        return "it is a job of Spark; benchmarks/spark_jobs.py runs those of a seed"
+    why = lacking(f"real processes on {stored.plan.storage}") if stored.world == "real" else ""
+    return f"it needs {why}" if why else ""
+
+
+def _run_simulated(stored: Stored, system: str, profile: Profile, wanted: Wanted, console: Console) -> str:
+    plan = stored.plan
+    assert plan is not None
+    times = wanted.times or 1
+    broken, shown = 0, ""
+    for _ in range(times):
+        history, findings = replay_plan(plan, system, stored.guarantee)
+        for finding in findings:
+            breach = promised_breach(finding, plan, profile, stored.cause) or promised_breach(finding, plan, profile)
+            if breach is None and stored.guarantee is not None and finding.breaches:
+                breach = finding.breaches[0]  # The stored verdict held it against the system, whatever its profile was.
+            if breach is not None:
+                broken += 1
+                shown = shown or str(violation(history, finding.guarantee, breach))
+                guarantee = finding.guarantee
+                break
+    runs = f", in {broken} of {times} runs" if times > 1 else ""
+    if broken:
+        _print(console, f"STILL VIOLATED: {stored.name}: {system}{runs}")
+        _print(console, shown, indent="  ")
+        if wanted.real:
+            _print(console, confirm(plan, system, guarantee, profile, times), indent="  ")
+        return VIOLATED
     steady = stored.deterministic or system != stored.sut
-    doubt = undecided(stored.plan, load_system(system), stored.guarantee, history, findings, steady)
+    doubt = undecided(plan, load_system(system), stored.guarantee, history, findings, steady)
     if doubt:
-        _print(console, f"NOT REPRODUCED: {label}: {system}: {doubt}")
+        _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {doubt}")
         return NOT_REPRODUCED
-    _print(
-        console, f"FIXED: {label}: {system} keeps what it broke" if stored.guarantee else f"FIXED: {label}: {system}"
-    )
+    broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks nothing"
+    _print(console, f"FIXED: {stored.name}: {system}{broke}{runs}")
     return FIXED
 
 
-def _replay_for_real(stored: Stored, system: str, label: str, console: Console) -> str:
-    """With real processes, a few times: what races may come out otherwise, so that nothing seen is not yet fixed."""
+def _run_for_real(stored: Stored, system: str, profile: Profile, times: int, console: Console) -> str:
+    """With real processes, a few times: races there may come out otherwise, so that nothing seen is not yet fixed."""
     assert stored.plan is not None and stored.guarantee is not None
-    if stored.world != "real":
-        _print(console, f"CANNOT RUN: {label}: it is a job of Spark; benchmarks/spark_jobs.py runs those of a seed")
-        return CANNOT_RUN
-    try:
-        from marker_sim.chaos.work_real import TIMES, RealWork
-    except ModuleNotFoundError as error:
-        _print(console, f"CANNOT RUN: {label}: it needs the Python package {error.name}; pip install '.[s3,serve]'")
-        return CANNOT_RUN
-    profile = load_profile(_profile_of(stored, system))
-    with RealWork() as real:
-        broken = real.run_again(stored.plan, system, stored.guarantee, profile, TIMES + 1)
+    broken = count_real(stored.plan, system, stored.guarantee, profile, times)
+    runs = f"{system}, in {broken} of {times} runs with real processes"
     if broken:
-        _print(console, f"STILL VIOLATED: {label}: {system}, in {broken} of {TIMES + 1} runs with real processes")
-        _print(
-            console, f"{BY_ID[stored.guarantee].id} {BY_ID[stored.guarantee].slug}: {BY_ID[stored.guarantee].sentence}"
-        )
+        known = BY_ID[stored.guarantee]
+        _print(console, f"STILL VIOLATED: {stored.name}: {runs}")
+        _print(console, f"{known.id} {known.slug}: {known.sentence}", indent="  ")
         return VIOLATED
-    _print(console, f"NOT REPRODUCED: {label}: {system}, {TIMES + 1} of {TIMES + 1} runs with real processes")
+    _print(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not say that it is fixed")
     return NOT_REPRODUCED
 
 
-def _profile_of(stored: Stored, system: str) -> str:
-    same = stored.profile and system == stored.sut
-    return stored.profile if same else default_profile(system)
-
-
-def _stored(path: Path) -> tuple[Stored, ...]:
-    if path.is_dir():
-        return _stored_in_report(path)
-    if not path.is_file():
-        raise UsageError(f"{path} does not exist; give a plan.json or the report directory of a verify")
-    if path.suffix in HISTORIES:
-        header = read_history(path).header
-        plan = None if header.plan is None else Plan.from_dict(header.plan, f"the plan in {path}")
-        hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
-        return (Stored(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
-    plan = read_plan(path)
-    for folder in (path.parent, path.parent.parent):
-        if (folder / "verdict.json").is_file():
-            verdict = _read_verdict(folder)
-            for row in verdict["guarantees"]:
-                if _plan_of(row) == path.name:
-                    return (Stored(name=path.name, sut=verdict["sut"], guarantee=row["id"], plan=plan),)
-            return (Stored(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
-    return (Stored(name=path.name, sut="reference", guarantee=None, plan=plan),)
-
-
-def _stored_in_report(directory: Path) -> tuple[Stored, ...]:
-    verdict = _read_verdict(directory)
-    stored = []
-    for row in verdict["guarantees"]:
-        if row["verdict"] != "violated":
-            continue
-        name = _plan_of(row)
-        file = next((f for f in (directory / name, directory / "failures" / name) if name and f.is_file()), None)
-        hint = "" if file else f"it has no plan; this is how to look for it again: {row['replay']}"
-        plan = read_plan(file) if file else None
-        where = f"{row['mode']} mode on {row['storage']}"
-        stored.append(Stored(name=where, sut=verdict["sut"], guarantee=row["id"], plan=plan, hint=hint))
-    if not stored:
-        raise UsageError(f"{directory} stores no failure to replay: its verdict is {verdict['verdict']!r}")
-    return tuple(stored)
-
-
-def _plan_of(row: dict[str, Any]) -> str:
-    """The name of the plan file in a row's replay command, "" when the command runs no plan."""
-    words = shlex.split(row.get("replay") or "")
-    return Path(words[2]).name if words[:2] == ["marker-sim", "replay"] and len(words) == 3 else ""
-
-
-def _read_verdict(directory: Path) -> dict[str, Any]:
-    file = directory / "verdict.json"
-    try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{directory} is not the report of a finished verify: {file.name} cannot be read"
-            f" ({getattr(error, 'strerror', None) or error}); give one{see(directory)}"
-        ) from error
-    if not isinstance(raw, dict) or not isinstance(raw.get("guarantees"), list) or raw.get("schema", SCHEMA) > SCHEMA:
-        raise UsageError(f"{file} is not a verdict of schema {SCHEMA}; give a report that this version wrote")
-    return raw
-
-
-def _print(console: Console, text: str) -> None:
+def _print(console: Console, text: str, indent: str = "") -> None:
     for line in text.splitlines():
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        console.print(indent + printable(line), markup=False, highlight=False, soft_wrap=True)

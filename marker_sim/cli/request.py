@@ -201,6 +201,13 @@ def parse_seed(text: str | None) -> int:
     return int(text)
 
 
+def parse_number(text: str, option: str, most: int) -> int:
+    """A whole number from 1 on."""
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
+        raise UsageError(f"{option} was given {text!r}; write a whole number from 1 to {most}")
+    return int(text)
+
+
 def _simulated(storage: str | None) -> tuple[str, ...]:
     if storage is not None and storage not in MODELS:
         raise UsageError(f"--storage was given {storage!r}; write {_either(MODELS)}")

@@ -68,6 +68,16 @@ class Profile:
                 return rule.promise
         return Promise(promised=False, applicable=True, source="")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The inverse of `parse_profile`."""
+        return {"name": self.name, "promise": [_entry(rule) for rule in self.rules]}
+
+
+def unshipped(profile: Profile) -> dict[str, Any] | None:
+    """A profile to be stored with what was judged by it; None for a shipped one, whose name is enough."""
+    shipped = profile.name in SHIPPED and load_profile(profile.name) == profile
+    return None if shipped else profile.to_dict()
+
 
 def load_profile(name_or_path: str) -> Profile:
     """A shipped profile by name, or one from a .toml or .json file; UsageError says what is wrong with it."""
@@ -92,6 +102,13 @@ def parse_profile(raw: Any, origin: str) -> Profile:
         raise UsageError(f"{origin} is not a profile: it needs a name and a list of `promise` rules")
     rules = tuple(_rule(entry, f"{origin}, rule {number}") for number, entry in enumerate(raw["promise"], start=1))
     return Profile(name=str(raw.get("name", origin)), rules=rules)
+
+
+def _entry(rule: Rule) -> dict[str, Any]:
+    sets = {"guarantee": rule.guarantees, "mode": rule.modes, "storage": rule.storages, "under": rule.under}
+    words = {key: sorted(value) for key, value in sets.items() if value}
+    promise = rule.promise
+    return words | {"promised": promise.promised, "applicable": promise.applicable, "source": promise.source}
 
 
 def _rule(entry: Any, origin: str) -> Rule:

@@ -6,13 +6,14 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign import Campaign, Failure
 from marker_sim.judges.expect import Differences, Known, compare
-from marker_sim.judges.profiles import Profile
+from marker_sim.judges.profiles import Profile, unshipped
 from marker_sim.judges.tally import Row, overall
 
 SCHEMA = 1
@@ -29,14 +30,17 @@ class Outcome:
     """A campaign judged against a profile and, when there is one, a baseline.
 
     verdict: "violated", "inconclusive" or "holds". rows: with message, evidence and replay of the failure shown for
-    them. differences: None without a baseline. failures: in the order found, those that count first.
+    them. differences: None without a baseline. failures: in the order found, those that count first; again: the
+    command that shows each again.
     """
 
     campaign: Campaign
+    profile: Profile
     verdict: str
     rows: tuple[Row, ...]
     differences: Differences | None
     failures: tuple[Failure, ...]
+    again: tuple[str, ...]
 
     def exit_code(self) -> int:
         """By the precedence of the contract; an interrupted campaign always says so."""
@@ -56,11 +60,13 @@ class Outcome:
             "verdict": self.verdict,
             "sut": campaign.sut,
             "sut_version": campaign.sut_version,
+            "profile": unshipped(self.profile) or {"name": self.profile.name},
             "kit_version": __version__,
             "seed": campaign.seed,
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
             "guarantees": [row.to_dict() | {"evidence": list(row.evidence)} for row in self.rows],
+            "failures": [_stored(*each) for each in zip(count(), self.failures, self.again, strict=False)],
             "operations": {name: campaign.tally.operations[name] for name in sorted(campaign.tally.operations)},
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
             "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
@@ -98,8 +104,20 @@ def judge_campaign(
     failures = _ordered(campaign.failures, differences)
     if guarantees is not None:
         failures = tuple(failure for failure in failures if failure.guarantee in guarantees)
-    shown = tuple(_show(row, failures, directory, [*argv], campaign.seed) for row in rows)
-    return Outcome(campaign=campaign, verdict=verdict, rows=shown, differences=differences, failures=failures)
+    again = shlex.join(_again(argv, campaign.seed, directory))
+    commands = tuple(
+        again if failure.plan is None else shlex.join(("marker-sim", "replay", str(directory / plan_name(n, failure))))
+        for n, failure in enumerate(failures)
+    )
+    return Outcome(
+        campaign=campaign,
+        profile=profile,
+        verdict=verdict,
+        rows=tuple(_show(row, failures, commands, again) for row in rows),
+        differences=differences,
+        failures=failures,
+        again=commands,
+    )
 
 
 def _doubted(row: Row, campaign: Campaign) -> Row:
@@ -132,19 +150,33 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     return tuple(sorted(failures, key=lambda failure: (*place(failure), failure.cause) not in new))
 
 
-def _show(row: Row, failures: tuple[Failure, ...], directory: Path, argv: list[str], seed: int) -> Row:
+def _stored(number: int, failure: Failure, again: str) -> dict[str, Any]:
+    """A failure in verdict.json: where it is filed, and its plan, "" where there is none."""
+    guarantee, mode, storage = place(failure)
+    return {
+        "guarantee": guarantee,
+        "mode": mode,
+        "storage": storage,
+        "cause": failure.cause,
+        "message": failure.message,
+        "evidence": list(failure.evidence),
+        "confirmed": failure.confirmed,
+        "plan": plan_name(number, failure) if failure.plan else "",
+        "replay": again,
+    }
+
+
+def _show(row: Row, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> Row:
     """The row with the message and evidence of its stored failure, and the command that shows it again."""
-    for number, failure in enumerate(failures):
+    for failure, command in zip(failures, commands, strict=True):
         if place(failure) == (row.id, row.mode, row.storage):
-            target = directory / plan_name(number, failure)
-            again = ["marker-sim", "replay", str(target)] if failure.plan is not None else _again(argv, seed, directory)
-            return replace(row, message=failure.message, evidence=failure.evidence, replay=shlex.join(again))
-    return replace(row, replay=shlex.join(_again(argv, seed, directory))) if row.violations else row
+            return replace(row, message=failure.message, evidence=failure.evidence, replay=command)
+    return replace(row, replay=again) if row.violations else row
 
 
-def _again(argv: list[str], seed: int, directory: Path) -> list[str]:
+def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
     """The command line that was given; a `verify` with the seed that it drew, and a report beside the one it left."""
-    if argv[:1] != ["verify"]:
+    if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
     kept = without_option(argv, "--report")
     seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.campaign import Campaign, Failure
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.expect import Known
-from marker_sim.judges.profiles import Profile
+from marker_sim.judges.profiles import Profile, unshipped
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import unwritable
@@ -46,9 +47,10 @@ def write_outcome(outcome: Outcome, directory: Path) -> dict[str, Any]:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "logs").mkdir(exist_ok=True)
         for number, failure in enumerate(outcome.failures):
-            _write_failure(directory, number, failure)
-        kept = outcome.failures[0].history if outcome.failures else outcome.campaign.last
-        if kept is not None:
+            _write_failure(directory, number, failure, outcome.profile)
+        last = outcome.failures[0].history if outcome.failures else outcome.campaign.last
+        if last is not None:
+            kept = _with_profile(last, outcome.profile)
             _write_history(kept, directory / "history.jsonl")
             _atomically(directory / "history.parquet", lambda path: write_parquet(kept, path))
         write_text(directory / "report.html", render_page(outcome))
@@ -58,14 +60,19 @@ def write_outcome(outcome: Outcome, directory: Path) -> dict[str, Any]:
     return content
 
 
-def _write_failure(directory: Path, number: int, failure: Failure) -> None:
+def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
     target = directory / plan_name(number, failure)
     target.parent.mkdir(exist_ok=True)
     plan = failure.plan
     if plan is not None:
         _atomically(target, lambda path: write_plan(plan, path))
     if number:
-        _write_history(failure.history, target.with_suffix(".jsonl"))
+        _write_history(_with_profile(failure.history, profile), target.with_suffix(".jsonl"))
+
+
+def _with_profile(history: History, profile: Profile) -> History:
+    """The history with the profile that it was judged by, so that it can be judged again."""
+    return History(replace(history.header, profile=profile.name, promises=unshipped(profile)), history.events)
 
 
 def _write_history(history: History, target: Path) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.confirming import CONFIRMED, NOT_REPRODUCED, SIMULATED_ONLY, confirm
+from marker_sim.cli.confirming import CONFIRMED, NOT_REPRODUCED, SIMULATED_ONLY, STAYS, confirm, count_real
+from marker_sim.errors import HarnessError
 from marker_sim.judges.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
+from marker_sim.real.jobs.lives import FORK_TIMEOUT_S
 
 PROFILE = load_profile("reference")
 LEFT_BEHIND = Plan(mode="timeline", storage="local", directories=(), writes=(Write(tasks=(Task(),), abandon=True),))
 
 
 def test_a_defect_that_real_processes_show_is_confirmed() -> None:
-    assert confirm(LEFT_BEHIND, "mutant:markers-deleted-first", "G17", PROFILE) == CONFIRMED
+    assert confirm(LEFT_BEHIND, "mutant:markers-deleted-first", "G17", PROFILE) == f"{CONFIRMED}, in 1 of 1 run"
 
 
 def test_a_plan_that_shows_nothing_there_is_not_reproduced() -> None:
-    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE) == NOT_REPRODUCED
+    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE, 2) == f"{NOT_REPRODUCED}, in 0 of 2 runs; {STAYS}"
 
 
 @pytest.mark.parametrize(
@@ -34,10 +39,29 @@ def test_what_real_processes_cannot_play_is_said(storage: str, guarantee: str, w
     assert confirm(plan, "reference", guarantee, PROFILE) == f"{SIMULATED_ONLY} {why}"
 
 
-def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("marker_sim.real.jobs")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "psutil", None)
-    monkeypatch.setitem(sys.modules, "marker_sim.real.jobs.cluster", None)
-    said = confirm(LEFT_BEHIND, "reference", "G17", PROFILE)
-    assert said.startswith(f"{SIMULATED_ONLY} the Python package ") and said.endswith(" is not installed")
+@pytest.mark.parametrize(
+    ("storage", "module", "extra"),
+    [("local", "urllib3", "foreign"), ("local", "uvicorn", "serve"), ("s3", "moto", "s3")],
+)
+def test_a_missing_package_is_said_in_one_sentence_and_nothing_is_started(
+    storage: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started whose imports are not there")
+
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(subprocess, "Popen", started)
+    plan = replace(LEFT_BEHIND, storage=storage)
+    needs = f"the Python package {module}, which is not installed; pip install '.[{extra}]' in a clone of marker-sim"
+    assert confirm(plan, "reference", "G17", PROFILE) == f"{SIMULATED_ONLY} real processes need {needs}"
+    if storage == "local":
+        with pytest.raises(HarnessError, match="real processes need the Python package"):
+            count_real(plan, "reference", "G17", PROFILE, 1)
+
+
+def test_a_template_that_ends_as_it_starts_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    began = time.monotonic()
+    with pytest.raises(HarnessError, match="no process could be forked"):
+        count_real(LEFT_BEHIND, "reference", "G17", PROFILE, 1)
+    assert time.monotonic() - began < FORK_TIMEOUT_S / 2

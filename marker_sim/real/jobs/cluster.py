@@ -30,6 +30,7 @@ from marker_sim.real.jobs.steps import Counters
 from marker_sim.real.jobs.worlds import LocalWorld, S3World, World
 from marker_sim.real.jobs.writes import Writes
 from marker_sim.real.recorder import Recorder
+from marker_sim.requirements import lacking
 from marker_sim.sim.steps import by_steps
 from marker_sim.sut.python import load_system
 from marker_sim.system import MARKERS_TYPES
@@ -58,6 +59,9 @@ class Cluster:
     def __init__(self, plan: Plan, system: str, nursery: Nursery, aims: tuple[Aim, ...] = ()) -> None:
         if plan.storage not in ("local", "s3"):
             raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        why = lacking(f"real processes on {plan.storage}")
+        if why:
+            raise HarnessError(f"real processes need {why}")
         self.system = load_system(system)
         self.plan = plan = by_steps(plan, self.system)
         self.trouble: list[BaseException] = []

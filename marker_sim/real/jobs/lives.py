@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Fault
 from marker_sim.real.jobs.hub import TEMPLATE, Hub
+from marker_sim.requirements import lacking
 
 FORK_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 10.0
+POLL_S = 0.05
 
 
 class Life:
@@ -59,10 +62,13 @@ class Life:
 class Nursery:
     """The template, the hub and the children of one run after another; a context manager that leaves no process.
 
-    on_gone: called when a child is gone.
+    on_gone: called when a child is gone. HarnessError, and no process, without a package that its children import.
     """
 
     def __init__(self) -> None:
+        why = lacking("real processes on local")
+        if why:
+            raise HarnessError(f"real processes need {why}")
         self.scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
         self.hub = Hub(self.scratch / "hub")
         self.lives: dict[str, Life] = {}
@@ -118,8 +124,17 @@ class Nursery:
                 return
             self.hub.expect(life.name, life.role)
             self.hub.post(TEMPLATE, "fork", spec)
-        if not life.forked.wait(FORK_TIMEOUT_S):
+        if not self._is_forked(life):
             raise HarnessError(f"no process could be forked for {life.name}: {self.last_words()}")
+
+    def _is_forked(self, life: Life) -> bool:
+        """Wait until a life is there; False when it does not come, at once when the template has ended."""
+        deadline = time.monotonic() + FORK_TIMEOUT_S
+        while not life.forked.wait(POLL_S):
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                return life.forked.is_set()
+        return True
 
     def _forked(self, name: str, pid: int) -> None:
         """The template's answer to `fork`."""
@@ -143,7 +158,7 @@ class Nursery:
         for life in tuple(self.lives.values()):
             life.doomed = True
             if not life.gone.is_set():
-                life.forked.wait(FORK_TIMEOUT_S)
+                self._is_forked(life)
             life.signal(signal.SIGKILL)
         for life in tuple(self.lives.values()):
             if life.pid and not life.gone.wait(END_TIMEOUT_S):

@@ -1,0 +1,141 @@
+"""The failures that are stored at a path, whatever wrote them: a plan, a history, a report or a chaos directory."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marker_sim.chaos.failures import plan_of, read_stored
+from marker_sim.cli.judging import HISTORIES, read_history, see
+from marker_sim.errors import UsageError
+from marker_sim.judges.findings import UNEXPLAINED
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.judges.profiles import Profile, load_profile, parse_profile
+from marker_sim.plan import Plan, read_plan
+from marker_sim.report.verdict import SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A failure to run again.
+
+    name: what it is called on the terminal. guarantee: None when only a plan is known. cause: of its breach, "" for
+    unknown. plan: None when there is none to run; hint says then what can be done. profile: None for the one that is
+    shipped for the system. world: "simulated", "real" or "spark". deterministic: whether a repeated run was the same.
+    """
+
+    name: str
+    sut: str
+    guarantee: str | None
+    plan: Plan | None
+    cause: str = ""
+    hint: str = ""
+    profile: Profile | None = None
+    world: str = "simulated"
+    deterministic: bool = True
+
+    @property
+    def defect(self) -> tuple[str, str]:
+        """What it has in common with failures that most likely have the same reason."""
+        cause = "" if self.cause == UNEXPLAINED else self.cause
+        return (self.guarantee, cause) if self.guarantee else ("", self.name)
+
+
+def failure_of_chaos(file: Path) -> Stored:
+    """A failure that `chaos` stored; UsageError when this version cannot read it."""
+    failure = read_stored(file)
+    sighting = failure.sighting
+    return Stored(
+        name=f"{_guarantee(sighting.guarantee)}, {file.name}",
+        sut=failure.sut,
+        guarantee=sighting.guarantee,
+        cause=sighting.cause,
+        plan=plan_of(failure, str(file)),
+        profile=load_profile(failure.profile),
+        world=sighting.world,
+        deterministic=sighting.deterministic,
+    )
+
+
+def failures_at(path: Path) -> tuple[Stored, ...]:
+    """Those of a report directory, a plan or a history; UsageError when there are none."""
+    if path.is_dir():
+        return _failures_in_report(path)
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist; give a plan.json or the report directory of a verify")
+    if path.suffix in HISTORIES:
+        header = read_history(path).header
+        plan = None if header.plan is None else Plan.from_dict(header.plan, f"the plan in {path}")
+        hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
+        return (Stored(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
+    plan = read_plan(path)
+    for folder in (path.parent, path.parent.parent):
+        if (folder / "verdict.json").is_file():
+            verdict = _read_verdict(folder)
+            for entry in _entries(verdict):
+                if Path(entry["plan"]).name == path.name:
+                    return (_stored(entry, verdict, plan, folder),)
+            return (Stored(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
+    return (Stored(name=path.name, sut="reference", guarantee=None, plan=plan),)
+
+
+def _failures_in_report(directory: Path) -> tuple[Stored, ...]:
+    verdict = _read_verdict(directory)
+    stored = []
+    for entry in _entries(verdict):
+        name = entry["plan"]
+        places = (directory / name, directory / "failures" / name) if name else ()
+        file = next((file for file in places if file.is_file()), None)
+        stored.append(_stored(entry, verdict, read_plan(file) if file else None, directory))
+    if not stored:
+        raise UsageError(f"{directory} stores no failure to replay: its verdict is {verdict['verdict']!r}")
+    return tuple(stored)
+
+
+def _entries(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """The stored failures of a verdict; before it listed them they were the rows that are violated."""
+    if "failures" in verdict:
+        return list(verdict["failures"])
+    rows = [row for row in verdict["guarantees"] if row["verdict"] == "violated"]
+    return [row | {"guarantee": row["id"], "cause": "", "plan": _plan_in(row["replay"])} for row in rows]
+
+
+def _plan_in(command: str) -> str:
+    """The name of the plan file in a replay command, "" when it runs no plan."""
+    words = shlex.split(command)
+    return Path(words[2]).name if words[:2] == ["marker-sim", "replay"] and len(words) == 3 else ""
+
+
+def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, directory: Path) -> Stored:
+    profile = verdict.get("profile", {})
+    cause = "" if entry["cause"] in ("", UNEXPLAINED) else f", {entry['cause']}"
+    return Stored(
+        name=f"{_guarantee(entry['guarantee'])} in {entry['mode']} mode on {entry['storage']}{cause}",
+        sut=verdict["sut"],
+        guarantee=entry["guarantee"],
+        cause=entry["cause"],
+        plan=plan,
+        hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
+        profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
+    )
+
+
+def _guarantee(name: str) -> str:
+    return f"{name} {BY_ID[name].slug}" if name in BY_ID else name
+
+
+def _read_verdict(directory: Path) -> dict[str, Any]:
+    file = directory / "verdict.json"
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{directory} is not the report of a finished verify: {file.name} cannot be read"
+            f" ({getattr(error, 'strerror', None) or error}); give one{see(directory)}"
+        ) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("guarantees"), list) or raw.get("schema", SCHEMA) > SCHEMA:
+        raise UsageError(f"{file} is not a verdict of schema {SCHEMA}; give a report that this version wrote")
+    return raw

@@ -1,0 +1,229 @@
+"""Stored failures run again: one for each cause or every one, often, with real processes, and by their own profile."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marker_sim.cli import main
+from marker_sim.cli.confirming import SIMULATED_ONLY
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.history import read_jsonl
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.judges.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
+from marker_sim.search import replay as searching
+
+# Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
+DEFECTS = """
+from marker_sim.markers.store import Created
+from marker_sim.names import data_path, is_append
+from marker_sim.seams import Condition, StorageError
+
+class Many:
+    def __init__(self, context):
+        self.storage, self.prefix = context.storage, f"{context.directory}/"
+        self.runtime, self.known = context.runtime, set()
+    def create(self, name):
+        if name in self.known:
+            return Created.EXISTS
+        self.known.add(name)
+        self.runtime.spawn("write", lambda: self.write(name))
+        return Created.CREATED
+    def write(self, name):
+        try:
+            self.storage.put(self.prefix + name, b"", Condition.IF_ABSENT)
+        except StorageError:
+            return
+    def list_all(self):
+        return tuple(path.removeprefix(self.prefix) for path in self.storage.list(self.prefix))
+    def list_data_paths(self):
+        return tuple({data_path(name) for name in self.list_all() if not is_append(name)})
+    def list_log_paths(self):
+        return tuple({data_path(name) for name in self.list_all() if is_append(name)})
+    def exists(self):
+        return bool(self.list_all())
+    def delete(self):
+        paths = self.storage.list(self.prefix)
+        for path in paths[1:]:
+            self.storage.delete(path)
+        return bool(paths)
+"""
+SUT = "many_defects_for_test:Many"
+BROKEN = {"G1", "G4", "G10", "G11", "G12"}
+PROFILE = '[[promise]]\nguarantee = ["G1", "G12"]\nsource = "my own word"\n'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "many_defects_for_test.py").write_text(DEFECTS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "many_defects_for_test", raising=False)
+    return tmp_path
+
+
+def _verify(capsys: pytest.CaptureFixture[str], *words: str, report: str = "r") -> dict[str, Any]:
+    common = ("verify", "--sut", SUT, "--budget", "3s", "--seed", "1", "--storage", "local", "--json")
+    assert main((*common, "--report", report, *words)) == 1
+    verdict: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return verdict
+
+
+def _replay(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    """The exit code and the lines that are no details."""
+    code = main(("replay", *words))
+    return code, [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+
+
+def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)))
+    assert {failure["guarantee"] for failure in verdict["failures"]} == BROKEN
+    assert len(verdict["failures"]) > len(BROKEN), "both modes break some, so that there is something to leave out"
+    assert all((here / "r" / failure["plan"]).is_file() for failure in verdict["failures"])
+    causes = {(failure["guarantee"], failure["cause"]) for failure in verdict["failures"]}
+    code, lines = _replay(capsys, "r")
+    assert code == 1
+    assert len(causes) <= sum(line.startswith("STILL VIOLATED") for line in lines) < len(verdict["failures"])
+    assert "more of the same causes were not run, --all runs them too" in lines[-1]
+    code, lines = _replay(capsys, "r", "--all")
+    assert code == 1 and len(lines) == len(verdict["failures"]) + 1
+    assert lines[-1].startswith(f"{len(verdict['failures'])} failures: ") and "--all" not in lines[-1]
+
+
+def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
+    (first,) = verdict["failures"]
+    shutil.copy(here / "r" / first["plan"], here / "r" / "other.json")
+    harmless = json.loads((here / "r" / first["plan"]).read_text(encoding="utf-8")) | {"ops": [], "faults": []}
+    (here / "r" / first["plan"]).write_text(json.dumps(harmless), encoding="utf-8")
+    verdict["failures"] = [first, first | {"plan": "other.json"}, first | {"plan": "other.json"}]
+    (here / "r" / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    code, lines = _replay(capsys, "r")
+    words = [line.partition(":")[0] for line in lines[:-1]]
+    assert code == 1 and len(words) == 2 and words[0] != "STILL VIOLATED" and words[1] == "STILL VIOLATED"
+    assert "1 more of the same causes were not run" in lines[-1]
+
+
+def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
+    code, lines = _replay(capsys, "r", "--times", "3")
+    assert code == 1 and lines[0].endswith(f"{SUT}, in 3 of 3 runs")
+    code, lines = _replay(capsys, "r", "--times", "2", "--sut", "reference")
+    assert code == 0 and lines[0].endswith("reference no longer breaks G12, in 0 of 2 runs")
+    for wrong in ("0", "-1", "many", "1001"):
+        assert main(("replay", "r", f"--times={wrong}")) == 2
+        assert "write a whole number from 1 to 1000" in capsys.readouterr().err
+
+
+def test_real_processes_are_played_when_asked_for_and_not_otherwise(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    for words, said in ((("r",), False), (("r", "--real"), True)):
+        assert main(("replay", *words)) == 1
+        out = capsys.readouterr().out
+        assert (f"  {SIMULATED_ONLY} real processes need the Python package urllib3" in out) is said
+
+
+def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _verify(capsys, "--guarantees", "G1,G12")
+    monkeypatch.setattr(searching, "replay_plan", _never)
+    (here / "many_defects_for_test.py").unlink()
+    monkeypatch.delitem(sys.modules, "many_defects_for_test")
+    assert main(("replay", "r")) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "cannot be imported" in err
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("a plan was run")
+
+
+def test_a_report_of_before_failures_were_listed_is_replayed_by_its_rows(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = _verify(capsys, "--guarantees", "G1,G12", "--mode", "timeline")
+    del verdict["failures"], verdict["profile"]
+    (here / "r" / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    code, lines = _replay(capsys, "r")
+    assert code == 1 and lines[-1] == "2 failures: 2 still violated"
+
+
+def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "mine.toml").write_text(PROFILE, encoding="utf-8")
+    verdict = _verify(capsys, "--profile", "mine.toml", "--mode", "timeline")
+    assert {row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"} == {"G1", "G12"}
+    assert any(row["violations"] and row["verdict"] == "not-promised" for row in verdict["guarantees"])
+    (here / "mine.toml").unlink()
+    for target in ("r", "r/history.jsonl", "r/history.parquet"):
+        assert main(("judge", target, "--json")) == 1
+        judged = json.loads(capsys.readouterr().out)
+        broken = {row["id"] for row in judged["guarantees"] if row["violations"]}
+        assert {row["id"] for row in judged["guarantees"] if row["verdict"] == "violated"} == broken & {"G1", "G12"}
+        assert broken - {"G1", "G12"} or broken == {"G12"}
+        assert judged["profile"] == verdict["profile"]
+    code, lines = _replay(capsys, "r")
+    assert code == 1 and lines[-1] == "2 failures: 2 still violated"
+
+
+def test_a_history_whose_profile_nobody_has_says_what_to_give(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As reports were before they held the profile itself."""
+    (here / "mine.toml").write_text('name = "mine"\n' + PROFILE, encoding="utf-8")
+    _verify(capsys, "--profile", "mine.toml", "--guarantees", "G1", "--mode", "timeline")
+    file = here / "r" / "history.jsonl"
+    header, *events = file.read_text(encoding="utf-8").splitlines()
+    old = {key: value for key, value in json.loads(header).items() if key != "promises"}
+    file.write_text("\n".join([json.dumps(old), *events]) + "\n", encoding="utf-8")
+    assert read_jsonl(file).header.promises is None
+    assert main(("judge", str(file))) == 2
+    assert "the profile 'mine', which is not stored in it; give its file with --profile" in capsys.readouterr().err
+    assert main(("judge", str(file), "--profile", "mine.toml")) == 1
+
+
+def _some(words: list[str]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(words), unique=True)
+
+
+_RULES = st.fixed_dictionaries(
+    {"guarantee": st.lists(st.sampled_from(sorted(BY_ID)), min_size=1, unique=True) | st.just("*")},
+    optional={
+        "mode": _some(["direct", "timeline", "both"]),
+        "storage": _some(["s3", "local"]),
+        "under": _some(list(FAULT_CLASSES)),
+        "promised": st.booleans(),
+        "applicable": st.booleans(),
+        "source": st.text(max_size=5),
+    },
+)
+
+
+@given(st.lists(_RULES, max_size=4), st.text(max_size=5))
+def test_a_stored_profile_is_the_profile(rules: list[dict[str, Any]], name: str) -> None:
+    profile = parse_profile({"name": name, "promise": rules}, "test")
+    stored = unshipped(profile)
+    assert stored == json.loads(json.dumps(stored)) and stored is not None
+    assert parse_profile(stored, "test") == profile
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_profile_is_stored_by_its_name_and_one_of_the_same_name_is_not(name: str) -> None:
+    shipped = load_profile(name)
+    raw = tomllib.loads((files("marker_sim.judges") / "promises" / f"{name}.toml").read_text(encoding="utf-8"))
+    assert raw["name"] == name and unshipped(shipped) is None
+    assert unshipped(Profile(name=name, rules=shipped.rules[1:])) is not None
