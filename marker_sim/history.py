@@ -18,7 +18,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
              overwrite-end              a killed writer leaves it as the last piece left it
     fault    see faults.py              process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
                                         invoke it touched (wire), path=the storage path it touched, error=its settings
-    observe  started exited             process=a server whose life begins, or ends by itself
+    observe  started exited             process=a server whose life begins, or ends by itself (a driver: error=why)
     observe  arrived                    process=the server life that received it, caused_by=the invoke
     observe  mode                       value "direct" | "timeline" chosen, error=why it is not the mode asked for
     observe  file                       path, value=content read at rest by the kit, None when gone
@@ -77,6 +77,9 @@ from marker_sim.errors import UsageError
 SCHEMA = 1
 Kind = Literal["invoke", "ok", "fail", "info", "effect", "fault", "observe"]
 Value = str | bytes | bool | int | tuple[str, ...] | None
+# Why a driver `exited` that was ended by the kit: its writes were done, or the last one took longer than a write may.
+APPLICATION_ENDED = "its application ended"
+NOT_GETTING_ON = "it did not get on with a write"
 
 
 class Event(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from marker_sim.history import History
-from marker_sim.judges import tables_ends, tables_files, tables_rollbacks, tables_rows
+from marker_sim.judges import tables_ends, tables_files, tables_refusals, tables_rollbacks, tables_rows
 from marker_sim.judges.commits import marker_before_data, reconcile_exact
 from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
 from marker_sim.judges.exactness import exact_set, one_creator
@@ -23,6 +23,7 @@ from marker_sim.judges.layout import bounded_files, hdfs_falls_back, type_record
 from marker_sim.judges.leftovers import markers_last, no_late_write, no_residue
 from marker_sim.judges.listing import delete_complete, readable_while_written
 from marker_sim.judges.pairs import modes_agree
+from marker_sim.judges.progress import writes_go_on
 from marker_sim.judges.rollbacks import rollback_complete, rollback_first, rollback_retryable
 from marker_sim.judges.rows import rows_survive
 from marker_sim.judges.serving import every_request_answered, isolation
@@ -54,6 +55,7 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
     "G22": hdfs_falls_back,
     "G23": rewrite_atomic,
     "G24": rows_survive,
+    "G25": writes_go_on,
 }
 
 # Of a black-box write path nobody sees what it asks its marker store for, nor when it lists or commits.
@@ -65,6 +67,7 @@ BLACK_BOX_JUDGES: dict[str, Callable[[View], Finding]] = {
     "G18": tables_ends.no_residue,
     "G19": tables_ends.rollback_first,
     "G24": tables_rows.rows_survive,
+    "G25": tables_refusals.writes_go_on,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.steps import breach, ended_badly, judge_of_writes
-from marker_sim.judges.stored import NEVER, TEMP
+from marker_sim.judges.stored import TEMP
 from marker_sim.judges.view import View
 from marker_sim.judges.writes import Completion, Key, WritePath
 from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
@@ -70,31 +70,12 @@ def _reconcile_exact(view: View, path: WritePath) -> tuple[int, list[Breach]]:
         bad = ended_badly(view, path, step)
         if bad is not None:
             breaches.append(bad)
-    breaches += _given_up(view)
     for step in path.of("commit"):
         key = (step.table, step.instant)
         if step.outcome == "ok" and not path.committed(key, step.done):
             message = "its commit ended ok and no completed instant is on the timeline"
             breaches.append(breach(view, key, message, step.invoke, step.done))
     return len(path.commits), breaches
-
-
-def _given_up(view: View) -> Iterator[Breach]:
-    """Writes whose tasks failed although no fault had happened, or all were over; a plan may mean a write to be."""
-    probe = view.phase("probe")
-    first = min((fault.begin for fault in view.faults), default=NEVER)
-    for event in view.given_up:
-        calm_since = event.index < first or not any(fault.end > probe for fault in view.faults)
-        served = not view.batches or any(life.well(event.index, event.index) for life in view.lives.values())
-        if event.value == "abandoned":
-            continue
-        if not calm_since or first < event.index < probe:
-            view.excuse("faults-not-over")
-        elif not served:
-            view.excuse("server-unwell")
-        else:
-            message = f"{event.process} gave up a write although nothing was wrong: {event.error}"
-            yield view.breach(message, (event.index,))
 
 
 def _inexact(view: View, path: WritePath, done: Completion) -> Iterator[Breach]:

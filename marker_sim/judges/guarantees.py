@@ -159,6 +159,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="Whoever reads the completed commits finds the rows of every completed write, each key as its last"
         " write left it.",
     ),
+    Guarantee(
+        id="G25",
+        slug="writes-go-on",
+        sentence="A write that no fault touches completes; a driver ends by itself, or hangs, only when its faults"
+        " explain it; after the last fault the next write completes within its bound.",
+    ),
 )
 
 BY_ID: dict[str, Guarantee] = {guarantee.id: guarantee for guarantee in GUARANTEES}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from marker_sim.history import Event, History
+from marker_sim.history import APPLICATION_ENDED, Event, History
 from marker_sim.judges.calls import DAMAGE, DEADLY, LISTINGS, MS
 from marker_sim.judges.stored import TEMP, directory_of
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, data_path, marker_file_index
@@ -323,7 +323,7 @@ class Sights:
             case "started":
                 self.started[event[2]] = event[0]
             case "exited":
-                if event[3] == "driver" and event[10] != "its application ended":
+                if event[3] == "driver" and event[10] != APPLICATION_ENDED:
                     self.seen["driver-gave-up"] += 1
                 self._gone(event[2])
             case "job-failed":

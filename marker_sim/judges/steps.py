@@ -52,7 +52,7 @@ def ended_badly(view: View, path: WritePath, step: Step) -> Breach | None:
     if any(inner.outcome != "ok" and _inside(step, inner) for inner in path.steps):
         return None  # The step inside is judged by itself.
     error = view.events[step.done].error or "" if step.done != NEVER else ""
-    if error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error):
+    if of_its_own(view, step):
         return breach(
             view, key, f"the {step.operation} ended with an error of its own: {error}", step.invoke, step.done
         )
@@ -61,6 +61,12 @@ def ended_badly(view: View, path: WritePath, step: Step) -> Breach | None:
         return None
     how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
     return breach(view, key, f"the {step.operation} after all faults were over {how}", step.invoke, step.done)
+
+
+def of_its_own(view: View, step: Step) -> bool:
+    """Whether a step ended with an error that no seam raises, nor the marker store in a call that the step made."""
+    error = view.events[step.done].error or "" if step.done != NEVER else ""
+    return error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error)
 
 
 def calm(view: View, low: int, high: int, process: str, directory: str) -> bool:

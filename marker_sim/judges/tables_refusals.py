@@ -1,9 +1,11 @@
-"""Tables that take no write any more: what a fault left keeps every later writer from completing.
+"""Writes of a black-box write path that do not complete: after a fault for good (G16, G19), or without one (G25).
 
 One writer writes a table, each time in a driver of its own once the last one failed. A refusal is a write of unknown
 outcome of which Spark said why, in a driver in whose whole life no fault fell or lasted. After a write that completed,
 `REFUSALS_MIN` of them and no write that completes show that the table cannot be written any more. A driver that said
 nothing, because it died or did not answer in time, shows nothing; neither does one whose machine lacked room.
+
+Without a fault since the last write that completed one such write is enough, or `REFUSALS_MIN` that were not answered.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from marker_sim.judges.calls import FaultSpan, TableWrite
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.tables import Tables
 from marker_sim.judges.view import View
 
 REFUSALS_MIN = 2
 # What a caller says of a driver that said nothing (docs/history.md).
-UNTOLD = frozenset({"the driver died", "the driver did not answer", "the run was over"})
+_NO_ANSWER = "the driver did not answer"
+UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
 # What the machine lacks is no fault of the table's.
 NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
 _ROLLBACK = "rollback"
@@ -89,3 +92,45 @@ def _calm(view: View, tables: Tables, write: TableWrite) -> bool:
 
 def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:
     return fault.process in drivers or (fault.path or "").startswith(f"{table}/")
+
+
+def writes_go_on(view: View) -> Finding:
+    """G25 of a black box: a write completes when nothing went wrong since the last one of its table that did.
+
+    Until one completed, the kit's surroundings may be what is wrong; after a fault it is G16 and G19 that judge.
+    """
+    tables = view.tables
+    if not tables.writes:
+        return Finding(guarantee="G25", applicable=False)
+    breaches: list[Breach] = []
+    judged, unanswered = 0, 0
+    completed: dict[str, int] = {}
+    for write in tables.writes:
+        if write.outcome == "ok":
+            completed[write.table] = write.done
+        elif _explained(view, tables, write, completed.get(write.table)):
+            continue
+        else:
+            said = view.events[write.done].error or ""
+            unanswered += said == _NO_ANSWER
+            if said == _NO_ANSWER and unanswered < REFUSALS_MIN:
+                view.excuse("driver-said-nothing")
+                continue
+            message = f"{write.table}: a write of {write.process} failed and nothing had gone wrong: {said:.{_SHOWN}}"
+            breaches.append(view.breach(message, (completed[write.table], write.invoke, write.done)))
+        judged += 1
+    return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _explained(view: View, tables: Tables, write: TableWrite, completed: int | None) -> bool:
+    """Whether a write that did not complete need not have. completed: the last `ok` of its table before it."""
+    if write.outcome == "open":
+        return view.excuse("run-ended")
+    if completed is None:
+        return view.excuse("none-completed-yet")
+    drivers = {other.process for other in tables.writes if other.table == write.table}
+    if any(completed < f.begin < write.done and _concerns(f, write.table, drivers) for f in view.faults):
+        return view.excuse("after-a-fault")
+    if not _calm(view, tables, write):
+        return True
+    return (view.events[write.done].error or "") != _NO_ANSWER and not _said(view, write)

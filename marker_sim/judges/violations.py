@@ -9,7 +9,7 @@ Violation
  ├── RollbackRetryable  G16     ├── MarkersLast          G17     ├── NoResidue            G18
  ├── RollbackFirst      G19     ├── NoLateWrite          G20     ├── ModesAgree           G21
  ├── HdfsFallsBack      G22     ├── RewriteAtomic        G23
- └── RowsSurvive        G24
+ └── RowsSurvive        G24      └── WritesGoOn           G25
 """
 
 from __future__ import annotations
@@ -180,6 +180,12 @@ class RowsSurvive(GuaranteeViolation):
     """G24."""
 
     guarantee = "G24"
+
+
+class WritesGoOn(GuaranteeViolation):
+    """G25."""
+
+    guarantee = "G25"
 
 
 VIOLATIONS: dict[str, type[GuaranteeViolation]] = {cls.guarantee: cls for cls in GuaranteeViolation.__subclasses__()}

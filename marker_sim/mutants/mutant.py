@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_OF_WRITES = frozenset({"G13", "G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "G24"})
+_OF_WRITES = frozenset({"G13", "G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "G24", "G25"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

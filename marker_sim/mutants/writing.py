@@ -277,4 +277,22 @@ WRITING = (
         after="    return _format(_EPOCH + int(now_ms) * _MS)\n",
         kills="G24",
     ),
+    Mutant(
+        name="every-second-write-dies",
+        record="plausible: what a driver remembers of its last write makes the next one fail with an error of its own",
+        module="writer.stage",
+        before="        heard = heard_before = 0\n",
+        after="        if not self._ordinal % 2:\n"
+        '            raise RuntimeError("a stage is under way already")\n'
+        "        heard = heard_before = 0\n",
+        kills="G25",
+    ),
+    Mutant(
+        name="every-second-write-hangs",
+        record="plausible: the ends of attempts are taken for those of the write before, and waited for without end",
+        module="writer.stage",
+        before="            message = backend.hear()\n",
+        after="            message = backend.hear()\n            if not self._ordinal % 2:\n                continue\n",
+        kills="G25",
+    ),
 )

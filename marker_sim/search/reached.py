@@ -204,7 +204,7 @@ MILESTONES: tuple[Milestone, ...] = (
     _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
     _writing("many-attempts", "one write had a hundred attempts", 600, "G13", "G14"),
     _writing("write-abandoned", "a write was given up when its tasks were done", 20, "G15", "G19"),
-    _writing("driver-gave-up", "a driver ended because its storage or markers failed", 50, "G15", "G19"),
+    _writing("driver-gave-up", "a driver ended because its storage or markers failed", 50, "G15", "G19", "G25"),
     _writing(
         "successor-waited",
         "a driver waited until nothing of its predecessor could still be applied",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from marker_sim.faults import FaultKind
-from marker_sim.history import Value
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Value
 from marker_sim.markers.choice import Choice
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.names import MarkerDirectory, parse_directory
@@ -63,14 +63,14 @@ class Jobs:
         scheduler.spawn(driver, partial(self._work, driver, write, self._ordinal))
         scheduler.run_until_stop(scheduler.now_ns + WRITE_LIMIT_NS)
         if driver.alive and driver.state["working"]:
-            self._leave(driver, "it did not get on with a write", 0)
+            self._leave(driver, NOT_GETTING_ON, 0)
 
     def probe(self) -> None:
         """When all is well again, a new driver writes to each table: it must come to an end."""
         if not self._tables:
             return
         if self._driver is not None:
-            self._leave(self._driver, "its application ended", LINGER_AFTER_END_MS)
+            self._leave(self._driver, APPLICATION_ENDED, LINGER_AFTER_END_MS)
         for table in list(self._tables):
             # Something new, and something on top of what the table may hold already.
             known = next(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.history import Header, History
+from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.names import MarkerDirectory
 from marker_sim.options import MarkerOptions
 from marker_sim.plan import Plan, Task, Write
@@ -213,7 +213,7 @@ class Jobs:
                     if life.role == SERVER:
                         self.recorder.record(life.name, life.role, "fault", "kill", value="end-of-run")
                     else:
-                        self.recorder.record(life.name, life.role, "observe", "exited", error="its application ended")
+                        self.recorder.record(life.name, life.role, "observe", "exited", error=APPLICATION_ENDED)
         application.kill()
         self._application = None
 

@@ -30,26 +30,6 @@ def test_a_commit_that_ends_well_and_is_on_no_timeline_breaks_it() -> None:
     assert breach.evidence == (invoke, done) and "no completed instant" in breach.message
 
 
-def test_a_write_that_is_given_up_with_nothing_wrong_breaks_it_and_one_that_was_meant_to_does_not() -> None:
-    for value, batched, served in ((None, False, False), (None, True, True), ("abandoned", False, False)):
-        job = Job(mode="timeline") if batched else Job()
-        if served:
-            job.start()
-        job.write("001", "a")
-        event = job.observe("job-failed", process=job.driver, value=value, error="a task failed 6 times")
-        if value is None:
-            breach = job.breaks("G14")
-            assert breach.evidence == (event,) and "gave up" in breach.message
-        else:
-            job.holds("G14")
-    unserved = Job(mode="timeline")
-    unserved.start()
-    unserved.write("001", "a")
-    unserved.kill()
-    unserved.observe("job-failed", process=unserved.driver, error="no server")
-    unserved.holds("G14")
-
-
 def test_a_whole_write_after_all_faults_were_over_holds() -> None:
     job = Job()
     job.observe("phase", value="faults")

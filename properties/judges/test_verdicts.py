@@ -63,7 +63,7 @@ def row(made: Tally, guarantee: str, profile: str = "reference") -> Row:
 
 
 def test_every_guarantee_has_a_judge_an_exception_and_a_place_in_the_table() -> None:
-    assert [guarantee.id for guarantee in GUARANTEES] == list(VIOLATIONS) == [f"G{n}" for n in range(1, 25)]
+    assert [guarantee.id for guarantee in GUARANTEES] == list(VIOLATIONS) == [f"G{n}" for n in range(1, 26)]
     assert list(JUDGES) == [name for name in VIOLATIONS if name != "G21"], "G21 is judged over a pair of histories"
     assert all(VIOLATIONS[name].guarantee == name for name in VIOLATIONS)
     assert [finding.guarantee for finding in judge(good())] == list(JUDGES)

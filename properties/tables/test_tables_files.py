@@ -378,5 +378,6 @@ def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
         "G16",
         "G18",
         "G19",
+        "G25",
     }
-    assert set(BLACK_BOX_JUDGES) == {"G13", "G14", "G15", "G16", "G18", "G19", "G24"}
+    assert set(BLACK_BOX_JUDGES) == {"G13", "G14", "G15", "G16", "G18", "G19", "G24", "G25"}

@@ -138,3 +138,40 @@ def test_the_rollback_of_a_compaction_waits_for_it() -> None:
     story = Writes()
     story.audit(tree, story.write("ok", "k=1"))
     assert not story.judged("G16").breaches
+
+
+def test_a_write_that_fails_although_nothing_went_wrong_breaks_the_promise_to_go_on() -> None:
+    story = Writes()
+    story.audit(frozen("1.0.2-cow"), story.write("ok", "k=1"))
+    refuse(story, 2)
+    found = story.judged("G25")
+    (breach,) = found.breaches
+    assert found.judged == 2 and SAID in breach.message and breach.under == "none"
+
+
+@pytest.mark.parametrize(
+    "said", ("the driver died", "the driver did not answer", "java.lang.OutOfMemoryError: Java heap space")
+)
+def test_a_driver_that_said_nothing_or_had_no_room_shows_nothing_and_silence_shows_it_the_second_time(
+    said: str,
+) -> None:
+    for number in (1, 2):
+        story = Writes()
+        story.write("ok", "k=1")
+        for driver in range(number):
+            refuse(story, driver + 2, said)
+        found = story.judged("G25")
+        seen = said == "the driver did not answer" and number == 2
+        assert len(found.breaches) == seen and found.judged == 1 + seen
+
+
+def test_what_a_fault_left_is_not_judged_as_a_write_without_a_reason_until_one_completed() -> None:
+    for completed in (False, True):
+        story = bricked("data-file")
+        if completed:
+            story.write("ok", "k=3", process="driver-3")
+        refuse(story, 4)
+        assert len(story.judged("G25").breaches) == completed
+    never = Writes()
+    refuse(never, 1)
+    assert not never.judged("G25").breaches, "the kit's surroundings may be what is wrong"

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Task, Write
 from marker_sim.real.jobs.lives import Life
@@ -66,7 +66,7 @@ class Writes:
         if self._cluster.trouble:
             raise self._cluster.trouble[0]
         if self._working:
-            raise HarnessError(f"{driver.name} did not get on with write {self._ordinal} within {WRITE_LIMIT_S:.0f} s")
+            self._leave(driver, NOT_GETTING_ON, 0)
         fault = driver.fault
         if not driver.alive and fault is not None and fault.duration_ms > 0:
             time.sleep(fault.duration_ms / 1000)
@@ -81,7 +81,7 @@ class Writes:
         if not self._tables:
             return
         if self._driver is not None:
-            self._leave(self._driver, "its application ended", LINGER_AFTER_END_MS)
+            self._leave(self._driver, APPLICATION_ENDED, LINGER_AFTER_END_MS)
         for table in list(self._tables):
             known = next((t for w in self._cluster.plan.writes if w.table == table for t in w.tasks), None)
             more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()

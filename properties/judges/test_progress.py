@@ -1,0 +1,228 @@
+"""G25: writes that do not come to their end, with a reason among their faults and without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
+from marker_sim.judges import judge
+from marker_sim.plan import Plan, Task, Write
+from marker_sim.sim.cluster import run
+from marker_sim.system import reference
+from marker_sim.writer.backend import Backend
+from marker_sim.writer.stage import Stage
+from properties.judges.jobs import EXECUTOR, Job, base
+
+GIVEN_UP = "task 0 failed 6 times"
+
+
+def exits(job: Job, error: str = "StorageTimeout('t')") -> int:
+    at = job.observe("exited", process=job.driver, error=error)
+    job.events[at] = job.events[at]._replace(role="driver")
+    return at
+
+
+def fails(job: Job, operation: str = "commit", error: str = "t/x", **fault: Any) -> int:
+    """A step of the driver that ends unknown; fault: what happens in it."""
+    step = job.step(operation, "001")
+    if fault:
+        job.fault(fault.pop("kind"), **{"process": job.driver, **fault})
+    job.done(step, "info", error)
+    return step
+
+
+def test_writes_that_complete_and_an_application_that_ends_hold() -> None:
+    job = Job()
+    job.write("001", "a")
+    job.write("002", "b")
+    exits(job, APPLICATION_ENDED)
+    job.holds("G25")
+    assert job.finding("G25").judged == 2
+
+
+def test_a_history_without_a_write_says_nothing() -> None:
+    assert not Job().finding("G25").applicable
+
+
+def test_a_driver_that_ends_with_an_error_of_its_own_breaks_it_whatever_its_faults_are() -> None:
+    job = Job()
+    job.begin("001")
+    job.fault("io-error", process=job.driver, path="t/x")
+    gone = exits(job, "RuntimeError('a stage is under way already')")
+    breach = job.breaks("G25", under="storage")
+    assert breach.evidence == (gone,) and "no step of its write had failed" in breach.message
+    raised = Job()
+    raised.begin("001")
+    fails(raised, error="raised ValueError('x')", kind="io-error", path="t/x")
+    exits(raised, "ValueError('x')")
+    raised.breaks("G25", under="storage")
+
+
+def test_a_driver_that_dies_before_any_of_its_writes_begins_breaks_it() -> None:
+    job = Job()
+    job.write("001", "a")
+    job.driver = "driver#2"
+    gone = exits(job, "TypeError('x')")
+    assert job.breaks("G25").evidence == (gone,)
+
+
+@pytest.mark.parametrize(
+    ("fault", "held"),
+    (
+        ({"kind": "timeout-lost", "path": "t/x"}, True),
+        ({}, False),
+        ({"kind": "timeout-lost", "path": "t/x", "process": "executor#9"}, False),
+        ({"kind": "disk-full", "path": "other/x", "process": "client#9", "value": "begin"}, True),
+        ({"kind": "clock-jump"}, False),
+    ),
+)
+def test_a_step_that_failed_needs_a_fault_of_its_driver_or_of_what_all_share(fault: Any, held: bool) -> None:
+    job = Job()
+    job.begin("001")
+    fails(job, **fault)
+    exits(job)
+    if held:
+        job.says_nothing("G25")
+    else:
+        assert "ended by itself" in job.breaks("G25", under=_under(job)).message
+
+
+def _under(job: Job) -> str:
+    return job.finding("G25").breaches[0].under
+
+
+@pytest.mark.parametrize(("wait_ms", "held"), ((1_000, True), (10_000, False)))
+def test_a_fault_is_a_reason_for_as_long_as_the_storage_time_out_and_late_effects_last(
+    wait_ms: int, held: bool
+) -> None:
+    job = Job(storage_timeout_ms=1_000, late_effect_ms=2_000)
+    job.begin("001")
+    job.fault("timeout-lost", process=job.driver, path="t/x")
+    job.wait(wait_ms)
+    fails(job)
+    exits(job)
+    if held:
+        job.says_nothing("G25")
+    else:
+        job.breaks("G25", under="storage")
+
+
+@pytest.mark.parametrize("value", (None, "abandoned"))
+def test_a_write_that_is_given_up_with_nothing_wrong_breaks_it_and_one_that_was_meant_to_does_not(value: Any) -> None:
+    job = Job()
+    begun = job.begin("001")
+    job.attempt(base("a"))
+    event = job.observe("job-failed", process=job.driver, value=value, error=GIVEN_UP)
+    if value is None:
+        breach = job.breaks("G25")
+        assert breach.evidence == (begun, event) and "nothing was wrong" in breach.message
+    else:
+        job.says_nothing("G25")
+
+
+@pytest.mark.parametrize("touched", (True, False))
+def test_every_attempt_that_failed_needs_a_reason(touched: bool) -> None:
+    job = Job()
+    job.begin("001")
+    for number in range(6):
+        attempt = job.step("attempt", "001", path=base("a", "001", f"0-0-{number}"), process=EXECUTOR)
+        if touched or number != 3:
+            job.fault("throttled", process=EXECUTOR, path="t/x")
+        job.done(attempt, "info", "t/x")
+        job.wait(60_000)
+    job.observe("job-failed", process=job.driver, error=GIVEN_UP)
+    if touched:
+        job.says_nothing("G25")
+    else:
+        assert "no fault touched an attempt" in job.breaks("G25", under="storage").message
+
+
+def test_executors_that_died_are_a_reason_to_give_up_and_those_of_another_driver_are_none() -> None:
+    for mine in (True, False):
+        job = Job()
+        job.begin("001", driver="driver#1")
+        job.attempt(base("a"), process="executor#1")
+        if not mine:
+            exits(job, APPLICATION_ENDED)
+            job.begin("002", "001", driver="driver#2")
+            job.attempt(base("a", "002"), "002", process="executor#2")
+        job.fault("kill", process="executor#1")
+        job.observe("job-failed", process=job.driver, error="nothing was heard of 1 tasks")
+        found = job.finding("G25")
+        assert bool(found.breaches) is not mine
+
+
+@pytest.mark.parametrize("served", (True, False))
+def test_a_server_that_is_gone_is_a_reason(served: bool) -> None:
+    job = Job(mode="timeline")
+    job.start()
+    job.begin("001")
+    if not served:
+        job.kill()
+        job.wait(60_000)
+    attempt = job.step("attempt", "001", path=base("a"), process=EXECUTOR)
+    job.done(attempt, "info", "no server")
+    job.observe("job-failed", process=job.driver, error=GIVEN_UP)
+    if served:
+        job.breaks("G25")
+    else:
+        job.says_nothing("G25")
+
+
+def test_a_write_that_hangs_breaks_it_and_one_that_is_merely_long_does_not() -> None:
+    hung = Job()
+    hung.begin("001")
+    last = hung.last
+    hung.wait(900_000)
+    gone = exits(hung, NOT_GETTING_ON)
+    breach = hung.breaks("G25")
+    assert breach.evidence == (last, gone) and "hangs" in breach.message
+    long = Job()
+    long.begin("001")
+    long.wait(899_000)
+    long.attempt(base("a"))
+    exits(long, NOT_GETTING_ON)
+    long.says_nothing("G25")
+
+
+def test_a_driver_that_forgets_a_write_breaks_it() -> None:
+    job = Job()
+    job.begin("001")
+    job.write("002", "b")
+    assert "had neither committed nor given up" in job.breaks("G25").message
+
+
+def test_a_write_whose_driver_was_killed_has_its_reason() -> None:
+    job = Job()
+    job.failed("001", "a")
+    job.says_nothing("G25")
+
+
+class _Dies(Stage):
+    def run(self, backend: Backend) -> Any:
+        if self._ordinal % 2 == 0:
+            raise RuntimeError("a stage is under way already")
+        return super().run(backend)
+
+
+class _Hangs(Stage):
+    def run(self, backend: Backend) -> Any:
+        while self._ordinal % 2 == 0:
+            backend.hear()
+        return super().run(backend)
+
+
+@pytest.mark.parametrize("stage", (_Dies, _Hangs))
+@pytest.mark.parametrize("mode", ("direct", "timeline"))
+def test_a_stage_in_which_every_second_write_dies_or_hangs_is_seen_without_any_fault(
+    stage: type[Stage], mode: str
+) -> None:
+    writes = tuple(Write(tasks=(Task(group=f"f{number}"),)) for number in range(2))
+    plan = Plan(mode=mode, storage="s3", directories=(), ops=(), writes=writes)
+    well, broken = reference(), replace(reference(), stage=stage)
+    assert not judge(run(plan, well), frozenset({"G25"}))[0].breaches
+    (found,) = judge(run(plan, broken), frozenset({"G25"}))
+    assert found.breaches and found.breaches[0].under == "none"
