@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan
+from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan, Life
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -30,6 +30,8 @@ def every_request_answered(view: View) -> Finding:
         if life.exited
     ]
     undecided = _cannot_decide(view)
+    if undecided:
+        view.excuse("run-undecided")
     if view.late_echoes:
         return Finding(guarantee="G6", applicable=True, breaches=tuple(breaches), undecided=undecided)
     answered, late = _unanswered(view)
@@ -87,6 +89,7 @@ def _failed_probes(view: View) -> tuple[int, list[Breach]]:
         waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
         gone = view.ended(view.events[call.invoke].process) < NEVER
         if call.outcome == "open" and (gone or waited_ns < view.header.answer_bound_ms * MS):
+            view.excuse("client-died" if gone else "run-ended")
             continue
         count += 1
         if call.outcome != "ok":
@@ -110,15 +113,23 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
                 answered += outcome == "ok"
                 continue
         if invoke in touched or (arrived and invoke not in arrived):
+            view.excuse("wire-fault" if invoke in touched else "never-arrived")
             continue
         life = view.lives.get(life_start)
-        if life is None or not _stayed(view, call, life_start):
+        why = "no-server" if life is None else _unwell(view, call, life)
+        if life is None or why:
+            view.excuse(why)
             continue
         waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
         if waited_ns > bound_ns and call.operation == "delete":
-            waited_ns = min(waited_ns, _longest_silence_ns(view, call, directory.path))
+            silent_ns = _longest_silence_ns(view, call, directory.path)
+            if silent_ns <= bound_ns and view.excuse("still-deleting"):
+                continue
         if waited_ns <= bound_ns:
-            answered += not view.timed_out(call)
+            if view.timed_out(call):
+                view.excuse("waited-too-short")
+            else:
+                answered += 1
             continue
         how = "not answered" if view.timed_out(call) else "answered only"
         message = (
@@ -144,16 +155,17 @@ def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
     return max(after - before for before, after in pairwise(times))
 
 
-def _stayed(view: View, call: Call, life_start: int) -> bool:
-    """Whether server and client were well for as long as the call took."""
+def _unwell(view: View, call: Call, life: Life) -> str:
+    """Which side of a call was not well for as long as it took, "" for neither."""
     until = _end(view, call)
     client = view.events[call.invoke].process
     gone = any(
         fault.cls == "client" and fault.process == client and fault.begin <= until and fault.end >= call.invoke
         for fault in view.faults
     )
-    left = call.invoke < view.exits.get(client, -1) <= until
-    return not gone and not left and view.lives[life_start].well(call.invoke, until)
+    if gone or call.invoke < view.exits.get(client, -1) <= until:
+        return "client-died"
+    return "" if life.well(call.invoke, until) else "server-unwell"
 
 
 def _end(view: View, call: Call) -> int:
@@ -198,16 +210,20 @@ def isolation(view: View) -> Finding:
         if fault is None:
             continue
         late = end_ns - begin_ns > limit_ns
-        if late and call.operation == "delete":
-            late = _longest_silence_ns(view, call, directory.path) > limit_ns
+        if late and call.operation == "delete" and _longest_silence_ns(view, call, directory.path) <= limit_ns:
+            late = not view.excuse("still-deleting")
         if call.outcome == "ok" and not late:
             judged += 1
             continue
         until = min(_end(view, call), view.index_at(begin_ns + limit_ns) - 1)
-        if (view.timed_out(call) and not late) or _touched_otherwise(view, directory, call, until):
+        if not late and call.outcome == "fail":
+            continue  # A refusal is an answer about the request itself.
+        why = _touched_otherwise(view, directory, call, until)
+        if not late and (view.timed_out(call) or call.operation in LISTINGS):
+            why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
+        if why:
+            view.excuse(why)
             continue
-        if not late and (call.operation in LISTINGS or call.outcome == "fail"):
-            continue  # A listing that fails by itself is G11's; a refusal is an answer about the request itself.
         judged += 1
         took = "was not answered in" if view.timed_out(call) else "took"
         what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
@@ -225,33 +241,35 @@ def _window(view: View, fault: FaultSpan) -> tuple[int, int]:
     return view.time_ns(fault.begin), view.time_ns(fault.end) + lasting
 
 
-def _touched_otherwise(view: View, directory: Directory, call: Call, until: int) -> bool:
-    """Whether anything but storage faults of other directories can have harmed a call by an event.
+def _touched_otherwise(view: View, directory: Directory, call: Call, until: int) -> str:
+    """What but storage faults of other directories can have harmed a call by an event, "" for nothing.
 
     A kit that was not woken in time itself proves nothing about how long a server took.
     """
     if any(call.invoke < late <= _end(view, call) for late in view.late_echoes):
-        return True
-    if call.invoke in view.touched or view.crowd(call.invoke, until):
-        return True
+        return "echo-late"
+    if call.invoke in view.touched:
+        return "wire-fault"
+    if view.crowd(call.invoke, until):
+        return "second-server"
     if not view.served_well(directory.path, call, until):
-        return True
+        return "server-unwell"
     # Who finds that what it just wrote was deleted may say so.
     if any(d.invoke != call.invoke and d.invoke < until and d.settled > call.invoke for d in directory.deletions):
-        return True
+        return "deletion-open"
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
     client = view.events[call.invoke].process
     if call.invoke < view.exits.get(client, -1) <= until:
-        return True
+        return "client-died"
     for fault in view.faults:
         if fault.cls == "client":
             if fault.process == client and fault.begin <= until and call.invoke <= fault.end:
-                return True
+                return "client-died"
         elif fault.cls in ("pause", "restart"):
             if fault.begin <= until and call.invoke <= fault.end:
-                return True
+                return "server-unwell"
         elif fault.storage and (not _is_confined(fault) or directory_of((fault.path or "") + "/") == directory.path):
             since, over = _window(view, fault)
             if since <= end_ns and begin_ns <= over:
-                return True
-    return False
+                return "storage-fault"
+    return ""
