@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Value
-from marker_sim.judges.stored import NEVER
+from marker_sim.judges.stored import NEVER, directory_of
 
 NO_LIFE = -1
 SEVERAL_LIVES = -2
@@ -99,6 +99,10 @@ class FaultSpan(NamedTuple):
     def storage(self) -> bool:
         """Whether it is one of storage."""
         return FAULT_CLASS.get(self.kind) == "storage"
+
+    def concerns(self, directory: str) -> bool:
+        """Whether it may have harmed a marker directory: its path lies there, or in none."""
+        return not self.path or directory_of(self.path + "/") in (None, directory)
 
 
 class Life:

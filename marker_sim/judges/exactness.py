@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 from marker_sim.judges.calls import NO_LIFE, Call, Directory
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.stored import Home, directory_of, present
+from marker_sim.judges.stored import Home, present
 from marker_sim.judges.view import View
 
 
@@ -198,13 +198,9 @@ def _nobody_else(view: View, directory: Directory, before: list[Call], call: Cal
     if any(not view.timed_out(other) for other in before):
         return not view.excuse("answered-with-an-error")
     return not any(
-        fault.storage and fault.begin <= call.done and low <= fault.end and _touches(fault.path, directory.path)
+        fault.storage and fault.begin <= call.done and low <= fault.end and fault.concerns(directory.path)
         for fault in view.faults
     ) or not view.excuse("storage-fault")
-
-
-def _touches(path: str | None, directory: str) -> bool:
-    return not path or directory_of(path + "/") in (None, directory)
 
 
 def _same(one: Call, other: Call) -> bool:

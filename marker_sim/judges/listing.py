@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.presence import denied, outlived, owed_since
+from marker_sim.judges.presence import Owed, denied, outlived
 from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
 
@@ -174,14 +174,14 @@ def _missing(
     """How many names a listing owes, and which of them it does not show."""
     assert isinstance(listing.value, tuple)
     missing = sorted(expected.keys() - listing.value)
-    floor, why = owed_since(view, directory, listing) if missing or directory.deletions else (-1, "")
-    if floor < 0:
+    owed = Owed(view, directory, listing)
+    if owed.all:
         return len(expected), [(name, expected[name]) for name in missing]
-    owed = sum(call.invoke >= floor for call in expected.values())
-    short = [(name, expected[name]) for name in missing if expected[name].invoke >= floor]
-    if any(expected[n].invoke < floor and not directory.deleted(expected[n].done, listing.done) for n in missing):
+    excuses = {name: owed.excuse(call) for name, call in expected.items()}
+    for why in {excuses[n] for n in missing if not directory.deleted(expected[n].done, listing.done)} - {""}:
         view.excuse(why)
-    return owed, short
+    count = sum(not why for why in excuses.values())
+    return count, [(name, expected[name]) for name in missing if not excuses[name]]
 
 
 def _short(view: View, directory: Directory, listing: Call, name: str, call: Call) -> Breach:
@@ -202,6 +202,9 @@ def _may_fail(view: View, directory: Directory, listing: Call) -> bool:
     lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
     return any(
-        fault.storage and view.time_ns(fault.begin) <= end_ns and begin_ns <= view.time_ns(fault.end) + lasting
+        fault.storage
+        and fault.concerns(directory.path)
+        and view.time_ns(fault.begin) <= end_ns
+        and begin_ns <= view.time_ns(fault.end) + lasting
         for fault in view.faults
     ) and view.excuse("storage-fault")

@@ -12,21 +12,24 @@ from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
 
 
-def owed_since(view: View, directory: Directory, call: Call) -> tuple[int, str]:
-    """Only markers whose create was invoked at or after this event are owed to a call; -1 for all, NEVER for none; and
-    what excuses the others.
-
-    A deletion may have removed the earlier ones; at a server, another live server may have stored them unseen.
+class Owed:
+    """What a listing or an `exists` owes: every marker answered before it, but what a deletion may have removed since,
+    and what another server that is live during the call may have stored unseen.
     """
-    floor = directory.settled_before(call.done) if directory.deletions else -1
-    if call.life != NO_LIFE and view.crowded:
-        life = view.lives.get(call.life)
-        if life is None:
-            return NEVER, "second-server"
-        crowd = max((end for begin, end in view.crowded if begin <= call.done), default=-1)
-        if crowd >= life.start and crowd > floor:
-            return crowd, "second-server"
-    return floor, "deletion-open"
+
+    def __init__(self, view: View, directory: Directory, call: Call) -> None:
+        self._floor = directory.settled_before(call.done) if directory.deletions else -1
+        life = call.life if call.life in view.lives else None
+        crowd = call.life != NO_LIFE and bool(view.crowded) and (life is None or view.crowd(call.invoke, call.done))
+        self._own = life if crowd else None
+        self._crowd = crowd
+        self.all = self._floor < 0 and not crowd
+
+    def excuse(self, create: Call) -> str:
+        """Why a create is owed nothing, "" when its marker must show."""
+        if create.invoke < self._floor:
+            return "deletion-open"
+        return "second-server" if self._crowd and create.life != self._own else ""
 
 
 def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
@@ -42,8 +45,8 @@ def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
             at += 1
         if newest is None:
             continue
-        floor, why = owed_since(view, directory, call)
-        if newest.invoke < floor:
+        why = Owed(view, directory, call).excuse(newest)
+        if why:
             if call.value is False and not directory.deleted(newest.done, call.done):
                 view.excuse(why)
             continue

@@ -10,6 +10,7 @@ from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
 
 _EVERYWHERE = frozenset({"disk-full"})  # These spread beyond the path that met them first.
+_HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
 
 
 def every_request_answered(view: View) -> Finding:
@@ -112,15 +113,16 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
             if events[done].time_ns - (begun_ns if begun_ns > healthy_ns else healthy_ns) <= bound_ns:
                 answered += outcome == "ok"
                 continue
-        if invoke in touched or (arrived and invoke not in arrived):
-            view.excuse("wire-fault" if invoke in touched else "never-arrived")
+        cut = not _HOLDING.issuperset(touched.get(invoke, ()))
+        if cut or (arrived and invoke not in arrived):
+            view.excuse("wire-fault" if cut else "never-arrived")
             continue
         life = view.lives.get(life_start)
         why = "no-server" if life is None else _unwell(view, call, life)
         if life is None or why:
             view.excuse(why)
             continue
-        waited_ns = _end_ns(view, call) - max(view.time_ns(invoke), healthy_ns)
+        waited_ns = _end_ns(view, call) - max(view.time_ns(_arrived_last(view, call)), healthy_ns)
         if waited_ns > bound_ns and call.operation == "delete":
             silent_ns = _longest_silence_ns(view, call, directory.path)
             if silent_ns <= bound_ns and view.excuse("still-deleting"):
@@ -155,17 +157,33 @@ def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
     return max(after - before for before, after in pairwise(times))
 
 
+def _arrived_last(view: View, call: Call) -> int:
+    """When a request that the wire delayed or copied arrived for the last time; of any other, when it was sent."""
+    if call.invoke not in view.touched:
+        return call.invoke
+    events = view.events[call.invoke : _end(view, call)]
+    return max(
+        (e.index for e in events if e.operation == "arrived" and e.caused_by == call.invoke), default=call.invoke
+    )
+
+
 def _unwell(view: View, call: Call, life: Life) -> str:
-    """Which side of a call was not well for as long as it took, "" for neither."""
+    """Which side of a call ended, or was still paused, before it was over, "" for neither.
+
+    A pause that is over excuses nothing: the wait is counted from the end of the last fault.
+    """
     until = _end(view, call)
     client = view.events[call.invoke].process
     gone = any(
-        fault.cls == "client" and fault.process == client and fault.begin <= until and fault.end >= call.invoke
+        fault.cls == "client"
+        and fault.process == client
+        and fault.begin <= until
+        and fault.end >= (until if fault.kind == "pause" else call.invoke)
         for fault in view.faults
     )
     if gone or call.invoke < view.exits.get(client, -1) <= until:
         return "client-died"
-    return "" if life.well(call.invoke, until) else "server-unwell"
+    return "" if life.start <= call.invoke and life.well(until, until) else "server-unwell"
 
 
 def _end(view: View, call: Call) -> int:

@@ -281,6 +281,4 @@ class View(Reading):
 def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
     if fault.cls == "wire":
         return fault.touched is None or fault.touched >= low
-    if fault.cls == "storage" and directory is not None and fault.path:
-        return directory_of(fault.path + "/") in (None, directory)
-    return True
+    return fault.cls != "storage" or directory is None or fault.concerns(directory)

@@ -109,7 +109,6 @@ def test_a_request_is_not_owed_an_answer_by_the_dead_the_paused_and_cut_wires() 
             story.start("server#2")
         elif spoil == "pause":
             story.fault("pause", value="begin")
-            story.fault("pause", value="end")
         elif spoil == "wire":
             story.fault("reply-lost", "client", caused_by=invoke)
         elif spoil == "client":
@@ -117,7 +116,24 @@ def test_a_request_is_not_owed_an_answer_by_the_dead_the_paused_and_cut_wires() 
         if spoil == "impatient":
             story.end(invoke, "info", error="no answer")
         story.wait(3 * BOUND_MS)
+        if spoil == "pause":
+            story.fault("pause", value="end")
         probed(story).holds("G6")
+
+
+@pytest.mark.parametrize("brief", ["pause", "client-pause", "duplicated", "delayed"])
+def test_a_brief_pause_or_a_wire_that_cuts_nothing_excuses_no_request_that_is_never_answered(brief: str) -> None:
+    story = begun()
+    invoke = story.ask(B)
+    if "pause" in brief:
+        process = "client" if brief == "client-pause" else "server#1"
+        story.fault("pause", process, value="begin")
+        story.fault("pause", process, value="end")
+    else:
+        story.fault(brief, "client", caused_by=invoke)
+    story.wait(3 * BOUND_MS)
+    finding = probed(story).finding("G6")
+    assert [breach.evidence[0] for breach in finding.breaches] == [invoke] and not finding.excused
 
 
 def test_direct_mode_has_no_server_to_answer() -> None:
