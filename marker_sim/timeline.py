@@ -10,7 +10,7 @@
 A write token is <task>-<stage>-<task attempt>. A log file carries the instant of the base file that it belongs to, so
 its name does not say which write made it. Completed commits are JSON with the write stats, as Hudi writes them; our
 rollback records are JSON as well, where Hudi has Avro (our decision: nobody but the kit reads them).
-Source: Hudi 0.15.0 HoodieInstant, FSUtils, HoodieCommitMetadata.
+Source: Hudi 0.15.0 HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils, HoodieCommitMetadata.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
+_INSTANT_LENGTH = 17
 # What JSON that is no metadata ends in: RecursionError when it is nested too deep, OverflowError for 1e999.
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
@@ -108,7 +109,11 @@ def parse_entry(path: str) -> Entry | None:
 
 @lru_cache(maxsize=256)
 def instant_at(now_ms: float, newest: str) -> str:
-    """The instant of a time in milliseconds since 1970, yyyyMMddHHmmssSSS, and later than `newest` ("" for none)."""
+    """The instant of a time in milliseconds since 1970, yyyyMMddHHmmssSSS, and later than `newest` ("" for none).
+
+    Later as Hudi compares instants, which is as strings: times of 17 digits, those of 14 that versions before 0.10
+    wrote, and what is no time, as in bootstrapped tables ("00000000000001"). Hudi waits until the clock says so.
+    """
     return max(_format(_EPOCH + int(now_ms) * _MS), _after(newest) if newest else "")
 
 
@@ -195,13 +200,14 @@ def _text(value: object) -> str:
 
 
 def _format(moment: datetime) -> str:
-    return f"{moment.strftime(_INSTANT_FORMAT)}{moment.microsecond // 1000:03d}"
+    return f"{moment.year:04}{moment.strftime(_INSTANT_FORMAT[2:])}{moment.microsecond // 1000:03d}"
 
 
 def _after(instant: str) -> str:
-    """The next instant; one that is no time is followed by the next number of as many digits."""
+    """A later instant: a millisecond, else the next number of as many digits, else one character more."""
     try:
-        moment = datetime.strptime(instant[:14], _INSTANT_FORMAT) + int(instant[14:] or "0") * _MS + _MS
-    except ValueError:
-        return str(int(instant) + 1).zfill(len(instant)) if instant.isdigit() else f"{instant}1"
-    return _format(moment)
+        later = _format(datetime.strptime(instant[:14], _INSTANT_FORMAT) + int(instant[14:] or "0") * _MS + _MS)
+    except (ValueError, OverflowError):
+        digits = instant.isascii() and instant.isdigit() and len(instant) <= _INSTANT_LENGTH
+        later = str(int(instant) + 1).zfill(len(instant)) if digits else ""
+    return later if later > instant else f"{instant}1"

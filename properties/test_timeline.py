@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from marker_sim.timeline import (
@@ -25,6 +25,7 @@ from marker_sim.timeline import (
     parse_entry,
 )
 
+BOOTSTRAP = "00000000000001"  # HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS
 TOKENS = st.builds(WriteToken, *[st.integers(0, 10**12)] * 3)
 FILE_IDS = st.from_regex(r"[A-Za-z0-9_.-]{1,20}", fullmatch=True)
 
@@ -77,6 +78,39 @@ def test_instants_grow_and_are_never_used_again(now_ms: int, before_ms: int) -> 
     assert len(instant) == 17
     assert instant > before
     assert (instant == instant_at(now_ms, "")) == (now_ms > before_ms)
+
+
+# What stands on timelines: times of 17 and 14 digits, what is no time, and what nobody should have written.
+INSTANTS = st.one_of(
+    st.integers(0, 10**13).map(lambda ms: instant_at(ms, "")),
+    st.integers(0, 10**13).map(lambda ms: instant_at(ms, "")[:14]),
+    st.sampled_from(("00000000000000", BOOTSTRAP, "00000000000002", "001", "9" * 14, "9" * 17, "99991231235959999")),
+    st.from_regex(r"[0-9]{1,25}", fullmatch=True),
+    st.text(st.characters(exclude_characters="./"), min_size=1, max_size=20),
+)
+
+
+@given(st.integers(0, 10**13), INSTANTS)
+@example(0, "9" * 17)
+@example(0, "99991231235959999")
+@example(0, "²²")
+def test_an_instant_is_later_than_any_that_was_there(now_ms: int, newest: str) -> None:
+    """As strings, which is how Hudi compares them (HoodieTimeline.compareTimestamps)."""
+    instant = instant_at(now_ms, newest)
+    assert instant > newest
+    assert instant >= instant_at(now_ms, "")
+    entry = Entry(instant, "commit", State.COMPLETED)
+    assert parse_entry(entry.path("t")) == entry
+
+
+@given(st.integers(0, 10**13), INSTANTS)
+def test_instants_grow_as_long_as_one_likes(now_ms: int, newest: str) -> None:
+    """Also when the clock stands still, and without growing by a character for each."""
+    instants = [newest]
+    for _ in range(12):
+        instants.append(instant_at(now_ms, instants[-1]))
+    assert instants == sorted(set(instants))
+    assert len(instants[-1]) <= max(17, len(newest) + 12)
 
 
 def test_write_stats_survive_a_commit() -> None:

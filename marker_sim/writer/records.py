@@ -7,6 +7,7 @@ is refused, so that a driver who comes late cannot overwrite what another one de
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from marker_sim.markers.files import create_if_absent, is_stored, persist
 from marker_sim.seams import Runtime, Storage
@@ -61,7 +62,7 @@ class Records:
             entry = parse_entry(path) if "/" not in path[len(prefix) :] else None
             if entry is not None:
                 found.append(entry)
-        return Timeline(tuple(found))  # As sorted as the listing.
+        return Timeline(tuple(sorted(found, key=attrgetter("instant"))))  # Paths may sort otherwise than instants.
 
     def instants_with_markers(self) -> tuple[str, ...]:
         """The instants that have a marker directory, sorted."""
