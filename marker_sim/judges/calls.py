@@ -14,6 +14,7 @@ SEVERAL_LIVES = -2
 LISTINGS = frozenset({"list", "list-data", "list-log"})
 STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
+SPREADING = frozenset({"disk-full"})  # Beyond the path that met them first.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
 
@@ -101,8 +102,9 @@ class FaultSpan(NamedTuple):
         return FAULT_CLASS.get(self.kind) == "storage"
 
     def concerns(self, directory: str) -> bool:
-        """Whether it may have harmed a marker directory: its path lies there, or in none."""
-        return not self.path or directory_of(self.path + "/") in (None, directory)
+        """Whether it may have harmed a marker directory: its path lies there, or in none, or it spreads beyond it."""
+        home = directory_of(f"{self.path}/") if self.path else None
+        return home in (None, directory) or self.kind in SPREADING
 
 
 class Life:

@@ -26,8 +26,9 @@ def exact_set(view: View) -> Finding:
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
                 late = f", which was asked for at event {asked[name]} only" if name in asked else ""
+                of_it, source = _source(directory, name, span[0])
                 message = f"{name!r} is stored in {path} from event {span[0]} on and nobody had asked for it{late}"
-                breaches.append(view.breach(message, (span[0],), path))
+                breaches.append(view.breach(message + of_it, (span[0], *source), path))
         count, found = _listed(view, directory, asked)
         judged += count
         breaches += found
@@ -51,6 +52,17 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
             for name in (call.identity, *query.get("markername", ())):
                 asked[name] = min(asked.get(name, call.invoke), call.invoke)
     return asked
+
+
+def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
+    """Which hostile request that was accepted left a name that is a part of its own; words and evidence, or none."""
+    for call in directory.hostile:
+        if call.outcome == "ok" and call.invoke < until and name in str(call.identity):
+            return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", (
+                call.invoke,
+                call.done,
+            )
+    return "", ()
 
 
 def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[int, list[Breach]]:
@@ -89,7 +101,7 @@ def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Br
     last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
     settled = directory.settled_before(last)
     told: set[str] = set()
-    for call in directory.answers:
+    for call in (*directory.answers, *_accepted(directory)):
         span = home.spans.get(call.name)
         if (span is not None and len(span) == 1) or present(span, last) is not None:
             continue
@@ -104,6 +116,12 @@ def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Br
             )
             breaches.append(view.breach(message, (call.invoke, call.done, min(last, view.end - 1)), directory.path))
     return breaches
+
+
+def _accepted(directory: Directory) -> list[Call]:
+    """Hostile requests that were told "created" or "exists", as answers of the names that they asked for."""
+    told = [call for call in directory.hostile if call.outcome == "ok" and call.value in ("created", "exists")]
+    return [call._replace(name=str(call.identity)) for call in told]
 
 
 def one_creator(view: View) -> Finding:

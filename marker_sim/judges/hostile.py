@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marker_sim.judges.calls import Call
+from marker_sim.judges.calls import MS, Call
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -11,9 +11,10 @@ from marker_sim.judges.view import View
 def hostile_input_refused(view: View) -> Finding:
     """G12: an invocation `hostile` ends `fail`, and what its path names is the same afterwards.
 
-    An end `ok` means that it was accepted, `info` that there was no clear error; a time-out, a server that was not well
-    and a connection that a fault touched decide nothing. A change counts when an effect says that the request caused
-    it, or happened meanwhile and no create or delete of that directory can be the reason.
+    An end `ok` means that it was accepted, `info` that there was no clear error, and so does a server that is well and
+    without an answer for the bound of every-request-answered; sooner a time-out decides nothing, nor do a server that
+    was not well and a connection that a fault touched. A change counts when an effect says that the request caused it,
+    or happened meanwhile and no other request that was not refused can be the reason.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -23,15 +24,16 @@ def hostile_input_refused(view: View) -> Finding:
             if why:
                 view.excuse(why)
                 continue
+            silent = view.timed_out(call)
             judged += 1
-            if call.outcome != "fail":
-                how = "accepted" if call.outcome == "ok" else f"not refused clearly: {view.events[call.done].error}"
-                message = f"the hostile request {call.identity!r} was {how}"
-                breaches.append(view.breach(message, (call.invoke, call.done)))
-            changed = _changed_by_reads(view, call) if view.reads else _changed_by_effects(view, call)
-            if changed is not None:
-                message = f"the hostile request {call.identity!r} changed {view.events[changed].path!r}"
-                breaches.append(view.breach(message, (call.invoke, call.done, changed)))
+            changed = None
+            if not silent:
+                changed = _changed_by_reads(view, call) if view.reads else _changed_by_effects(view, call)
+            if call.outcome == "fail" and changed is None:
+                continue
+            path = "" if changed is None else f" and changed {view.events[changed].path!r}"
+            message = f"the hostile request {call.identity!r} was {_how(view, call)}{path}"
+            breaches.append(view.breach(message, (call.invoke, call.done, NEVER if changed is None else changed)))
     return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -40,31 +42,51 @@ def _unheard(view: View, call: Call) -> str:
     life = view.lives.get(call.life)
     if call.invoke in view.touched:
         return "wire-fault"
-    if life is not None and not life.well(call.invoke, min(call.done, view.end - 1)):
+    if life is not None and not life.well(call.invoke, view.awaited_until(call)):
         return "server-unwell"
-    return "no-answer" if call.done == NEVER or view.timed_out(call) else ""
+    return "no-answer" if view.timed_out(call) and _waited_ns(view, call) < view.header.answer_bound_ms * MS else ""
+
+
+def _how(view: View, call: Call) -> str:
+    """How a request ended, as the end of a sentence."""
+    if view.timed_out(call):
+        return f"not answered in {_waited_ns(view, call) / 1e9:.1f} s"
+    if call.outcome == "ok":
+        return f"accepted ({call.value!r})"
+    how = "refused" if call.outcome == "fail" else "not refused clearly"
+    return f"{how} ({view.events[call.done].error})"
+
+
+def _waited_ns(view: View, call: Call) -> int:
+    """How long nobody answered since the last fault; nothing at all where the kit itself was not woken in time."""
+    until = view.awaited_until(call)
+    if any(call.invoke < late <= until for late in view.late_echoes):
+        return 0
+    faults = [min(view.time_ns(fault.end), view.time_ns(until)) for fault in view.faults if fault.begin <= until]
+    return view.time_ns(until) - max(view.time_ns(call.invoke), *faults, 0)
 
 
 def _changed_by_effects(view: View, call: Call) -> int | None:
     for event in view.events[call.invoke : call.done]:
         if event.kind != "effect" or event.process == "kit":
             continue
-        if event.caused_by == call.invoke or (_below(call, event.path) and not _busy(view, event.path, event.index)):
+        if event.caused_by == call.invoke:
+            return event.index
+        if _below(call, event.path) and not _busy(view, call, event.path, event.index, event.index):
             return event.index
     return next((e.index for e in view.events[call.done :] if e.kind == "effect" and e.caused_by == call.invoke), None)
 
 
 def _changed_by_reads(view: View, call: Call) -> int | None:
-    before: dict[str | None, object] = {}
+    before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):
             continue
-        if event.index < call.invoke:
-            before[event.path] = event.value
-        elif event.index > call.done:
-            if before.get(event.path) != event.value and not _busy(view, event.path, event.index):
-                return event.index
-            before[event.path] = event.value
+        since, known = before.get(event.path, (-1, None))
+        if event.index > call.done and known != event.value and not _busy(view, call, event.path, since, event.index):
+            return event.index
+        if event.index < call.invoke or event.index > call.done:
+            before[event.path] = (event.index, event.value)
     return None
 
 
@@ -73,12 +95,16 @@ def _below(call: Call, path: str | None) -> bool:
     return bool(target) and path is not None and (path == target or path.startswith(target + "/"))
 
 
-def _busy(view: View, path: str | None, moment: int) -> bool:
-    """Whether a create or a deletion of the directory can be the reason of a change seen at a moment."""
+def _busy(view: View, call: Call, path: str | None, since: int, until: int) -> bool:
+    """Whether another request of the directory that was not refused can be the reason of a change between two moments.
+
+    What was accepted although it was hostile may be stored at any later time: it is accused itself.
+    """
     directory = view.directories.get(directory_of(path or "") or "")
     if directory is None:
         return False
+    if any(other != call and other.invoke < until and not view.had_no_effect(other) for other in directory.hostile):
+        return view.excuse("other-request")
     return any(
-        call.invoke < moment and (view.reads or view.over(call) > moment)
-        for call in (*directory.creates, *directory.deletes)
+        other.invoke < until and view.over(other) > since for other in (*directory.creates, *directory.deletes)
     ) and view.excuse("other-request")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from marker_sim.judges.calls import LISTINGS, MS, Call, Directory, FaultSpan, Life
+from marker_sim.judges.calls import LISTINGS, MS, SPREADING, Call, Directory, FaultSpan, Life
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
 
-_EVERYWHERE = frozenset({"disk-full"})  # These spread beyond the path that met them first.
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
 
 
@@ -150,7 +149,7 @@ def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
     life = view.lives.get(call.life)
     process = view.events[call.invoke].process if life is None else life.process
     times = [view.time_ns(call.invoke)]
-    for event in view.events[call.invoke : _end(view, call)]:
+    for event in view.events[call.invoke : view.awaited_until(call)]:
         if event.kind == "effect" and event.process == process and (event.path or "").startswith(f"{directory}/"):
             times.append(event.time_ns)
     times.append(_end_ns(view, call))
@@ -161,7 +160,7 @@ def _arrived_last(view: View, call: Call) -> int:
     """When a request that the wire delayed or copied arrived for the last time; of any other, when it was sent."""
     if call.invoke not in view.touched:
         return call.invoke
-    events = view.events[call.invoke : _end(view, call)]
+    events = view.events[call.invoke : view.awaited_until(call)]
     return max(
         (e.index for e in events if e.operation == "arrived" and e.caused_by == call.invoke), default=call.invoke
     )
@@ -172,7 +171,7 @@ def _unwell(view: View, call: Call, life: Life) -> str:
 
     A pause that is over excuses nothing: the wait is counted from the end of the last fault.
     """
-    until = _end(view, call)
+    until = view.awaited_until(call)
     client = view.events[call.invoke].process
     gone = any(
         fault.cls == "client"
@@ -186,13 +185,8 @@ def _unwell(view: View, call: Call, life: Life) -> str:
     return "" if life.start <= call.invoke and life.well(until, until) else "server-unwell"
 
 
-def _end(view: View, call: Call) -> int:
-    """When a call was over; an open one when its client stopped listening, for then the kit kills what is left."""
-    return call.done if call.done != NEVER else min(view.phase("end"), view.end - 1)
-
-
 def _end_ns(view: View, call: Call) -> int:
-    return view.time_ns(_end(view, call))
+    return view.time_ns(view.awaited_until(call))
 
 
 def _why(view: View, call: Call) -> str:
@@ -233,7 +227,7 @@ def isolation(view: View) -> Finding:
         if call.outcome == "ok" and not late:
             judged += 1
             continue
-        until = min(_end(view, call), view.index_at(begin_ns + limit_ns) - 1)
+        until = min(view.awaited_until(call), view.index_at(begin_ns + limit_ns) - 1)
         if not late and call.outcome == "fail":
             continue  # A refusal is an answer about the request itself.
         why = _touched_otherwise(view, directory, call, until)
@@ -251,7 +245,7 @@ def isolation(view: View) -> Finding:
 
 
 def _is_confined(fault: FaultSpan) -> bool:
-    return fault.storage and bool(fault.path) and fault.kind not in _EVERYWHERE
+    return fault.storage and bool(fault.path) and fault.kind not in SPREADING
 
 
 def _window(view: View, fault: FaultSpan) -> tuple[int, int]:
@@ -264,7 +258,7 @@ def _touched_otherwise(view: View, directory: Directory, call: Call, until: int)
 
     A kit that was not woken in time itself proves nothing about how long a server took.
     """
-    if any(call.invoke < late <= _end(view, call) for late in view.late_echoes):
+    if any(call.invoke < late <= view.awaited_until(call) for late in view.late_echoes):
         return "echo-late"
     if call.invoke in view.touched:
         return "wire-fault"

@@ -19,7 +19,7 @@ from functools import cached_property
 from marker_sim.history import History
 from marker_sim.judges.calls import DAMAGE, DEADLY, MS, NO_LIFE, Call, Deletion, Directory, FaultSpan
 from marker_sim.judges.findings import UNEXPLAINED, Breach
-from marker_sim.judges.reading import Reading, content_of
+from marker_sim.judges.reading import END_OF_RUN, Reading, content_of
 from marker_sim.judges.stored import NEVER, TEMP, Fold, directory_of
 from marker_sim.judges.tables import Tables
 from marker_sim.judges.writes import WritePath
@@ -223,11 +223,11 @@ class View(Reading):
         arrivals = self.arrivals_again.get(call.invoke) or [self._arrival(call)]
         last = max(index for index, _ in arrivals)
         lives = [self.lives[life] for _, life in arrivals if life in self.lives]
-        dead = max((life.end for life in lives), default=NEVER)
-        if dead != NEVER:
-            return self.later(max(last, dead), rest_ns)
         if len(arrivals) == 1 and call.done != NEVER and self._was_answered(call) and not self.may_act_again(call):
             return self.later(call.done, rest_ns)
+        dead = max((life.end for life in lives), default=NEVER)
+        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # That kill ends everything and decides nothing.
+            return self.later(max(last, dead), rest_ns)
         ends = [last, call.invoke if call.done == NEVER else call.done]
         ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
         ends += [end for life in lives for _, end in life.pauses]
@@ -243,6 +243,10 @@ class View(Reading):
     def later(self, index: int, wait_ns: int) -> int:
         """The first event more than `wait_ns` after an event, NEVER when the run was over by then."""
         return NEVER if index >= self.end else self.index_at(self.events[index].time_ns + wait_ns + 1)
+
+    def awaited_until(self, call: Call) -> int:
+        """When a call was over; an open one when its client stopped listening, for then the kit kills what is left."""
+        return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
     def timed_out(self, call: Call) -> bool:
         """Whether nobody answered a call: it is open, or its client gave up waiting."""

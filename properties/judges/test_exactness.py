@@ -112,6 +112,17 @@ def test_a_hostile_name_that_was_accepted_may_be_stored_as_it_is_and_not_otherwi
     story.breaks("G4")
 
 
+def test_an_accepted_hostile_name_is_kept_and_its_pieces_are_laid_at_its_door() -> None:
+    name = "line\nbreak.parquet.marker.CREATE"
+    story = Story()
+    invoke = story.invoke("hostile", DIRECTORY, value=name)
+    story.flush(name)
+    done = story.end(invoke, "ok", "created")
+    stored, lost = story.finding("G4").breaches[0], story.finding("G4").breaches[-1]
+    assert {invoke, done} < set(stored.evidence) and "accepted" in stored.message
+    assert repr(name) in lost.message and "in the end" in lost.message
+
+
 def test_one_creator_and_many_who_found_it_hold() -> None:
     story = Story()
     story.start()

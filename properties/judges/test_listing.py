@@ -236,6 +236,28 @@ def test_a_listing_may_fail_under_a_fault(excuse: str) -> None:
     story.says_nothing("G11")
 
 
+def test_a_fault_in_another_directory_is_no_reason_for_a_listing_to_fail() -> None:
+    for path, broken in (("t/.hoodie/.temp/002/MARKERS0", True), ("t/.hoodie/x.commit", False), (MARKERS0, False)):
+        story = Story()
+        story.start()
+        listing = story.invoke("list")
+        story.fault("throttled", path=path)
+        story.end(listing, "info", error="500")
+        assert len(story.finding("G11").breaches) == broken
+
+
+def test_the_end_of_the_run_does_not_keep_a_deletion_that_reported_an_error_open() -> None:
+    for error, over in (("500 storage failed", True), ("connection reset", False)):
+        story = Story()
+        story.start()
+        story.end(story.invoke("delete"), "info", error=error)
+        story.wait(2_000).create(B)
+        story.list()
+        story.observe("phase", value="end")
+        story.fault("kill", value="end-of-run")
+        assert len(story.finding("G11").breaches) == over
+
+
 def test_a_storage_fault_long_ago_is_no_excuse() -> None:
     story = Story()
     story.start()
@@ -259,6 +281,55 @@ def test_a_refused_request_holds_and_an_accepted_one_breaks_it() -> None:
     hostile("ok", None).breaks("G12")
     hostile("info", "500 oops").breaks("G12")
     hostile("info", "no answer").says_nothing("G12")
+
+
+@pytest.mark.parametrize("spoil", ["nothing", "fault", "kill", "echo"])
+@pytest.mark.parametrize("end", ["no answer", "open"])
+def test_a_hostile_request_that_a_server_which_is_well_never_answers_breaks_it(spoil: str, end: str) -> None:
+    story = Story()
+    story.start()
+    story.create(A)
+    invoke = story.invoke("hostile", DIRECTORY, value="line\nbreak.parquet.marker.CREATE")
+    story.wait(9_000)
+    if spoil == "echo":
+        story.observe("echo-late")
+    elif spoil != "nothing":
+        story.fault("kill" if spoil == "kill" else "throttled", path=MARKERS0)
+    story.wait(2_000)
+    if end == "no answer":
+        story.end(invoke, "info", error="no answer in 11 s")
+    story.observe("phase", value="end")
+    story.fault("kill", value="end-of-run")
+    assert len(story.finding("G12").breaches) == (spoil == "nothing")
+
+
+@pytest.mark.parametrize("witness", ["effects", "reads"])
+def test_a_change_is_not_laid_at_the_door_of_a_refused_request_when_another_was_accepted(witness: str) -> None:
+    story = Story(witness=witness, storage="local")
+    story.start()
+    odd = "return\rhere.parquet.marker.CREATE"
+    accepted = story.invoke("hostile", DIRECTORY, value=odd)
+    story.end(accepted, "ok", "created")
+    refused = story.invoke("hostile", DIRECTORY, value="")
+    if witness == "effects":
+        story.flush(odd)
+    story.end(refused, "fail", error="400")
+    if witness == "reads":
+        story.look(odd)
+    breach = story.breaks("G12")
+    assert {accepted, accepted + 1} <= set(breach.evidence) and refused not in breach.evidence
+    story.holds("G4")
+
+
+def test_a_create_that_was_over_before_the_last_look_is_no_reason_for_a_change() -> None:
+    story = Story(witness="reads", storage="local")
+    story.start()
+    story.create(A)
+    story.look(A)
+    refused = story.invoke("hostile", DIRECTORY, value="x")
+    story.end(refused, "fail", error="400")
+    story.look(A, "x")
+    assert refused in story.breaks("G12").evidence
 
 
 def test_a_refused_request_that_changes_storage_breaks_it() -> None:
