@@ -116,12 +116,12 @@ class Reruns:
 class Campaign:
     """The outcome of many runs against one system under test.
 
-    failures: at most one for each guarantee, mode, storage and cause. last: the last history. not_reached: what had to
-    happen at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what was
-    found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of the
-    object store, None where there is none. doubts: of what was not reached, that which takes the ground from
-    guarantees. too_rare: what a campaign of this size need not have met. fault_rows: fault by phase, of the runs
-    looked at.
+    failures: at most one for each guarantee, mode, storage and cause. last: the last history. not_reached: what had
+    to happen at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what
+    was found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of
+    the object store, None where there is none. batching: of a foreign server, what it is held to and who said so.
+    doubts: of what was not reached, that which takes the ground from guarantees. too_rare: what a campaign of this
+    size need not have met. fault_rows: fault by phase, of the runs looked at.
     """
 
     sut: str
@@ -139,6 +139,7 @@ class Campaign:
     trouble: str = ""
     canary: Canary | None = None
     s3: dict[str, Any] | None = None
+    batching: dict[str, str] | None = None
     doubts: tuple[Doubt, ...] = ()
     too_rare: tuple[str, ...] = ()
     fault_rows: tuple[FaultRow, ...] = ()

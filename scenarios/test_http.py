@@ -23,6 +23,9 @@ from marker_sim.history import History
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.rounds import KINDS
 from marker_sim.real.wires.faults import WireFaultKind
+from marker_sim.report.page import render_page
+from marker_sim.report.table import remarks
+from marker_sim.report.verdict import judge_campaign
 from marker_sim.sut.http import run_http
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
@@ -45,7 +48,8 @@ ENDS_S = 60.0
 
 def campaign(
     tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
-    reader: str = "", startup_s: float = 30.0, histories: list[History] | None = None,
+    reader: str = "", startup_s: float = 30.0, batch_threads: int | None = None,
+    histories: list[History] | None = None,
 ) -> Campaign:  # fmt: skip
     shown = histories if histories is not None else []
     done = run_http(
@@ -58,6 +62,7 @@ def campaign(
         progress=lambda line: None,
         reader=reader,
         startup_s=startup_s,
+        batch_threads=batch_threads,
         kinds=kinds,
         on_round=shown.append,
     )
@@ -114,6 +119,32 @@ def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
     assert rows["G23"].violations > 0, "no single read met a file in the middle of being written"
     assert done.tally.operations["delete"]["ok"] > 0
+
+
+@pytest.mark.parametrize(
+    ("told", "batch_threads", "held_to", "broken"),
+    [
+        ("", None, {20}, False),
+        ("--threads 3", 3, {3}, False),
+        ("--threads 3", 2, {2}, True),
+        ("--threads {threads}", 2, {2}, False),
+    ],
+)
+def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
+    tmp_path: Path, told: str, batch_threads: int | None, held_to: set[int], broken: bool
+) -> None:
+    histories: list[History] = []
+    start = START.replace(" --threads {threads} --interval-ms {interval_ms}", f" {told}")
+    done = campaign(tmp_path, start=start, kinds=("crash",), batch_threads=batch_threads, histories=histories)
+    assert accused(done).keys() == ({"G8"} if broken else set())
+    assert {history.header.num_threads for history in histories} == held_to
+    assert {history.header.options["interval_ms"] for history in histories} == {"50"}
+    outcome = judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",))
+    assert f"batch threads: {max(held_to)}, " in "\n".join(remarks(outcome))
+    assert outcome.to_dict()["batching"] == done.batching == {
+        name: histories[0].header.options[name] for name in ("batch threads", "batch interval in ms")
+    }  # fmt: skip
+    assert "for --start has no {interval_ms}" in render_page(outcome)
 
 
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:

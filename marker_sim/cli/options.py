@@ -38,6 +38,9 @@ Form = Annotated[
     str | None,
     typer.Option(metavar="FORM", help="How requests write the directory: path or file; on s3: s3a, s3 or s3n."),
 ]
+BatchThreads = Annotated[
+    str | None, typer.Option(metavar="N", help="Batch threads of the server; {threads}, where --start has it, says N.")
+]
 Identity = Annotated[
     bool, typer.Option("--identity", help="The server honours `requestid`: a resend hears what the first heard.")
 ]

@@ -15,6 +15,7 @@ from marker_sim.judges.expect import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.report.verdict import without_option
+from marker_sim.sut.batching import parse_batch_threads
 from marker_sim.sut.endpoint import FORMS, Endpoint, parse_endpoint
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
@@ -41,7 +42,8 @@ class Request:
 
     kind: who runs it. detail: the version of a Hudi. modes: of a system with more than one. storages: models there, one
     real storage for foreign systems. baseline: None without --expect. guarantees: None for all. endpoint: None for the
-    kit's own S3 front. identity: whether creates carry `requestid`. argv: without the secret of an endpoint.
+    kit's own S3 front. identity: whether creates carry `requestid`. batch_threads: None for what was not said.
+    argv: without the secret of an endpoint.
     """
 
     kind: Kind
@@ -61,6 +63,7 @@ class Request:
     argv: tuple[str, ...]
     endpoint: Endpoint | None = None
     identity: bool = False
+    batch_threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ class ForeignWords:
     reader: str | None = None
     dir_format: str | None = None
     identity: bool = False
+    batch_threads: str | None = None
     s3_endpoint: str | None = None
     s3_bucket: str | None = None
     s3_access_key: str | None = None
@@ -86,6 +90,8 @@ class ForeignWords:
         _check_start(kind, sut, self.start, storage)
         if kind == "hudi" and self.identity:
             raise UsageError(f"--identity was given with --sut {sut}, whose requests carry none; leave --identity out")
+        if kind == "hudi" and self.batch_threads is not None:
+            raise UsageError(f"--batch-threads was given with --sut {sut}, which the kit tells them; leave it out")
         for option in self._given("s3_") if storage != "s3" else ():
             raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
         if self.dir_format is not None and self.dir_format not in FORMS[storage]:
@@ -152,6 +158,7 @@ def parse_request(
         argv=without_option(argv, SECRET_OPTION),
         endpoint=words.endpoint(os.environ),
         identity=words.identity,
+        batch_threads=None if words.batch_threads is None else parse_batch_threads(words.batch_threads),
     )
 
 

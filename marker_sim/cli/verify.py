@@ -122,6 +122,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             reader=request.reader,
             endpoint=request.endpoint,
             identity=request.identity,
+            batch_threads=request.batch_threads,
             progress=progress,
             profile=request.profile,
             sut_name=request.sut,

@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from marker_sim import __version__
 from marker_sim.history import Header, History
@@ -64,7 +64,7 @@ class System:
     """The system under test as a round needs it.
 
     world: the storage under a round, made once the stage has a recorder and a nemesis. identity: whether the server
-    honours the identity of a request, our extension `requestid`.
+    honours the identity of a request, our extension `requestid`. batching: what its batches are held to, and why.
     """
 
     name: str
@@ -72,6 +72,7 @@ class System:
     profile: Profile
     world: Callable[[Stage], World]
     identity: bool = False
+    batching: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ def run_round(spec: Round, system: System, fleet: Fleet) -> Played:
         num_threads=spec.num_threads,
         answer_bound_ms=stage.recorder.bound_ms(),
         seed=spec.seed,
-        options={"round": spec.kind, "interval_ms": str(spec.interval_ms)},
+        options={"round": spec.kind, "interval_ms": str(spec.interval_ms)} | system.batching,
         **stage.world.describe(),
     )
     nemesis = stage.nemesis

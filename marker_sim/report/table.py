@@ -134,6 +134,7 @@ def remarks(outcome: Outcome) -> tuple[str, ...]:
     if outcome.campaign.too_rare:
         names = ", ".join(outcome.campaign.too_rare)
         lines.append(f"too rare to be expected in a campaign of this size, and not met: {names}")
+    lines += [f"{what}: {said}" for what, said in (outcome.campaign.batching or {}).items()]
     lines += [f"left out: {what}" for what in outcome.campaign.left_out]
     if outcome.campaign.canary is not None and outcome.campaign.canary.failing:
         lines.append(outcome.campaign.canary.failing)

@@ -77,7 +77,9 @@ class Outcome:
         }
         if campaign.canary is not None:
             content["canary"] = campaign.canary.to_dict()
-        return content | ({} if campaign.s3 is None else {"s3": campaign.s3})
+        for name, found in (("s3", campaign.s3), ("batching", campaign.batching)):
+            content |= {} if found is None else {name: found}
+        return content
 
 
 def judge_campaign(

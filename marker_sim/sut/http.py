@@ -23,12 +23,11 @@ from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
 from marker_sim.seeds import plan_seed
+from marker_sim.sut.batching import Batching, batching
 from marker_sim.sut.driving import drive
 from marker_sim.sut.endpoint import Endpoint
 from marker_sim.sut.ground import open_ground
 
-THREADS = (1, 2, 3, 20)
-INTERVALS_MS = (10, 25, 50, 50, 120)
 FAULTS_MIN_S = 1.0
 FAULTS_MAX_S = 8.0
 ROUNDS_WANTED = 20
@@ -98,6 +97,7 @@ def run_http(
     reader: str = "",
     endpoint: Endpoint | None = None,
     identity: bool = False,
+    batch_threads: int | None = None,
     sut_name: str = "http",
     sut_version: str = "",
     startup_s: float = ANSWER_TIMEOUT_S,
@@ -108,7 +108,8 @@ def run_http(
 
     storage: local, or s3: the kit's front, or `endpoint`. dir_format: how requests write the directory, "" for a path
     or s3a. reader: a command that prints stored names, "" for Hudi's format. identity: whether the server honours
-    `requestid`. startup_s: how long a server may take to answer.
+    `requestid`. batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
+    startup_s: how long a server may take to answer.
     on_round: shown each history. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
     what was found so far. HarnessError when a server cannot be started or the kit's surroundings fail; UsageError for
     what cannot be asked for.
@@ -117,10 +118,16 @@ def run_http(
     began = time.monotonic()
     with open_ground(storage, dir_format, reader, endpoint) as ground:
         kinds, lacking = kinds_here(tuple(kind for kind in kinds if kind in ground.kinds))
-        search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds)
+        batches = batching(start, batch_threads)
+        search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds, batches)
         system = System(
-            name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity
-        )  # fmt: skip
+            name=sut_name,
+            version=sut_version,
+            profile=profile,
+            world=ground.world,
+            identity=identity,
+            batching=batches.words,
+        )
 
         def play() -> None:
             scratch, logs = ground.scratch / "work", report_dir / "logs"
@@ -142,6 +149,7 @@ def run_http(
         not_reached=_not_reached(search, kinds),
         left_out=(*ground.left_out, *lacking),
         s3=ground.probed,
+        batching=batches.words,
         interrupted=interrupted,
         trouble=trouble,
     )
@@ -176,7 +184,8 @@ def _run_all(
 class _Rounds:
     """The rounds that fit into the budget: each kind once, then again, each as long as its like took before."""
 
-    def __init__(self, seed: int, budget_s: float, began: float, kinds: tuple[str, ...]) -> None:
+    def __init__(self, seed: int, budget_s: float, began: float, kinds: tuple[str, ...], batches: Batching) -> None:
+        self._batches = batches
         self._rng = random.Random(seed)
         self._deadline = began + budget_s - CLOSING_S
         # Rounds in which requests may hang come first: what they wait for costs nothing beside another round.
@@ -199,8 +208,8 @@ class _Rounds:
             number=self._number,
             kind=kind,
             seed=plan_seed(self._seed, self._number),
-            num_threads=self._rng.choice(THREADS[:2] if few else THREADS),
-            interval_ms=self._rng.choice(INTERVALS_MS),
+            num_threads=self._rng.choice(self._batches.threads[:2] if few else self._batches.threads),
+            interval_ms=self._rng.choice(self._batches.intervals_ms),
             faults_s=self._faults_s,
             deadline=self._deadline,
         )

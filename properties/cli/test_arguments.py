@@ -68,6 +68,9 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "{endpoint}, which is there with --storage s3 alone",
     ),
     ("identity for the reference", ("verify", "--identity"), "--identity was given with --sut reference"),
+    ("batch threads for Hudi", ("verify", "--sut", "hudi:1.0.2", "--batch-threads", "3"), "leave it out"),
+    ("batch threads for the reference", ("verify", "--batch-threads", "3"), "given with --sut reference"),
+    ("no batch threads", ("verify", "--sut", "http", "--start", "x {port}", "--batch-threads", "0"), "from 1 to 1000"),
     ("identity for Hudi", ("verify", "--sut", "hudi:1.0.2", "--identity"), "leave --identity out"),
     (
         "an HTTP server in direct mode",
