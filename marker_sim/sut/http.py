@@ -108,26 +108,19 @@ def run_http(
 
     storage: local, or s3: the kit's front, or `endpoint`. dir_format: how requests write the directory, "" for a path
     or s3a. reader: a command that prints stored names, "" for Hudi's format. identity: whether the server honours
-    `requestid`. batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
-    startup_s: how long a server may take to answer.
-    on_round: shown each history. Every process it started is gone when it returns or raises. Ctrl-C ends it early with
-    what was found so far. HarnessError when a server cannot be started or the kit's surroundings fail; UsageError for
-    what cannot be asked for.
+    `requestid`. batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default. startup_s: how
+    long a server may take to answer. on_round: shown each history. Every process it started is gone when it returns
+    or raises. Ctrl-C ends it early with what was found so far. HarnessError when a server cannot be started or the
+    kit's surroundings fail; UsageError for what cannot be asked for.
     """
-    command = Command(text=start, startup_s=startup_s)
-    began = time.monotonic()
+    command, batches, began = Command(text=start, startup_s=startup_s), batching(start, batch_threads), time.monotonic()
     with open_ground(storage, dir_format, reader, endpoint) as ground:
         kinds, lacking = kinds_here(tuple(kind for kind in kinds if kind in ground.kinds))
-        batches = batching(start, batch_threads)
         search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds, batches)
         system = System(
-            name=sut_name,
-            version=sut_version,
-            profile=profile,
-            world=ground.world,
-            identity=identity,
+            name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity,
             batching=batches.words,
-        )
+        )  # fmt: skip
 
         def play() -> None:
             scratch, logs = ground.scratch / "work", report_dir / "logs"
