@@ -113,7 +113,8 @@ def run_http(
     or raises. Ctrl-C ends it early with what was found so far. HarnessError when a server cannot be started or the
     kit's surroundings fail; UsageError for what cannot be asked for.
     """
-    command, batches, began = Command(text=start, startup_s=startup_s), batching(start, batch_threads), time.monotonic()
+    command, batches = Command(text=start, startup_s=startup_s), batching(start, batch_threads)
+    began = time.monotonic()
     with open_ground(storage, dir_format, reader, endpoint) as ground:
         kinds, lacking = kinds_here(tuple(kind for kind in kinds if kind in ground.kinds))
         search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds, batches)
@@ -122,13 +123,8 @@ def run_http(
             batching=batches.words,
         )  # fmt: skip
 
-        def play() -> None:
-            scratch, logs = ground.scratch / "work", report_dir / "logs"
-            with ThreadPoolExecutor(AT_A_TIME) as pool, Fleet(command, scratch, logs) as fleet:
-                # The fleet is left first: rounds that are under way then end at once, which the pool waits for.
-                _run_all(pool, rounds, system, fleet, search, on_round)
-
-        interrupted, trouble = drive(play, search.failures)
+        fleet = Fleet(command, ground.scratch / "work", report_dir / "logs")
+        interrupted, trouble = drive(lambda: _run_all(rounds, system, fleet, search, on_round), search.failures)
     return Campaign(
         sut=sut_name,
         sut_version=sut_version,
@@ -149,29 +145,28 @@ def run_http(
 
 
 def _run_all(
-    pool: ThreadPoolExecutor,
-    rounds: _Rounds,
-    system: System,
-    fleet: Fleet,
-    search: _Search,
-    on_round: Callable[[History], None] | None,
+    rounds: _Rounds, system: System, fleet: Fleet, search: _Search, on_round: Callable[[History], None] | None
 ) -> None:
-    """Keep `AT_A_TIME` rounds going until no further one fits into the budget."""
+    """Keep `AT_A_TIME` rounds going until no further one fits into the budget.
+
+    The fleet is left first: rounds that are under way then end at once, which the pool waits for.
+    """
     going: dict[Future[Played], Round] = {}
-    while True:
-        while len(going) < AT_A_TIME and (spec := rounds.next()) is not None:
-            search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
-            going[pool.submit(run_round, spec, system, fleet)] = spec
-        if not going:
-            return
-        for done in wait(going, return_when=FIRST_COMPLETED).done:
-            spec = going.pop(done)
-            played = done.result()
-            rounds.took(spec)
-            search.add(spec, played)
-            search.progress(_line(search))
-            if on_round is not None:
-                on_round(played.history)
+    with ThreadPoolExecutor(AT_A_TIME) as pool, fleet:
+        while True:
+            while len(going) < AT_A_TIME and (spec := rounds.next()) is not None:
+                search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
+                going[pool.submit(run_round, spec, system, fleet)] = spec
+            if not going:
+                return
+            for done in wait(going, return_when=FIRST_COMPLETED).done:
+                spec = going.pop(done)
+                played = done.result()
+                rounds.took(spec)
+                search.add(spec, played)
+                search.progress(_line(search))
+                if on_round is not None:
+                    on_round(played.history)
 
 
 class _Rounds:
