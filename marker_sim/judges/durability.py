@@ -9,6 +9,7 @@ it; when a server was killed in between, what is missing there counts against G3
 from __future__ import annotations
 
 from marker_sim.judges.calls import Call
+from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, Home, present
 from marker_sim.judges.view import View
@@ -27,6 +28,8 @@ def exists_is_durable(view: View) -> Finding:
 
 def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
     breaches: list[Breach] = []
+    causes = Causes(view)
+    why = causes.of_loss if answer == "created" else causes.of_exists
     eligible = judged = 0
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
@@ -59,6 +62,7 @@ def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
                         + _when(span, moment),
                         (invoke, done, moment),
                         directory.path,
+                        why(directory, call, moment),
                     )
                 )
     return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
@@ -67,6 +71,7 @@ def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
 def acked_marker_survives(view: View) -> Finding:
     """G3: what was stored when it was answered, or came later, stays; what a kill kept from coming was lost."""
     breaches: list[Breach] = []
+    causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
@@ -92,7 +97,9 @@ def acked_marker_survives(view: View) -> Finding:
                 lost = _lost(view, home, call, since, limit)
                 if lost is not None and (call.name, lost[0]) not in told:
                     told.add((call.name, lost[0]))
-                    breaches.append(view.breach(lost[1], (call.invoke, call.done, *lost[2]), directory.path))
+                    evidence = (call.invoke, call.done, *lost[2])
+                    cause = causes.of_loss(directory, call, max(lost[2]))
+                    breaches.append(view.breach(lost[1], evidence, directory.path, cause))
             judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
@@ -152,6 +159,7 @@ def rewrite_atomic(view: View) -> Finding:
                             f" does not see it in {directory.path}",
                             (call.invoke, call.done, to),
                             directory.path,
+                            "not-atomic",
                         )
                     )
             judged += decided
@@ -192,7 +200,8 @@ def _raw_reads(view: View) -> Finding:
                     view.excuse("deletion-open")
                     continue
                 message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
-                breaches.append(view.breach(message, (call.done, before, event.index), directory.path))
+                evidence = (call.done, before, event.index)
+                breaches.append(view.breach(message, evidence, directory.path, "not-atomic"))
     return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
 
 

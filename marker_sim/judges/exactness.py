@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 from marker_sim.judges.calls import NO_LIFE, Call, Directory
+from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import Home, present
 from marker_sim.judges.view import View
@@ -17,6 +18,7 @@ def exact_set(view: View) -> Finding:
     have had an effect after its invocation.
     """
     breaches: list[Breach] = []
+    causes = Causes(view)
     judged = 0
     for path in sorted(view.directories.keys() | view.rest.homes.keys()):
         directory = view.directories.get(path) or Directory(path)
@@ -28,11 +30,12 @@ def exact_set(view: View) -> Finding:
                 late = f", which was asked for at event {asked[name]} only" if name in asked else ""
                 of_it, source = _source(directory, name, span[0])
                 message = f"{name!r} is stored in {path} from event {span[0]} on and nobody had asked for it{late}"
-                breaches.append(view.breach(message + of_it, (span[0], *source), path))
-        count, found = _listed(view, directory, asked)
+                cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
+                breaches.append(view.breach(message + of_it, (span[0], *source), path, cause))
+        count, found = _listed(view, causes, directory, asked)
         judged += count
         breaches += found
-        breaches += _missing_in_the_end(view, directory, home)
+        breaches += _missing_in_the_end(view, causes, directory, home)
     breaches.sort(key=lambda breach: (breach.evidence, breach.message))
     return Finding(guarantee="G4", applicable=True, judged=judged, breaches=tuple(breaches))
 
@@ -65,7 +68,7 @@ def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int
     return "", ()
 
 
-def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[int, list[Breach]]:
+def _listed(view: View, causes: Causes, directory: Directory, asked: dict[str, int]) -> tuple[int, list[Breach]]:
     """Names in listings that nobody had asked for when the listing was answered."""
     breaches: list[Breach] = []
     listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
@@ -89,11 +92,12 @@ def _listed(view: View, directory: Directory, asked: dict[str, int]) -> tuple[in
             continue
         for name in sorted(set(listed) - known[call.operation]):
             message = f"a {call.operation} of {directory.path} shows {name!r}, which nobody had asked for"
-            breaches.append(view.breach(message, (call.invoke, call.done), directory.path))
+            cause = causes.of_stranger(directory, name, call.operation)
+            breaches.append(view.breach(message, (call.invoke, call.done), directory.path, cause))
     return len(listings), breaches
 
 
-def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Breach]:
+def _missing_in_the_end(view: View, causes: Causes, directory: Directory, home: Home) -> list[Breach]:
     breaches: list[Breach] = []
     if view.reads and not home.seen:
         view.excused["read-too-late"] += len(directory.answers)
@@ -114,7 +118,9 @@ def _missing_in_the_end(view: View, directory: Directory, home: Home) -> list[Br
             message = (
                 f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
             )
-            breaches.append(view.breach(message, (call.invoke, call.done, min(last, view.end - 1)), directory.path))
+            cause = causes.of_loss(directory, call, _gone_from(home, call, last))
+            evidence = (call.invoke, call.done, min(last, view.end - 1))
+            breaches.append(view.breach(message, evidence, directory.path, cause))
     return breaches
 
 
@@ -122,6 +128,12 @@ def _accepted(directory: Directory) -> list[Call]:
     """Hostile requests that were told "created" or "exists", as answers of the names that they asked for."""
     told = [call for call in directory.hostile if call.outcome == "ok" and call.value in ("created", "exists")]
     return [call._replace(name=str(call.identity)) for call in told]
+
+
+def _gone_from(home: Home, call: Call, last: int) -> int:
+    """When a marker that is not stored in the end was gone for the last time, or seen first to be missing."""
+    span = home.spans.get(call.name)
+    return span[-1] if span and span[-1] <= last else home.look(call.done) or last
 
 
 def one_creator(view: View) -> Finding:
@@ -134,6 +146,7 @@ def one_creator(view: View) -> Finding:
     if not view.batches and not absent:
         return Finding(guarantee="G5", applicable=False)
     breaches: list[Breach] = []
+    causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         direct = view.mode_of(directory.path) == "direct"
@@ -149,13 +162,13 @@ def one_creator(view: View) -> Finding:
             if len(calls) == 1 or not answers:
                 continue
             judged += len(answers)
-            breaches += _second_creators(view, directory, answers)
+            breaches += _second_creators(view, causes, directory, answers)
             if view.header.identity and not direct:
                 breaches += _forgotten_resends(view, directory, calls)
     return Finding(guarantee="G5", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _second_creators(view: View, directory: Directory, answers: list[Call]) -> list[Breach]:
+def _second_creators(view: View, causes: Causes, directory: Directory, answers: list[Call]) -> list[Breach]:
     breaches: list[Breach] = []
     first: Call | None = None
     for call in answers:
@@ -166,7 +179,10 @@ def _second_creators(view: View, directory: Directory, answers: list[Call]) -> l
             if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were told "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
-                breaches.append(view.breach(message, evidence, directory.path))
+                at = view.rest.home(directory.path).look(first.done) or call.done
+                lost = present(view.rest.home(directory.path).spans.get(call.name), call.invoke) is None
+                cause = causes.of_loss(directory, first, max(at, call.invoke)) if lost else "forgotten"
+                breaches.append(view.breach(message, evidence, directory.path, cause))
         first = call
     return breaches
 
@@ -194,10 +210,10 @@ def _forgotten_resends(view: View, directory: Directory, calls: list[Call]) -> l
                 continue
             message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
             evidence = (told.invoke, told.done, call.invoke, call.done)
-            breaches.append(view.breach(message, evidence, directory.path))
+            breaches.append(view.breach(message, evidence, directory.path, "resend-forgotten"))
         elif before and _nobody_else(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
             message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
-            breaches.append(view.breach(message, (low, call.invoke, call.done), directory.path))
+            breaches.append(view.breach(message, (low, call.invoke, call.done), directory.path, "resend-forgotten"))
     return breaches
 
 

@@ -7,6 +7,8 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
 
+_ENDS = {"ok": "accepted", "fail": "refused-and-done"}
+
 
 def hostile_input_refused(view: View) -> Finding:
     """G12: an invocation `hostile` ends `fail`, and what its path names is the same afterwards.
@@ -33,7 +35,8 @@ def hostile_input_refused(view: View) -> Finding:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r}"
             message = f"the hostile request {call.identity!r} was {_how(view, call)}{path}"
-            breaches.append(view.breach(message, (call.invoke, call.done, NEVER if changed is None else changed)))
+            evidence = (call.invoke, call.done, NEVER if changed is None else changed)
+            breaches.append(view.breach(message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
     return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marker_sim.judges.calls import DAMAGE, MS, Directory
+from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, Home
 from marker_sim.judges.view import View
@@ -28,22 +29,26 @@ def bounded_files(view: View) -> Finding:
         judged += 1
         direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
-        breaches += [view.breach(f"{path} {what}", (index,), path) for what, index in found]
+        breaches += [view.breach(f"{path} {what}", (index,), path, cause) for cause, what, index in found]
     return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _batched_files(home: Home, num_threads: int) -> list[tuple[str, int]]:
+def _batched_files(home: Home, num_threads: int) -> list[tuple[str, str, int]]:
     count, index = home.batch_high
-    found = [(f"holds {count} marker files, num_threads is {num_threads}", index)] if count > num_threads else []
-    found += [(f"holds a second type file, {name!r}", at) for name, at in home.types.items() if name != TYPE_FILE]
-    found += [(f"holds the direct marker file {name!r}", at) for name, at in list(home.direct.items())[:1]]
+    many = f"holds {count} marker files, num_threads is {num_threads}"
+    found = [("too-many-files", many, index)] if count > num_threads else []
+    others = [(name, at) for name, at in home.types.items() if name != TYPE_FILE]
+    found += [("second-type-file", f"holds a second type file, {name!r}", at) for name, at in others]
+    direct = list(home.direct.items())[:1]
+    found += [("direct-marker-file", f"holds the direct marker file {name!r}", at) for name, at in direct]
     return found
 
 
-def _direct_files(home: Home) -> list[tuple[str, int]]:
-    found = [(f"holds the direct marker file {name!r}, which is not empty", at) for at, name in home.filled[:1]]
+def _direct_files(home: Home) -> list[tuple[str, str, int]]:
+    filled = [(f"holds the direct marker file {name!r}, which is not empty", at) for at, name in home.filled[:1]]
+    found = [("not-empty", what, at) for what, at in filled]
     batched = sorted((at, name) for name, at in {**home.batch, **home.types}.items())
-    found += [(f"holds {name!r} although its markers are direct", at) for at, name in batched[:1]]
+    found += [("batched-file", f"holds {name!r} although its markers are direct", at) for at, name in batched[:1]]
     return found
 
 
@@ -65,8 +70,18 @@ def type_recorded(view: View) -> Finding:
         directory = view.directories.get(path)
         bad = next((at for at in home.untyped if directory is None or not _excused(view, directory, home, at)), None)
         if bad is not None:
-            breaches.append(view.breach(f"{path} has a marker file and no type file that says so", (bad,), path))
+            cause = _untyped_by(view, directory, path, bad)
+            breaches.append(view.breach(f"{path} has a marker file and no type file that says so", (bad,), path, cause))
     return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _untyped_by(view: View, directory: Directory | None, path: str, at: int) -> str:
+    causes = Causes(view)
+    if causes.put_failed(path, 0, at):
+        return "put-failed"
+    if directory is not None and causes.deleted_before(directory, at):
+        return "after-deletion"
+    return "after-kill" if view.killed(-1, at) is not None else "never-typed"
 
 
 def _excused(view: View, directory: Directory, home: Home, at: int) -> bool:
@@ -104,12 +119,14 @@ def hdfs_falls_back(view: View) -> Finding:
         wanted = {header.mode} if event.instant is None else asked
         if event.value != "direct":
             message = f"timeline-server markers were chosen on {header.storage}, which cannot carry them"
-            breaches.append(view.breach(message, (event.index,)))
+            breaches.append(view.breach(message, (event.index,), cause="no-fallback"))
         elif not event.error and wanted == {"timeline"}:
-            breaches.append(view.breach("direct markers were chosen and nobody was told why", (event.index,)))
+            message = "direct markers were chosen and nobody was told why"
+            breaches.append(view.breach(message, (event.index,), cause="no-reason"))
     for path, home in sorted(view.rest.homes.items()):
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
-            breaches.append(view.breach(f"{path} holds {name!r} on {header.storage}", (at,), path))
+            message = f"{path} holds {name!r} on {header.storage}"
+            breaches.append(view.breach(message, (at,), path, "no-fallback"))
     undecided = "" if view.modes or breaches else "the run recorded no choice of mode"
     return Finding(
         guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided

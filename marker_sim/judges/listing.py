@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
+from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.presence import Owed, denied, outlived
-from marker_sim.judges.stored import NEVER
+from marker_sim.judges.stored import NEVER, present
 from marker_sim.judges.view import View
 
 
@@ -19,6 +20,7 @@ def delete_complete(view: View) -> Finding:
     there.
     """
     breaches: list[Breach] = []
+    causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
@@ -26,7 +28,7 @@ def delete_complete(view: View) -> Finding:
             continue
         creates = _creates(view, directory)
         judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
-        breaches += _stored_again(view, directory, done, creates)
+        breaches += _stored_again(view, causes, directory, done, creates)
         breaches += _listed_again(view, directory, done, creates)
         told, wrong = outlived(view, directory, done)
         judged += told
@@ -55,7 +57,9 @@ def _belongs(view: View, creates: list[Call], deletion: Deletion, shown: int) ->
     return late and view.excuse("create-unknown")
 
 
-def _stored_again(view: View, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
+def _stored_again(
+    view: View, causes: Causes, directory: Directory, done: list[Deletion], creates: _Creates
+) -> list[Breach]:
     breaches: list[Breach] = []
     home = view.rest.home(directory.path)
     looked = [(deletion, home.look(deletion.answered)) for deletion in done]
@@ -75,10 +79,18 @@ def _stored_again(view: View, directory: Directory, done: list[Deletion], create
                     f"{name!r} is {how} at event {shown} after {directory.path} was deleted, and nobody created it"
                 )
                 evidence = (deletion.invoke, deletion.answered, shown)
-                breaches.append(view.breach(message, evidence, directory.path))
+                cause = _back(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
+                breaches.append(view.breach(message, evidence, directory.path, cause))
                 break
     # Presence is kept by name in an order that sets of names gave it; the verdict must not show it.
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
+
+
+def _back(since: int, deletion: Deletion) -> str:
+    """How a name that was asked for is stored after a deletion; since: the event from which it was."""
+    if since < deletion.invoke:
+        return "not-deleted"
+    return "back-during-deletion" if since < deletion.answered else "back-after-deletion"
 
 
 def _kit_meddled(view: View, directory: Directory, deletion: Deletion, until: int) -> bool:
@@ -107,7 +119,7 @@ def _listed_again(view: View, directory: Directory, done: list[Deletion], create
                     continue
                 message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after it was deleted"
                 evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
-                breaches.append(view.breach(message, evidence, directory.path))
+                breaches.append(view.breach(message, evidence, directory.path, "listed-after-deletion"))
                 break
     return breaches
 
@@ -131,6 +143,7 @@ def readable_while_written(view: View) -> Finding:
     own connection, or of its server's life. Time-outs are G6's.
     """
     breaches: list[Breach] = []
+    causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         told, wrong = denied(view, directory)
@@ -153,11 +166,12 @@ def readable_while_written(view: View) -> Finding:
             if listing.outcome == "ok" and isinstance(listing.value, tuple):
                 count, missing = _missing(view, directory, listing, shown[listing.operation])
                 judged += count > 0
-                breaches += [_short(view, directory, listing, name, call) for name, call in missing]
+                breaches += [_short(view, causes, directory, listing, name, call) for name, call in missing]
             elif listing.outcome in ("fail", "info") and not _may_fail(view, directory, listing):
                 why = view.events[listing.done].error or "no reason given"
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
-                breaches.append(view.breach(message, (listing.invoke, listing.done), directory.path))
+                cause = _refused_by(view, causes, directory, listing)
+                breaches.append(view.breach(message, (listing.invoke, listing.done), directory.path, cause))
     return Finding(guarantee="G11", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -184,12 +198,32 @@ def _missing(
     return count, [(name, expected[name]) for name in missing if not excuses[name]]
 
 
-def _short(view: View, directory: Directory, listing: Call, name: str, call: Call) -> Breach:
+def _short(view: View, causes: Causes, directory: Directory, listing: Call, name: str, call: Call) -> Breach:
     message = (
         f"a {listing.operation} of {directory.path} lacks {name!r}, which was answered at event {call.done},"
         f" before it was invoked"
     )
-    return view.breach(message, (call.invoke, call.done, listing.invoke, listing.done), directory.path)
+    evidence = (call.invoke, call.done, listing.invoke, listing.done)
+    return view.breach(message, evidence, directory.path, _left_out_by(view, causes, directory, listing, name, call))
+
+
+def _left_out_by(view: View, causes: Causes, directory: Directory, listing: Call, name: str, call: Call) -> str:
+    """Why a listing lacks a name: as it shows otherwise, as it is stored, or for what the server did before."""
+    other = causes.shown_otherwise(directory, listing, name)
+    if other:
+        return other
+    home = view.rest.home(directory.path)
+    if present(home.spans.get(call.name), home.look(call.done) or call.done) is None:
+        return causes.of_loss(directory, call, home.look(call.done) or listing.done)
+    return "after-deletion" if causes.deleted_before(directory, listing.done) else "stored-and-not-listed"
+
+
+def _refused_by(view: View, causes: Causes, directory: Directory, listing: Call) -> str:
+    """Why a listing failed: a file that cannot be read, or creates under way at the same time."""
+    if causes.cut(directory.path, listing.done):
+        return "unreadable-file"
+    busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)
+    return "failed-during-creates" if busy else "failed"
 
 
 def _may_fail(view: View, directory: Directory, listing: Call) -> bool:

@@ -57,7 +57,7 @@ def denied(view: View, directory: Directory) -> tuple[int, list[Breach]]:
                 f" before that was asked"
             )
             evidence = (newest.invoke, newest.done, call.invoke, call.done)
-            breaches.append(view.breach(message, evidence, directory.path))
+            breaches.append(view.breach(message, evidence, directory.path, "denied"))
     return judged, breaches
 
 
@@ -83,7 +83,7 @@ def outlived(view: View, directory: Directory, done: list[Deletion]) -> tuple[in
                 judged += 1
                 message = f"{directory.path} is said to exist after it was deleted, and nothing is left there"
                 evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
-                breaches.append(view.breach(message, evidence, directory.path))
+                breaches.append(view.breach(message, evidence, directory.path, "said-to-exist"))
     return judged, breaches
 
 

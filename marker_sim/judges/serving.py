@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from marker_sim.judges.calls import LISTINGS, MS, SPREADING, Call, Directory, FaultSpan, Life
+from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
 from marker_sim.judges.view import View
@@ -25,7 +26,11 @@ def every_request_answered(view: View) -> Finding:
     if not view.batches:
         return Finding(guarantee="G6", applicable=False)
     breaches = [
-        view.breach(f"server {life.process}, started at event {life.start}, exited by itself", (life.start, life.end))
+        view.breach(
+            f"server {life.process}, started at event {life.start}, exited by itself",
+            (life.start, life.end),
+            cause="server-exited",
+        )
         for life in view.lives.values()
         if life.exited
     ]
@@ -84,6 +89,7 @@ def _probes(view: View) -> list[tuple[Directory, Call]]:
 
 def _failed_probes(view: View) -> tuple[int, list[Breach]]:
     breaches = []
+    causes = Causes(view)
     count = 0
     for directory, call in _probes(view):
         waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
@@ -94,7 +100,8 @@ def _failed_probes(view: View) -> tuple[int, list[Breach]]:
         count += 1
         if call.outcome != "ok":
             message = f"a create after all faults were over ended {call.outcome}{_why(view, call)}"
-            breaches.append(view.breach(message, (call.invoke, call.done), directory.path))
+            cause = _silenced_by(view, causes, directory, call)
+            breaches.append(view.breach(message, (call.invoke, call.done), directory.path, cause))
     return count, breaches
 
 
@@ -102,7 +109,7 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
     """How many requests were answered, and those that were not, or too late."""
     bound_ns = view.header.answer_bound_ms * MS
     healthy_ns = max((view.time_ns(f.begin if f.end == NEVER else f.end) for f in view.faults), default=0)
-    events, arrived, touched = view.events, view.arrived, view.touched
+    events, arrived, touched, causes = view.events, view.arrived, view.touched, Causes(view)
     breaches: list[Breach] = []
     answered = 0
     for directory, call in view.calls():
@@ -137,8 +144,25 @@ def _unanswered(view: View) -> tuple[int, list[Breach]]:
             f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
             f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s"
         )
-        breaches.append(view.breach(message, (invoke, done), directory.path))
+        cause = _silenced_by(view, causes, directory, call)
+        breaches.append(view.breach(message, (invoke, done), directory.path, cause))
     return answered, breaches
+
+
+def _silenced_by(view: View, causes: Causes, directory: Directory, call: Call) -> str:
+    """What came before a request that nobody answered well: in its own directory, or only in others."""
+    life, over = view.lives.get(call.life), view.awaited_until(call)
+    since = call.invoke if life is None else life.start
+    in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
+    if not view.timed_out(call) and causes.cut(directory.path, over):
+        return "unreadable-file"
+    if causes.put_failed(directory.path, since, over):
+        return "after-failed-flush"
+    if directory.disturbed(call.invoke, in_time):
+        return "met-deletion"
+    if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
+        return "after-trouble-elsewhere"
+    return "unanswered"
 
 
 def _longest_silence_ns(view: View, call: Call, directory: str) -> int:
@@ -240,7 +264,8 @@ def isolation(view: View) -> Finding:
         took = "was not answered in" if view.timed_out(call) else "took"
         what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
         message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
-        breaches.append(view.breach(message, (fault.begin, call.invoke, call.done), None))
+        cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
+        breaches.append(view.breach(message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
 
 

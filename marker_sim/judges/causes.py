@@ -1,0 +1,230 @@
+"""How a breach came about, as far as one history shows it: one word for each way, so that defects are counted apart.
+
+What became of a marker that is missing, or of a name that nobody asked for:
+
+    glued                 its text is part of a longer stored name that nobody asked for
+    split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
+    garbled               it shows with other characters, as another encoding has them
+    file-cut              the file that held it is empty or ends in the middle of a line
+    another-server        two servers were live
+    put-failed            it was never stored, and storage failed in its directory while it was asked for
+    after-deletion        the directory was deleted before, in the same server life
+    lost-at-kill          it was never stored, and a server was killed after the answer
+    file-gone             a file that held it is gone, with no deletion
+    rewritten-without     a file that held it was written again as a whole, without it
+    never-stored          none of these, and it was never stored
+    unasked               nobody asked for the name, and it is like none that was
+
+Of "exists" before anything is stored: exists-while-open while an earlier create of the name has no answer, and
+exists-after-failed-flush when storage failed since that began. Other words stand beside the judges that say them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from urllib.parse import parse_qs
+
+from marker_sim.judges.calls import Call, Directory
+from marker_sim.judges.stored import directory_of, present
+from marker_sim.judges.view import View
+from marker_sim.names import marker_file_index
+
+_HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "storage-wire-latency"})
+_BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
+_LINES = re.compile(r"[\n\r]")
+_Versions = dict[str, list[tuple[int, bytes | None]]]
+
+
+class Causes:
+    """The causes of breaches in one history. What it looks up is kept, for one run may break a promise many times.
+
+    Cheap to make: nothing is read before the first breach.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._asked: dict[str, frozenset[str]] = {}
+        self._losses: dict[tuple[int, int], str] = {}
+        self._listed: dict[int, frozenset[str]] = {}
+        self._strangers: dict[str, list[tuple[str, list[int]]]] = {}
+        self._other_forms: dict[str, frozenset[str]] = {}
+        self._by_directory: dict[str, _Versions] | None = None
+
+    def of_loss(self, directory: Directory, call: Call, at: int) -> str:
+        """Why a marker that was answered is not stored at an event."""
+        known = self._losses.get((call.invoke, at))
+        if known is None:
+            known = self._losses[call.invoke, at] = self._of_loss(directory, call, at)
+        return known
+
+    def _of_loss(self, directory: Directory, call: Call, at: int) -> str:
+        view, path = self._view, directory.path
+        word = self._stored_otherwise(directory, call.name, at)
+        if word:
+            return word
+        if view.crowd(call.invoke, at):
+            return "another-server"
+        span = view.rest.home(path).spans.get(call.name)
+        stored = bool(span) and span[0] <= at  # type: ignore[index]
+        since = min((c.invoke for c in directory.creates if c.name == call.name), default=call.invoke)
+        if not stored and self.put_failed(path, since, call.done):
+            return "put-failed"
+        if self.deleted_before(directory, at):
+            return "after-deletion"
+        if not stored:
+            return "never-stored" if view.killed(call.done, at + 1) is None else "lost-at-kill"
+        return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
+
+    def of_exists(self, directory: Directory, call: Call, at: int) -> str:
+        """Why a marker that was answered "exists" is not stored at an event."""
+        word = self._stored_otherwise(directory, call.name, at)
+        if word:
+            return word
+        before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
+        created = [c for c in before if c.value == "created" and c.done < call.done]
+        if created:
+            return self.of_loss(directory, created[-1], at)
+        waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
+        if waiting and not self.deleted_between(directory, waiting[-1].invoke, call.invoke):
+            failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
+            return "exists-after-failed-flush" if failed else "exists-while-open"
+        return self.of_loss(directory, call, at)
+
+    def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
+        """Whence a name comes that nobody asked for; kind: of the listing that shows it."""
+        asked = self._asked_as(directory, kind)
+        if name in self._forms_of(directory, kind, asked):
+            return "garbled"
+        for mark, word in _BREAKS.items():
+            if any(mark in each and name in _LINES.split(each) for each in asked):
+                return word
+        if any(each != name and each in name for each in asked):
+            return "glued"
+        return "file-cut" if any(each.startswith(name) for each in asked) else "unasked"
+
+    def shown_otherwise(self, directory: Directory, listing: Call, name: str) -> str:
+        """What has become of a name in a listing that lacks it: glued, garbled or split, "" for none of them."""
+        for mark, word in _BREAKS.items():
+            if mark in name:
+                return word
+        strangers = self._listed.get(listing.invoke)
+        if strangers is None:
+            listed = frozenset(listing.value if isinstance(listing.value, tuple) else ())
+            strangers = self._listed[listing.invoke] = listed - self._asked_as(directory, listing.operation)
+        if any(name in other for other in strangers):
+            return "glued"
+        return "garbled" if strangers.intersection(_in_other_encodings(name)) else ""
+
+    def put_failed(self, path: str | None, low: int, high: int) -> bool:
+        """Whether storage failed at any time between two events, in a directory or everywhere; path: None for any."""
+        return any(
+            fault.storage
+            and fault.kind not in _HARMLESS
+            and fault.begin <= high
+            and low <= fault.end
+            and (path is None or not fault.path or directory_of(f"{fault.path}/") in (None, path))
+            for fault in self._view.faults
+        )
+
+    def cut(self, path: str, at: int, name: str = "") -> bool:
+        """Whether a marker file of a directory is empty or ends in a line's middle at an event.
+
+        name: only a file that held it before, unless it was never seen stored.
+        """
+        line = f"{name}\n".encode("utf-8", "surrogateescape") if name else b""
+        seen = bool(name) and name in self._view.rest.home(path).spans
+        for before, now in self._changes(path, at):
+            if now is None or (seen and line not in (before or b"")):
+                continue
+            if not now.endswith(b"\n") or (before and len(now) < len(before) and before.startswith(now)):
+                return True
+        return False
+
+    def deleted_before(self, directory: Directory, at: int) -> bool:
+        """Whether a server that lives at an event, or died last before it, deleted the directory earlier."""
+        lives = [life.start for life in self._view.lives.values() if life.start <= at]
+        return self.deleted_between(directory, max(lives, default=-1), at)
+
+    def deleted_between(self, directory: Directory, low: int, high: int) -> bool:
+        """Whether a deletion was invoked, or may have had an effect, between two events."""
+        return any(not d.kit and d.invoke < high and d.settled > low for d in directory.deletions)
+
+    def glued(self, directory: Directory, name: str, at: int) -> bool:
+        """Whether a name is part of a longer stored one, that nobody asked for, at an event."""
+        strangers = self._strangers_in(directory)
+        return any(name in other and present(span, at) is not None for other, span in strangers)
+
+    def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
+        """The cause when storage itself shows what became of a marker, else ""."""
+        for mark, word in _BREAKS.items():
+            if mark in name:
+                return word
+        if self.glued(directory, name, at):
+            return "glued"
+        return "file-cut" if self.cut(directory.path, at, name) else ""
+
+    def _asked_as(self, directory: Directory, kind: str) -> frozenset[str]:
+        """What was asked for, as such a listing shows it."""
+        key = f"{kind} {directory.path}"
+        known = self._asked.get(key)
+        if known is None and kind != "list":
+            asked = self._asked_as(directory, "list")
+            known = self._asked[key] = frozenset(self._view.names_data(name)[1] for name in asked)
+        elif known is None:
+            names = {call.name for call in directory.creates}
+            for call in directory.hostile:
+                line = str(call.identity)
+                names |= {line, *parse_qs(line.rpartition("?")[2], keep_blank_values=True).get("markername", ())}
+            known = self._asked[key] = frozenset(names)
+        return known
+
+    def _strangers_in(self, directory: Directory) -> list[tuple[str, list[int]]]:
+        known = self._strangers.get(directory.path)
+        if known is None:
+            asked, spans = self._asked_as(directory, "list"), self._view.rest.home(directory.path).spans
+            known = self._strangers[directory.path] = [(n, span) for n, span in spans.items() if n not in asked]
+        return known
+
+    def _forms_of(self, directory: Directory, kind: str, asked: frozenset[str]) -> frozenset[str]:
+        """What names with other than ASCII characters look like in another encoding."""
+        key = f"{kind} {directory.path}"
+        known = self._other_forms.get(key)
+        if known is None:
+            forms = [form for name in asked if not name.isascii() for form in _in_other_encodings(name)]
+            known = self._other_forms[key] = frozenset(forms) - asked
+        return known
+
+    def _file_gone(self, path: str, name: str, at: int) -> bool:
+        line = f"{name}\n".encode("utf-8", "surrogateescape")
+        changes = list(self._changes(path, at))
+        direct = not any(marker_file_index(file.rpartition("/")[2]) is not None for file in self._versions(path))
+        return direct or any(now is None and line in (before or b"") for before, now in changes)
+
+    def _changes(self, path: str, at: int) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """The content of each marker file at an event, after the one that it had before."""
+        for versions in self._versions(path).values():
+            number = bisect_right(versions, at, key=lambda version: version[0]) - 1
+            if number >= 0:
+                yield versions[number - 1][1] if number else None, versions[number][1]
+
+    def _versions(self, path: str) -> _Versions:
+        if self._by_directory is None:
+            found: dict[str, _Versions] = {}
+            operation = "file" if self._view.reads else ""
+            for event in self._view.events:
+                wanted = event.kind == "effect" if not operation else event.operation == operation
+                if not wanted or event.path is None or marker_file_index(event.path.rpartition("/")[2]) is None:
+                    continue
+                content = event.value if isinstance(event.value, bytes) else None
+                home = directory_of(event.path) or ""
+                found.setdefault(home, {}).setdefault(event.path, []).append((event.index, content))
+            self._by_directory = found
+        return self._by_directory.get(path, {})
+
+
+def _in_other_encodings(name: str) -> Iterator[str]:
+    for encoding in ("latin-1", "ascii"):
+        yield name.encode(encoding, "replace").decode(encoding)
+    yield name.encode("utf-8", "surrogatepass").decode("latin-1")

@@ -1,0 +1,184 @@
+"""Causes: what tells two defects apart that break the same guarantee in the same place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from marker_sim.names import encode_names
+from properties.judges.build import DIRECTORY, INSTANT, Story, marker
+
+A, B, C = marker("a"), marker("b"), marker("c")
+FILE = f"{DIRECTORY}/MARKERS0"
+
+
+def story(**header: Any) -> Story:
+    made = Story(**header)
+    made.start()
+    return made
+
+
+def causes(made: Story, guarantee: str) -> set[str]:
+    return {breach.cause for breach in made.finding(guarantee).breaches}
+
+
+def test_a_name_inside_a_longer_one_is_glued_wherever_it_is_missed() -> None:
+    made = story()
+    made.create(A)
+    made.kill()
+    made.start()
+    made.put(FILE, encode_names([A + B]))
+    again = made.ask(A)
+    made.put(FILE, encode_names([A + B, A]))
+    made.end(again, "ok", "created")
+    made.put(FILE, encode_names([A + B]))
+    made.list(A + B)
+    for guarantee in ("G3", "G4", "G5", "G11"):
+        assert causes(made, guarantee) == {"glued"}, guarantee
+
+
+def test_a_name_that_somebody_asked_for_glues_nothing() -> None:
+    made = story()
+    made.create(A)
+    made.create(f"x/{A}")
+    made.put(FILE, encode_names([f"x/{A}"]))
+    assert causes(made, "G3") == {"rewritten-without"}
+
+
+@pytest.mark.parametrize("left", [b"", encode_names([A])[:-5], encode_names([A])])
+def test_a_file_that_ends_early_after_a_kill_was_cut(left: bytes) -> None:
+    made = story()
+    made.create(A)
+    made.create(B)
+    made.create(C)
+    made.kill()
+    made.put(FILE, left)
+    assert causes(made, "G3") == {"file-cut"}
+
+
+def test_a_file_that_is_written_again_as_a_whole_was_not_cut() -> None:
+    made = story()
+    made.create(A)
+    made.create(B)
+    made.put(FILE, encode_names([B]))
+    assert causes(made, "G3") == {"rewritten-without"}
+    made.put(FILE, None)
+    assert causes(made, "G4") == {"rewritten-without", "file-gone"}
+
+
+def test_two_defects_under_one_fault_are_told_apart_in_one_run() -> None:
+    made = story()
+    made.create(A, file=0)
+    made.create(B, file=1)
+    made.kill()
+    made.start()
+    made.put(FILE, encode_names([A + C]))
+    made.put(f"{DIRECTORY}/MARKERS1", b"")
+    finding = made.finding("G3")
+    assert [(breach.under, breach.cause) for breach in finding.breaches] == [
+        ("restart", "glued"),
+        ("restart", "file-cut"),
+    ]
+
+
+def test_a_put_that_failed_is_the_cause_also_when_the_name_exists_by_memory() -> None:
+    made = story()
+    made.create(B)
+    first = made.ask(A)
+    made.fault("throttled", path=FILE)
+    made.end(first, "ok", "created")
+    assert causes(made, "G1") == {"put-failed"}
+    made.end(made.ask(A), "ok", "exists")
+    assert causes(made, "G2") == {"put-failed"}
+
+
+def test_exists_while_the_first_create_is_open_is_not_exists_after_its_flush_failed() -> None:
+    for fault, cause in (("", "exists-while-open"), ("io-error", "exists-after-failed-flush")):
+        made = story()
+        made.create(B)
+        made.ask(A)
+        if fault:
+            made.fault(fault, path=FILE)
+        made.end(made.ask(A), "ok", "exists")
+        assert causes(made, "G2") == {cause}
+
+
+def test_storage_that_failed_elsewhere_explains_nothing_here() -> None:
+    made = story()
+    made.create(B)
+    first = made.ask(A)
+    made.fault("throttled", path=FILE.replace(INSTANT, "002"))
+    made.end(first, "ok", "created")
+    assert causes(made, "G1") == {"never-stored"}
+
+
+def test_answered_before_it_was_stored_shows_after_a_kill() -> None:
+    made = story()
+    made.create(B)
+    made.end(made.ask(A), "ok", "created")
+    made.kill()
+    assert causes(made, "G3") == {"lost-at-kill"}
+
+
+def test_what_a_deletion_left_behind_is_told_from_what_comes_back() -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    made.put(FILE, encode_names([A]))
+    assert causes(made, "G10") == {"back-after-deletion"}
+    made = story()
+    made.create(A)
+    deletion = made.invoke("delete")
+    made.end(deletion, "ok", True)
+    assert causes(made, "G10") == {"not-deleted"}
+    made = story()
+    made.create(A)
+    deletion = made.invoke("delete")
+    made.remove()
+    made.put(FILE, encode_names([A]))
+    made.end(deletion, "ok", True)
+    assert causes(made, "G10") == {"back-during-deletion"}
+
+
+def test_a_marker_overwritten_by_what_was_before_a_deletion() -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    made.create(B)
+    made.put(FILE, encode_names([C]))
+    assert causes(made, "G3") == {"after-deletion"}
+
+
+@pytest.mark.parametrize(("name", "shown", "cause"), [
+    ("größe=大/x.parquet.marker.CREATE", "größe=?/x.parquet.marker.CREATE", "garbled"),
+    ("a\nb.parquet.marker.CREATE", "b.parquet.marker.CREATE", "split-at-line-break"),
+    ("a\rb.parquet.marker.CREATE", "b.parquet.marker.CREATE", "split-at-carriage-return"),
+    (A, "other.parquet.marker.CREATE", "unasked"),
+])  # fmt: skip
+def test_what_a_listing_shows_instead_of_a_name(name: str, shown: str, cause: str) -> None:
+    made = story()
+    made.create(name)
+    made.list(shown)
+    assert cause in causes(made, "G4")
+    missed = {"unasked": {"stored-and-not-listed"}}.get(cause, {cause})
+    assert causes(made, "G11") == missed
+
+
+def test_requests_that_hang_are_told_apart_by_what_came_before_them() -> None:
+    def hung(fault: str = "", path: str = FILE, deleted: str = "") -> set[str]:
+        made = story(answer_bound_ms=50)
+        if deleted:
+            made.invoke("delete", instant=deleted)
+        if fault:
+            made.fault(fault, path=path)
+        made.ask(A)
+        made.wait(200)
+        made.observe("phase", value="end")
+        return causes(made, "G6")
+
+    assert hung() == {"unanswered"}
+    assert hung("io-error") == {"after-failed-flush"}
+    assert hung("io-error", FILE.replace(INSTANT, "002")) == {"after-trouble-elsewhere"}
+    assert "met-deletion" in hung(deleted=INSTANT)
+    assert "after-trouble-elsewhere" in hung(deleted="002")
