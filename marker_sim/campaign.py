@@ -80,6 +80,24 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """A place or kind of round without which some guarantees are not judged where they are most likely to break.
+
+    guarantees: those of its mode whose `holds` needs it met. mode: "" for every one. tried, met: how often.
+    """
+
+    name: str
+    guarantees: tuple[str, ...]
+    mode: str = ""
+    tried: int = 0
+    met: int = 0
+
+    def decides(self, guarantee: str, mode: str) -> bool:
+        """Whether a row of a verdict rests on it."""
+        return guarantee in self.guarantees and self.mode in ("", mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
     """In which phases one kind of fault struck. met: by phase. unmet: possible ones. impossible: with the reason."""
 
@@ -121,7 +139,8 @@ class Campaign:
     was found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of
     the object store, None where there is none. batching: of a foreign server, what it is held to and who said so.
     doubts: of what was not reached, that which takes the ground from guarantees. too_rare: what a campaign of this
-    size need not have met. fault_rows: fault by phase, of the runs looked at.
+    size need not have met. fault_rows: fault by phase, of the runs looked at. deciding: what was tried and met of what
+    decides guarantees, where there is a table of it.
     """
 
     sut: str
@@ -141,6 +160,7 @@ class Campaign:
     s3: dict[str, Any] | None = None
     batching: dict[str, str] | None = None
     doubts: tuple[Doubt, ...] = ()
+    deciding: tuple[Deciding, ...] = ()
     too_rare: tuple[str, ...] = ()
     fault_rows: tuple[FaultRow, ...] = ()
     reruns: Reruns = field(default_factory=Reruns)

@@ -94,7 +94,7 @@ def test_no_driver_is_killed_at_what_is_no_place(path: str) -> None:
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: str) -> None:
     met: dict[tuple[str, str], int] = {}
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met)
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met, met)
     for _ in range(40):
         spec = choices.next(10_000.0)
         assert spec is not None
@@ -111,7 +111,7 @@ def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: st
 
 
 def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
-    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {})
+    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {}, {})
     for _ in range(80):
         spec = choices.next(1e6)
         assert spec is not None
@@ -122,7 +122,7 @@ def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
 
 
 def test_the_same_seed_chooses_the_same_rounds() -> None:
-    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}) for _ in range(2))
+    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}, {}) for _ in range(2))
     assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
 
 

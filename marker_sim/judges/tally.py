@@ -34,6 +34,7 @@ class Row:
     `causes` by cause, `breakdown` by class and cause.
     read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
     excused: by name, how often an excuse decided (docs/honesty.md).
+    met: how often each place was met that decides it; not_met: those that were tried in vain; not_tried: the others.
     source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
     """
 
@@ -52,6 +53,9 @@ class Row:
     message: str
     evidence: tuple[int, ...]
     excused: dict[str, int] = field(default_factory=dict)
+    met: dict[str, int] = field(default_factory=dict)
+    not_met: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
     source: str = ""
     replay: str = ""
 

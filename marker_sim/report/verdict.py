@@ -65,7 +65,7 @@ class Outcome:
             "seed": campaign.seed,
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
-            "guarantees": [row.to_dict() | {"evidence": list(row.evidence)} for row in self.rows],
+            "guarantees": [_listed(row) for row in self.rows],
             "failures": [_stored(*each) for each in zip(count(), self.failures, self.again, strict=False)],
             "operations": {name: campaign.tally.operations[name] for name in sorted(campaign.tally.operations)},
             "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
@@ -95,9 +95,8 @@ def judge_campaign(
     A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
     one that the kit's own trouble cut short, or whose canary was not caught.
     """
-    rows = tuple(
-        _doubted(row, campaign) for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees
-    )
+    judged = (row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
+    rows = tuple(_doubted(_decided(row, campaign), campaign) for row in judged)
     differences = None if baseline is None else compare(rows, baseline, profile, campaign.tally.faults)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
@@ -120,6 +119,19 @@ def judge_campaign(
         failures=failures,
         again=commands,
     )
+
+
+def _decided(row: Row, campaign: Campaign) -> Row:
+    """A row with what was met of what decides it; it does not hold before all of that was."""
+    own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
+    met = {each.name: each.met for each in own if each.met}
+    not_met = tuple(each.name for each in own if each.tried and not each.met)
+    not_tried = tuple(each.name for each in own if not each.tried and not each.met)
+    row = replace(row, met=met, not_met=not_met, not_tried=not_tried)
+    if row.verdict != "holds" or len(met) == len(own):
+        return row
+    lacking = [f"{how}: {', '.join(names)}" for how, names in (("not met", not_met), ("not tried", not_tried)) if names]
+    return replace(row, verdict="inconclusive", message=f"{len(met)} of {len(own)} places met; {'; '.join(lacking)}")
 
 
 def _doubted(row: Row, campaign: Campaign) -> Row:
@@ -150,6 +162,12 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
         return tuple(failures)
     new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
     return tuple(sorted(failures, key=lambda failure: (*place(failure), failure.cause) not in new))
+
+
+def _listed(row: Row) -> dict[str, Any]:
+    """A row as JSON has it."""
+    lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
+    return row.to_dict() | lists
 
 
 def _stored(number: int, failure: Failure, again: str) -> dict[str, Any]:

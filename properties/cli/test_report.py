@@ -83,7 +83,14 @@ def test_verdict_json_has_exactly_the_keys_of_the_contract(tmp_path: Path) -> No
     assert {key: type(value) for key, value in verdict.items()} == VERDICT_TYPES
     for row in verdict["guarantees"]:
         assert {key: type(row[key]) for key in ROW_TYPES} == ROW_TYPES
-        assert row.keys() - ROW_TYPES.keys() == {"read_at_ack_share", "source", "excused"}
+        assert row.keys() - ROW_TYPES.keys() == {
+            "read_at_ack_share",
+            "source",
+            "excused",
+            "met",
+            "not_met",
+            "not_tried",
+        }
         assert row["slug"] == BY_ID[row["id"]].slug
     assert verdict["operations"]["create"] == {"ok": 1, "fail": 0, "info": 1}
     assert verdict["faults"] == {"kill": 1}

@@ -1,0 +1,130 @@
+"""Which places decide which guarantee: each has a row, nothing holds before they were met, a budget is said first."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from marker_sim.campaign import Campaign, Deciding
+from marker_sim.judges import BLACK_BOX_JUDGES
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.tally import Row, Tally
+from marker_sim.report.table import remarks
+from marker_sim.report.verdict import Outcome, judge_campaign
+from marker_sim.sut.hudi_spark.choices import EXECUTOR_STEPS, Choices
+from marker_sim.sut.hudi_spark.deciding import TABLE, deciding, steps_of
+from marker_sim.sut.hudi_spark.forecast import forecast
+from marker_sim.sut.hudi_spark.phases import PHASES
+from marker_sim.sut.hudi_spark.troubles import executor_troubles, storage_troubles
+from properties.cli.campaigns import campaign, history
+
+DOCS = Path(__file__).parents[2] / "docs" / "hudi-spark.md"
+MODES: tuple[Literal["direct", "timeline"], ...] = ("direct", "timeline")
+
+
+def outcome(*places: Deciding, violated: bool = False) -> Outcome:
+    """A campaign in timeline and direct mode in which G15 and G25 were judged."""
+    tally = Tally()
+    for mode in MODES:
+        run = history()
+        run = replace(run, header=replace(run.header, mode=mode))
+        breach = Breach(message="a file is left", evidence=(1,), under="restart")
+        tally.add(run, (Finding(guarantee="G15", applicable=True, judged=3, breaches=(breach,) if violated else ()),))
+    made: Campaign = replace(campaign(violated=False), tally=tally, deciding=places)
+    return judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
+
+
+def rows(found: Outcome) -> Mapping[str, Row]:
+    return {row.mode: row for row in found.rows}
+
+
+def test_a_row_holds_when_every_place_that_decides_it_was_met() -> None:
+    found = outcome(
+        Deciding(name="flush", guarantees=("G15",), mode="timeline", tried=2, met=1),
+        Deciding(name="requested", guarantees=("G19",), mode="timeline"),
+    )
+    row = rows(found)["timeline"]
+    assert (row.verdict, row.met, row.not_met, row.not_tried) == ("holds", {"flush": 1}, (), ())
+
+
+def test_a_row_whose_places_were_not_met_is_inconclusive_and_names_them_and_modes_are_judged_apart() -> None:
+    found = outcome(
+        Deciding(name="flush", guarantees=("G15",), mode="timeline", tried=3),
+        Deciding(name="data-file", guarantees=("G15",), mode="timeline"),
+        Deciding(name="data-file", guarantees=("G15",), mode="direct", tried=1, met=1),
+    )
+    timeline, direct = rows(found)["timeline"], rows(found)["direct"]
+    assert timeline.verdict == "inconclusive" and direct.verdict == "holds"
+    assert timeline.message == "0 of 2 places met; not met: flush; not tried: data-file"
+    assert (timeline.not_met, timeline.not_tried) == (("flush",), ("data-file",))
+    assert found.verdict == "inconclusive"
+    assert any("G15" in line and "not tried: data-file" in line for line in remarks(found))
+
+
+def test_a_violation_stays_one_whatever_was_not_met() -> None:
+    found = outcome(Deciding(name="flush", guarantees=("G15",), mode="timeline"), violated=True)
+    assert rows(found)["timeline"].verdict == "violated" and rows(found)["timeline"].not_tried == ("flush",)
+
+
+def test_every_place_and_trouble_has_a_row_and_every_row_is_one() -> None:
+    rng = random.Random(0)
+    steps = {step.name for step in (*executor_troubles(rng, 4), *storage_troubles(rng))}
+    assert {each.step for each in TABLE} == {phase.name for phase in PHASES} | steps
+    for phase in PHASES:
+        assert [each.mode for each in TABLE if each.step == phase.name] == [phase.mode]
+    assert {step.name for step in executor_troubles(rng, 4)} == EXECUTOR_STEPS
+    judged = set(BLACK_BOX_JUDGES) - {"G25"}
+    assert {name for each in TABLE for name in each.guarantees} == judged
+    for mode in MODES:
+        for storage in ("local", "s3"):
+            assert {name for each in steps_of(mode, storage) for name in each.guarantees} == judged
+
+
+def test_the_documents_table_is_that_of_the_code() -> None:
+    told = re.findall(r"^\| ([^|]+) \| (\w+) \| (\w+) \| ([^|]+) \|$", DOCS.read_text(encoding="utf-8"), re.M)
+    expected = [
+        (each.step, each.mode or "both", each.storage or "both", ", ".join(each.guarantees) or "none") for each in TABLE
+    ]
+    assert told == [("step", "mode", "storage", "decides"), *expected]
+
+
+def test_what_was_taken_alone_is_all_that_is_asked() -> None:
+    name = "driver killed at data-file"
+    (each,) = deciding(("timeline",), "local", (name,), {("timeline", name): 2}, {("timeline", name): 1})
+    assert (each.name, each.tried, each.met) == (name, 2, 1)
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+@pytest.mark.parametrize("modes", [MODES, ("timeline",)])
+def test_a_budget_that_is_enough_leaves_nothing_out_and_a_short_one_says_what(
+    storage: str, modes: tuple[str, ...]
+) -> None:
+    for seed in range(4):
+        short = forecast("1.0.2", modes, storage, seed, 120.0)
+        assert short.places == sum(len(steps_of(mode, storage)) for mode in modes)
+        assert short.left_out and short.enough_s < 1_500
+        assert "120 s leaves out" in short.sentence and f"about {short.enough_s:.0f} s" in short.sentence
+        enough = forecast("1.0.2", modes, storage, seed, 1_800.0)
+        assert not enough.left_out and "should do" in enough.sentence
+
+
+def test_rounds_go_where_most_is_due_and_leave_alone_what_is_aimed_at_in_vain() -> None:
+    """Direct mode is through but for a place that nothing meets, so that rounds go to timeline mode."""
+    met: dict[tuple[str, str], int] = {("direct", each.step): 1 for each in steps_of("direct", "local")}
+    never = ("direct", "driver killed at metadata")
+    del met[never]
+    armed = {**met, never: 4}
+    choices = Choices("1.0.2", MODES, "local", 3, 600.0, (), met, armed)
+    for _ in range(2):
+        spec = choices.next(1e6)
+        assert spec is not None and spec.mode == "timeline"
+        for step in spec.steps:
+            assert ("timeline", step.name) not in met, "what was met already is left for later"
+            met["timeline", step.name] = armed["timeline", step.name] = 1
