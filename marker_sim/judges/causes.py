@@ -3,9 +3,11 @@
 What became of a marker that is missing, or of a name that nobody asked for:
 
     glued                 its text is part of a longer stored name that nobody asked for
+    empty-name            it is "", and a line without a name is none
     split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
     garbled               it shows with other characters, as another encoding has them
-    file-cut              the file that held it is empty or ends in the middle of a line
+    file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
+    mixed                 it is the end of a name that was asked for: two writes of one file at a time
     another-server        two servers were live
     put-failed            it was never stored, and storage failed in its directory while it was asked for
     after-deletion        the directory was deleted before, in the same server life
@@ -34,7 +36,8 @@ from marker_sim.names import marker_file_index
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
-_Versions = dict[str, list[tuple[int, bytes | None]]]
+_Version = tuple[int, bytes | None]
+_Versions = dict[str, list[_Version]]
 
 
 class Causes:
@@ -61,13 +64,16 @@ class Causes:
 
     def _of_loss(self, directory: Directory, call: Call, at: int) -> str:
         view, path = self._view, directory.path
+        home = view.rest.home(path)
+        span = home.spans.get(call.name)
+        stored = span is not None and span[0] <= at
         word = self._stored_otherwise(directory, call.name, at)
+        if not word and not stored:
+            word = self._stored_otherwise(directory, call.name, home.look(call.done) or at)
         if word:
             return word
         if view.crowd(call.invoke, at):
             return "another-server"
-        span = view.rest.home(path).spans.get(call.name)
-        stored = bool(span) and span[0] <= at  # type: ignore[index]
         since = min((c.invoke for c in directory.creates if c.name == call.name), default=call.invoke)
         if not stored and self.put_failed(path, since, call.done):
             return "put-failed"
@@ -102,6 +108,8 @@ class Causes:
                 return word
         if any(each != name and each in name for each in asked):
             return "glued"
+        if any(each.endswith(name) for each in asked):
+            return "mixed"
         return "file-cut" if any(each.startswith(name) for each in asked) else "unasked"
 
     def shown_otherwise(self, directory: Directory, listing: Call, name: str) -> str:
@@ -129,18 +137,28 @@ class Causes:
         )
 
     def cut(self, path: str, at: int, name: str = "") -> bool:
-        """Whether a marker file of a directory is empty or ends in a line's middle at an event.
+        """Whether a marker file of a directory is empty, or ends in a line's middle or short, at an event.
 
+        That counts only where a kill, or storage that failed, can be the reason.
         name: only a file that held it before, unless it was never seen stored.
         """
         line = f"{name}\n".encode("utf-8", "surrogateescape") if name else b""
-        seen = bool(name) and name in self._view.rest.home(path).spans
-        for before, now in self._changes(path, at):
+        span = self._view.rest.home(path).spans.get(name)
+        seen = span is not None and span[0] <= at
+        for (earlier, before), (when, now) in self._changes(path, at):
             if now is None or (seen and line not in (before or b"")):
                 continue
-            if not now.endswith(b"\n") or (before and len(now) < len(before) and before.startswith(now)):
+            shorter = before is not None and len(now) < len(before) and before.startswith(now)
+            if (shorter or not now.endswith(b"\n")) and (
+                self._view.killed(earlier, when) is not None or self.put_failed(path, earlier, when)
+            ):
                 return True
         return False
+
+    def unreadable(self, directory: Directory, at: int) -> bool:
+        """Whether a marker file of a directory is not as it was written at an event: cut, or mixed with another."""
+        mixed = (n for n, span in self._strangers_in(directory) if present(span, at) is not None)
+        return self.cut(directory.path, at) or any(self.of_stranger(directory, name) == "mixed" for name in mixed)
 
     def deleted_before(self, directory: Directory, at: int) -> bool:
         """Whether a server that lives at an event, or died last before it, deleted the directory earlier."""
@@ -157,7 +175,9 @@ class Causes:
         return any(name in other and present(span, at) is not None for other, span in strangers)
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
-        """The cause when storage itself shows what became of a marker, else ""."""
+        """The cause when the name, or storage itself, shows what became of a marker, else ""."""
+        if not name:
+            return "empty-name"
         for mark, word in _BREAKS.items():
             if mark in name:
                 return word
@@ -200,14 +220,14 @@ class Causes:
         line = f"{name}\n".encode("utf-8", "surrogateescape")
         changes = list(self._changes(path, at))
         direct = not any(marker_file_index(file.rpartition("/")[2]) is not None for file in self._versions(path))
-        return direct or any(now is None and line in (before or b"") for before, now in changes)
+        return direct or any(now is None and line in (before or b"") for (_, before), (_, now) in changes)
 
-    def _changes(self, path: str, at: int) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def _changes(self, path: str, at: int) -> Iterator[tuple[_Version, _Version]]:
         """The content of each marker file at an event, after the one that it had before."""
         for versions in self._versions(path).values():
             number = bisect_right(versions, at, key=lambda version: version[0]) - 1
             if number >= 0:
-                yield versions[number - 1][1] if number else None, versions[number][1]
+                yield versions[number - 1] if number else (-1, None), versions[number]
 
     def _versions(self, path: str) -> _Versions:
         if self._by_directory is None:

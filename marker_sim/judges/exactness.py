@@ -118,7 +118,7 @@ def _missing_in_the_end(view: View, causes: Causes, directory: Directory, home: 
             message = (
                 f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
             )
-            cause = causes.of_loss(directory, call, _gone_from(home, call, last))
+            cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
             evidence = (call.invoke, call.done, min(last, view.end - 1))
             breaches.append(view.breach(message, evidence, directory.path, cause))
     return breaches
@@ -128,12 +128,6 @@ def _accepted(directory: Directory) -> list[Call]:
     """Hostile requests that were told "created" or "exists", as answers of the names that they asked for."""
     told = [call for call in directory.hostile if call.outcome == "ok" and call.value in ("created", "exists")]
     return [call._replace(name=str(call.identity)) for call in told]
-
-
-def _gone_from(home: Home, call: Call, last: int) -> int:
-    """When a marker that is not stored in the end was gone for the last time, or seen first to be missing."""
-    span = home.spans.get(call.name)
-    return span[-1] if span and span[-1] <= last else home.look(call.done) or last
 
 
 def one_creator(view: View) -> Finding:

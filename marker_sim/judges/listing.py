@@ -6,7 +6,7 @@ from marker_sim.judges.calls import MS, NO_LIFE, Call, Deletion, Directory
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.presence import Owed, denied, outlived
-from marker_sim.judges.stored import NEVER, present
+from marker_sim.judges.stored import NEVER
 from marker_sim.judges.view import View
 
 
@@ -213,14 +213,15 @@ def _left_out_by(view: View, causes: Causes, directory: Directory, listing: Call
     if other:
         return other
     home = view.rest.home(directory.path)
-    if present(home.spans.get(call.name), home.look(call.done) or call.done) is None:
-        return causes.of_loss(directory, call, home.look(call.done) or listing.done)
+    gone = home.gone_from(call.name, call.done, listing.done)
+    if gone is not None:
+        return causes.of_loss(directory, call, gone)
     return "after-deletion" if causes.deleted_before(directory, listing.done) else "stored-and-not-listed"
 
 
 def _refused_by(view: View, causes: Causes, directory: Directory, listing: Call) -> str:
     """Why a listing failed: a file that cannot be read, or creates under way at the same time."""
-    if causes.cut(directory.path, listing.done):
+    if causes.unreadable(directory, listing.done):
         return "unreadable-file"
     busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)
     return "failed-during-creates" if busy else "failed"

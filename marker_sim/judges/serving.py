@@ -154,7 +154,7 @@ def _silenced_by(view: View, causes: Causes, directory: Directory, call: Call) -
     life, over = view.lives.get(call.life), view.awaited_until(call)
     since = call.invoke if life is None else life.start
     in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
-    if not view.timed_out(call) and causes.cut(directory.path, over):
+    if not view.timed_out(call) and causes.unreadable(directory, over):
         return "unreadable-file"
     if causes.put_failed(directory.path, since, over):
         return "after-failed-flush"
@@ -162,7 +162,7 @@ def _silenced_by(view: View, causes: Causes, directory: Directory, call: Call) -
         return "met-deletion"
     if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
         return "after-trouble-elsewhere"
-    return "unanswered"
+    return "unanswered" if view.timed_out(call) else "refused"
 
 
 def _longest_silence_ns(view: View, call: Call, directory: str) -> int:

@@ -75,6 +75,17 @@ class Home:
         at = bisect_left(self.begun, moment)
         return self.seen[at] if at < len(self.seen) else None
 
+    def gone_from(self, name: str, answered: int, until: int) -> int | None:
+        """From when on a name is not stored that was answered, the last time until an event; None when it is there.
+
+        One that never was stored is missed from the answer on.
+        """
+        span = self.spans.get(name)
+        looked = self.look(answered) or until
+        if present(span, max(until, looked)) is not None:
+            return None
+        return max((end for end in (span or ())[1::2] if end <= until), default=looked)
+
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
         """Storage was read; names: what it holds where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:

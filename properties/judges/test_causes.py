@@ -57,6 +57,32 @@ def test_a_file_that_ends_early_after_a_kill_was_cut(left: bytes) -> None:
     assert causes(made, "G3") == {"file-cut"}
 
 
+def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
+    made = story()
+    made.create(A)
+    made.put(FILE, b"")
+    assert causes(made, "G3") == {"rewritten-without"}
+
+
+def test_the_end_of_a_name_alone_comes_from_two_writes_at_a_time() -> None:
+    made = story()
+    made.create(A)
+    made.put(FILE, encode_names([A, "TE"]))
+    assert causes(made, "G4") == {"mixed"}
+
+
+def test_a_listing_lacks_what_was_lost_before_by_the_cause_of_that_loss() -> None:
+    made = story(witness="reads", storage="local")
+    made.create(A)
+    made.look(A)
+    made.kill()
+    made.observe("file", path=FILE, value=b"")
+    made.observe("snapshot", path=DIRECTORY, caused_by=made.last - 1)
+    made.start()
+    made.list()
+    assert causes(made, "G11") == causes(made, "G3") == {"file-cut"}
+
+
 def test_a_file_that_is_written_again_as_a_whole_was_not_cut() -> None:
     made = story()
     made.create(A)
