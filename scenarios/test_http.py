@@ -83,6 +83,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
     assert kind != "directory" or rows["G7"].judged > 0
+    assert done.last is not None and done.last.header.seed == done.seed == 7, "the seed that was given"
     assert kind != "churn" or rows["G10"].judged > 0
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert done.tally.operations["create"]["ok"] > 50
@@ -108,6 +109,7 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
     assert failure.evidence
     assert failure.history.header.options["round"] == kind
+    assert failure.seed == failure.history.header.seed == done.seed
 
 
 def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
+from marker_sim.sut import PYTHON
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
@@ -89,7 +90,9 @@ def _verify(
 
 def _replay(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
-    sut: Annotated[str | None, typer.Option(metavar="SUT", help="Another system than the stored one.")] = None,
+    sut: Annotated[
+        str | None, typer.Option(metavar="SUT", help=f"Another system than the stored one: {', '.join(PYTHON)}.")
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave fixed failures of a chaos directory in place.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Every stored failure, not one for each cause.")] = False,
     times: Annotated[
@@ -120,9 +123,7 @@ def _replay(
 def _chaos(
     budget: Annotated[str, typer.Option(metavar="TIME", help="How long the night is: 8h, 20m, 30s.")] = "8h",
     directory: Annotated[str, typer.Option("--dir", metavar="DIR", help="Ledger, failures and summary.")] = CHAOS,
-    sut: Annotated[
-        str | None, typer.Option(metavar="SUT", help="reference, mutant:NAME or package.module:factory.")
-    ] = None,
+    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(PYTHON)}.")] = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="The seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")] = None,
     stages: Annotated[

@@ -19,6 +19,7 @@ from marker_sim.pool import parse_jobs
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
+from marker_sim.sut import PYTHON
 
 NIGHTS_SHOWN = 7
 # A directory goes on with its seeds night after night; drawn ones leave room for some.
@@ -39,8 +40,7 @@ def chaos(
     """Run a night and print its summary; the exit code."""
     if sut is not None and parse_sut(sut)[0] != "python":
         raise UsageError(
-            f"--sut was given {sut!r}; chaos runs reference, mutant:NAME or package.module:factory, and `marker-sim"
-            " verify` runs servers and Hudi"
+            f"--sut was given {sut!r}; chaos runs {', '.join(PYTHON)}, and `marker-sim verify` runs servers and Hudi"
         )
     request = Request(
         directory=Path(directory),

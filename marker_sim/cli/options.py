@@ -6,18 +6,21 @@ from typing import Annotated
 
 import typer
 
+from marker_sim.judges.profiles import SHIPPED
+from marker_sim.sut import NAMES
+
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="What is promised: reference, http, hudi, hudi-spark or a file (TOML, JSON)."),
+    typer.Option(metavar="FILE", help=f"What is promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
 ]
 Expect = Annotated[
     str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
 ]
 Sut = Annotated[
     str,
-    typer.Option(metavar="SUT", help="reference, package.module:factory, http, hudi:VERSION, hudi-spark:VERSION."),
+    typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),
 ]
 Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")]
 Storage = Annotated[

@@ -36,6 +36,18 @@ def check_ready(request: Request, progress: Callable[[str], None]) -> None:
         probe_site(Site(url=at.url, bucket=at.bucket, access_key=at.access_key, secret_key=at.secret_key))
 
 
+def short_budget(request: Request) -> str:
+    """What the budget of a foreign server leaves out, in a sentence; "" when it has room for every kind of round."""
+    if request.kind not in ("http", "hudi"):
+        return ""
+    from marker_sim.real.wire_rounds import kinds_here
+    from marker_sim.sut.ground import kinds_on
+    from marker_sim.sut.http import room_of
+
+    kinds, _ = kinds_here(kinds_on(request.storages[0], request.endpoint))
+    return room_of(request.seed, request.budget_s, kinds)
+
+
 def _check_program(option: str, text: str) -> None:
     """The program that a command begins with, unless it has a placeholder in its name."""
     try:

@@ -15,6 +15,7 @@ from marker_sim.judges.expect import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
 from marker_sim.report.verdict import without_option
+from marker_sim.sut import NAMES
 from marker_sim.sut.batching import parse_batch_threads
 from marker_sim.sut.endpoint import FORMS, Endpoint, parse_endpoint
 
@@ -30,7 +31,7 @@ SECRET_OPTION = "--s3-secret-key"
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_KINDS = "reference, package.module:factory, http (with --start), hudi:VERSION or hudi-spark:VERSION"
+_KINDS = ", ".join(f"{name} (with --start)" if name == "http" else name for name in NAMES)
 
 
 Kind = Literal["python", "http", "hudi", "hudi-spark"]

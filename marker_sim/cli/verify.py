@@ -12,7 +12,7 @@ from rich.console import Console
 from marker_sim.campaign import Campaign
 from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.ready import check_ready
+from marker_sim.cli.ready import check_ready, short_budget
 from marker_sim.cli.request import Request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.directory import open_report
@@ -33,6 +33,8 @@ def verify(request: Request, as_json: bool) -> int:
     with open_report(request.report, request.argv) as earlier:
         if earlier is not None:
             _say(f"the report that was in {request.report} is in {earlier} now")
+        if short := short_budget(request):
+            _say(short)
         return _verify(request, as_json)
 
 

@@ -147,3 +147,16 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     WIRE: wire,
     STORAGE_WIRE: storage_wire,
 }
+
+# Seconds of a round with the shortest misfortunes, from the start of its server to the last look, on a quiet machine
+# and for a server that starts at once: what a budget is planned with.
+LEAST_S = {
+    "crash": 8.0,
+    "churn": 5.0,
+    "storage": 7.0,
+    "directory": 5.0,
+    "pause": 7.0,
+    "second-server": 7.0,
+    WIRE: 8.0,
+    STORAGE_WIRE: 8.0,
+}

@@ -26,6 +26,7 @@ from marker_sim.real.processes import Fleet
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.wire_rounds import Doors, doors
 from marker_sim.real.world import World
+from marker_sim.seeds import plan_seed
 
 KINDS = tuple(PLAYS)
 FAILING = ("storage", "directory")
@@ -45,7 +46,7 @@ HOSTILE_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round is: everything that it chooses follows from `seed`.
+    """What one round is: everything that it chooses follows from `seed`, the campaign's, and `number`.
 
     faults_s: how long the misfortunes may take. deadline: when the campaign has to be over (time.monotonic).
     """
@@ -57,6 +58,11 @@ class Round:
     interval_ms: int
     faults_s: float
     deadline: float
+
+    @property
+    def drawn(self) -> int:
+        """The seed of its own."""
+        return plan_seed(self.seed, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +112,8 @@ def run_round(spec: Round, system: System, fleet: Fleet) -> Played:
         num_threads=spec.num_threads,
         answer_bound_ms=stage.recorder.bound_ms(),
         seed=spec.seed,
-        options={"round": spec.kind, "interval_ms": str(spec.interval_ms)} | system.batching,
+        options={"round": spec.kind, "number": str(spec.number), "interval_ms": str(spec.interval_ms)}
+        | system.batching,
         **stage.world.describe(),
     )
     nemesis = stage.nemesis
@@ -124,7 +131,7 @@ class Stage:
 
     def __init__(self, spec: Round, system: System, fleet: Fleet) -> None:
         self.spec = spec
-        self.rng = random.Random(f"{spec.seed} {spec.kind}")
+        self.rng = random.Random(f"{spec.drawn} {spec.kind}")
         self.fleet = fleet
         self.recorder = Recorder()
         self.table = table = f"r{spec.number}"
@@ -143,7 +150,7 @@ class Stage:
             Target(place=self.failing, weight=3 if spec.kind in FAILING else 1),
         )
         self.load = Load(
-            self.recorder, self.world.address, self.targets, spec.seed, self.nemesis.on_ack, system.identity
+            self.recorder, self.world.address, self.targets, spec.drawn, self.nemesis.on_ack, system.identity
         )
         self.nemesis.load = self.load
         self.doors: Doors | None = None

@@ -41,6 +41,17 @@ class Ground:
     probed: dict[str, Any] | None = None
 
 
+def kinds_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
+    """The kinds of rounds that can be played on a storage; those on the wire to it need toxiproxy."""
+    if storage == "local":
+        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE)
+    if endpoint is None:
+        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE or not missing())
+    from marker_sim.real.site_world import NEED_THE_FRONT
+
+    return tuple(kind for kind in KINDS if kind not in NEED_THE_FRONT)
+
+
 @contextmanager
 def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint | None) -> Iterator[Ground]:
     """Scratch files and storage for a campaign, gone afterwards; HarnessError when they cannot be had.
@@ -54,7 +65,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
-            yield Ground(scratch=scratch, world=world, kinds=tuple(kind for kind in KINDS if kind != STORAGE_WIRE))
+            yield Ground(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint))
         else:
             yield _object_store(scratch, form, reader, endpoint)
     finally:
@@ -72,7 +83,7 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
         return Ground(
             scratch=scratch,
             world=front,
-            kinds=tuple(kind for kind in KINDS if not why or kind != STORAGE_WIRE),
+            kinds=kinds_on("s3", None),
             left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
             probed=probed.to_dict(),
         )
@@ -83,7 +94,7 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
     return Ground(
         scratch=scratch,
         world=partial(site_world.SiteWorld, site=site, scheme=form, command=reader, probed=probed),
-        kinds=tuple(kind for kind in KINDS if kind not in site_world.NEED_THE_FRONT),
+        kinds=kinds_on("s3", endpoint),
         left_out=site_world.NOT_ON_A_SITE,
         probed=probed.to_dict(),
     )

@@ -19,10 +19,10 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
+from marker_sim.real.kinds import LEAST_S
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
-from marker_sim.seeds import plan_seed
 from marker_sim.sut.batching import Batching, batching
 from marker_sim.sut.driving import drive
 from marker_sim.sut.endpoint import Endpoint
@@ -176,9 +176,8 @@ class _Rounds:
         self._batches = batches
         self._rng = random.Random(seed)
         self._deadline = began + budget_s - CLOSING_S
-        # Rounds in which requests may hang come first: what they wait for costs nothing beside another round.
-        self._kinds = sorted(self._rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
-        self._faults_s = min(max(budget_s / ROUNDS_WANTED, FAULTS_MIN_S), FAULTS_MAX_S)
+        self._kinds = _order(self._rng, kinds)
+        self._faults_s = _faults_s(budget_s)
         self._taken_s: dict[str, float] = {}
         self._begun: dict[int, float] = {}
         self._number = 0
@@ -195,7 +194,7 @@ class _Rounds:
         spec = Round(
             number=self._number,
             kind=kind,
-            seed=plan_seed(self._seed, self._number),
+            seed=self._seed,
             num_threads=self._rng.choice(self._batches.threads[:2] if few else self._batches.threads),
             interval_ms=self._rng.choice(self._batches.intervals_ms),
             faults_s=self._faults_s,
@@ -209,6 +208,39 @@ class _Rounds:
         """A round is over."""
         taken_s = time.monotonic() - self._begun[spec.number]
         self._taken_s[spec.kind] = max(self._taken_s.get(spec.kind, 0.0), taken_s)
+
+
+def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:
+    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round."""
+    return sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
+
+
+def _faults_s(budget_s: float) -> float:
+    """How long the misfortunes of a round take in a campaign."""
+    return min(max(budget_s / ROUNDS_WANTED, FAULTS_MIN_S), FAULTS_MAX_S)
+
+
+def has_room(budget_s: float, kinds: tuple[str, ...]) -> bool:
+    """Whether a budget most likely has room for a round of each kind, `AT_A_TIME` of them beside each other."""
+    lanes_s = [0.0] * AT_A_TIME
+    for kind in sorted(kinds, key=lambda kind: -LEAST_S[kind]):
+        lanes_s[lanes_s.index(min(lanes_s))] += LEAST_S[kind] + _faults_s(budget_s) - FAULTS_MIN_S
+    return max(lanes_s) <= budget_s - CLOSING_S
+
+
+def room_of(seed: int, budget_s: float, kinds: tuple[str, ...]) -> str:
+    """What a budget leaves out, and one that leaves nothing out, in a sentence; "" when it has room for every kind."""
+    if has_room(budget_s, kinds):
+        return ""
+    order, lanes_s, short = _order(random.Random(seed), kinds), [0.0] * AT_A_TIME, list[str]()
+    for kind in order:
+        lane = lanes_s.index(min(lanes_s))
+        lanes_s[lane] += LEAST_S[kind] + _faults_s(budget_s) - FAULTS_MIN_S
+        if lanes_s[lane] > budget_s - CLOSING_S and kind != order[0]:  # The first is always played.
+            short.append(kind)
+    enough = next(each for each in range(10, 1000, 10) if has_room(each, kinds))
+    which = f"rounds of kind {', '.join(short)} will most likely be" if short else "some kind of round may be"
+    return f"--budget {budget_s:g}s is short: {which} left out; {enough}s have room for one of each kind"
 
 
 def _line(search: _Search) -> str:

@@ -13,6 +13,7 @@ import sys
 
 from marker_sim.errors import UsageError
 from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.sut import NAMES
 from marker_sim.system import System, reference
 
 
@@ -24,7 +25,7 @@ def load_system(sut: str) -> System:
         return load_mutant(find_mutant(sut.removeprefix("mutant:")))
     module_name, found, attribute = sut.partition(":")
     if not found or not module_name or not attribute:
-        raise UsageError(f"--sut was given {sut!r}; write reference, package.module:factory, http or hudi:VERSION")
+        raise UsageError(f"--sut was given {sut!r}; write one of {', '.join(NAMES)}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

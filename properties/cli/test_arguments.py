@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
+from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request, parse_sut
 from marker_sim.errors import UsageError
+from marker_sim.judges.profiles import SHIPPED
+from marker_sim.real.kinds import LEAST_S, PLAYS
 from marker_sim.report.verdict import without_option
+from marker_sim.sut import NAMES, PYTHON
+from marker_sim.sut.ground import kinds_on
+from marker_sim.sut.http import room_of
 
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
 S3 = (*HTTP, "--storage", "s3")
@@ -39,7 +46,11 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("no guarantee at all", ("verify", "--guarantees", ","), "no guarantee was given"),
     ("a profile that is not there", ("verify", "--profile", "nope.toml"), "profile 'nope.toml' cannot be read"),
     ("a baseline that is not there", ("verify", "--expect", "nope.json"), "baseline nope.json cannot be read"),
-    ("a system that is none", ("verify", "--sut", "mine"), "--sut was given 'mine'; accepted are reference, package"),
+    (
+        "a system that is none",
+        ("verify", "--sut", "mine"),
+        "given 'mine'; accepted are reference, mutant:NAME, package",
+    ),
     (
         "a module that is not there",
         ("verify", "--sut", "no_such_module_:f"),
@@ -199,6 +210,36 @@ def test_no_command_prints_the_help_and_code_2(capsys: pytest.CaptureFixture[str
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main((command, "--help")) == 0
     assert "--help" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("command", "names"), [("verify", NAMES), ("chaos", PYTHON), ("replay", PYTHON)])
+def test_help_names_every_system_and_every_shipped_profile(
+    command: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main((command, "--help")) == 0
+    shown = "".join(capsys.readouterr().out.split())  # However wide the terminal is.
+    assert all(name in shown for name in names) and "mutant:NAME" in shown
+    shipped = {file.name.removesuffix(".toml") for file in (files("marker_sim.judges") / "promises").iterdir()}
+    assert shipped == set(SHIPPED)
+    assert command != "verify" or f"{','.join(SHIPPED)}orafile" in shown
+    for name in (*names[1:3], "hudi:1.0.2", "hudi-spark:1.0.2") if command == "verify" else names[1:3]:
+        assert parse_sut(name.replace("VERSION", "1.0.2"))
+
+
+def test_a_budget_says_what_it_leaves_out_and_which_leaves_nothing_out() -> None:
+    kinds = kinds_on("local", None)
+    sentences = [room_of(seed, 15.0, kinds) for seed in range(20)]
+    for said in sentences:
+        match = re.fullmatch(
+            r"--budget 15s is short: rounds of kind ([a-z, -]+) will most likely be left out; (\d+)s have room.*", said
+        )
+        assert match, said
+        assert set(match[1].split(", ")) < set(kinds)
+        enough = float(match[2])
+        assert room_of(1, enough, kinds) == "" and enough <= 40, "the README's 60 s are enough"
+    assert len(set(sentences)) > 1, "which kinds come last depends on the seed"
+    assert set(LEAST_S) == set(PLAYS)
+    assert all(room_of(seed, 60.0, tuple(PLAYS)) == "" for seed in range(20))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("40s", 40), ("2m", 120), ("8h", 28800), ("1500ms", 1.5), ("0.5s", 0.5)])

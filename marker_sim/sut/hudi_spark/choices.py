@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping
 from typing import Literal
 
-from marker_sim.seeds import plan_seed
 from marker_sim.sut.hudi_spark.deciding import steps_of
 from marker_sim.sut.hudi_spark.phases import RECONCILE, Phase, phases
 from marker_sim.sut.hudi_spark.rounds import Spec
@@ -60,7 +59,7 @@ class Choices:
         self._rounds[mode] += 1
         return Spec(
             number=number,
-            seed=plan_seed(self._seed, number),
+            seed=self._seed,
             version=self._version,
             mode=mode,
             storage=self._storage,

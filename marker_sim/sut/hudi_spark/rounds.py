@@ -15,6 +15,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.spark.standalone import Standalone
+from marker_sim.seeds import plan_seed
 from marker_sim.sut.hudi_spark.lives import Life, OutOfTime, Program
 from marker_sim.sut.hudi_spark.places import Place, Target, bucket_place, local_place
 from marker_sim.sut.hudi_spark.settings import Shape, hudi_options, spark_conf
@@ -43,7 +44,7 @@ class Master:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One round: everything that it chooses follows from `seed` and from what was met before it.
+    """One round: what it chooses follows from `seed`, the campaign's, its number and what was met before it.
 
     master: "local", where all of a job is one process, or "standalone", where executors are processes on two hosts.
     """
@@ -94,7 +95,7 @@ def play_round(
 
         table = Table(
             name=name, shape=spec.shape, recorder=recorder, place=place, target=target, begin=begin, program=program,
-            rng=random.Random(spec.seed), pace=pace, executors=master.executors, meddle=meddle,
+            rng=random.Random(plan_seed(spec.seed, spec.number)), pace=pace, executors=master.executors, meddle=meddle,
         )  # fmt: skip
         try:
             table.play(spec.steps)
@@ -150,7 +151,12 @@ def _header(spec: Spec, place: Place, profile: str, table: str) -> Header:
         identity=False,
         num_threads=spec.shape.threads,
         seed=spec.seed,
-        options={**spec.shape.describe(), "master": spec.master, "table_version": _table_version(place, table)},
+        options={
+            **spec.shape.describe(),
+            "number": str(spec.number),
+            "master": spec.master,
+            "table_version": _table_version(place, table),
+        },
         **place.describe(),
     )
 
