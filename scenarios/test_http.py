@@ -21,6 +21,7 @@ from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.profiles import load_profile
+from marker_sim.real.hostile_rounds import REFUSED
 from marker_sim.real.rounds import KINDS
 from marker_sim.real.wires.faults import WireFaultKind
 from marker_sim.report.page import render_page
@@ -39,6 +40,7 @@ FAULTS_OF = {
     "storage": {"disk-full"},
     "directory": {"server-error"},
     "pause": {"pause", "kill", "restart"},
+    "hostile": {"kill", "restart"},
     "second-server": {"second-server", "kill", "restart"},
     "wire": {"kill", "restart", *(kind.value for kind in WireFaultKind)},
 }
@@ -85,6 +87,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert kind != "directory" or rows["G7"].judged > 0
     assert done.last is not None and done.last.header.seed == done.seed == 7, "the seed that was given"
     assert kind != "churn" or rows["G10"].judged > 0
+    assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert done.tally.operations["create"]["ok"] > 50
 
@@ -99,6 +102,8 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
         ("stale-list", "crash", "G11", 5.0),
         ("stays-busy", "directory", "G6", 20.0),
         ("loses-workers", "directory", "G7", 20.0),
+        ("accepts-anything", "hostile", "G12", 5.0),
+        ("splits-oddly", "hostile", "G4", 5.0),
     ],
 )
 def test_a_broken_server_is_accused_of_what_it_breaks(

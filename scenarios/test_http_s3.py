@@ -19,6 +19,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.front import Honesty, S3Front
 from marker_sim.real.gate import Gate
+from marker_sim.real.hostile_rounds import REFUSED
 from marker_sim.real.probed import honest, name_of
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.rounds import KINDS
@@ -43,6 +44,7 @@ FAULTS_OF = {
     "storage": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
     "directory": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
     "pause": {"pause", "kill", "restart"},
+    "hostile": {"kill", "restart"},
     "second-server": {"second-server", "kill", "restart"},
     "storage-wire": set(WORDS.values()),
 }
@@ -103,6 +105,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
     assert kind != "directory" or rows["G7"].judged > 0
     assert kind != "churn" or rows["G10"].judged > 0
+    assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
         servers = {event.process for event in history.events if event.operation == "started"}

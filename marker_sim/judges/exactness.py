@@ -50,9 +50,10 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
         if known is None or call.invoke < known:
             asked[call.name] = call.invoke
     for call in directory.hostile:
-        if not view.had_no_effect(call) and isinstance(call.identity, str):
-            query = parse_qs(call.identity.rpartition("?")[2], keep_blank_values=True)
-            for name in (call.identity, *query.get("markername", ())):
+        if not view.had_no_effect(call) and call.identity is not None:
+            identity = _text(call)
+            query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)
+            for name in (identity, *query.get("markername", ())):
                 asked[name] = min(asked.get(name, call.invoke), call.invoke)
     return asked
 
@@ -60,7 +61,7 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
 def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
     """Which hostile request that was accepted left a name that is a part of its own; words and evidence, or none."""
     for call in directory.hostile:
-        if call.outcome == "ok" and call.invoke < until and name in str(call.identity):
+        if call.outcome == "ok" and call.invoke < until and name in _text(call):
             return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", (
                 call.invoke,
                 call.done,
@@ -125,9 +126,16 @@ def _missing_in_the_end(view: View, causes: Causes, directory: Directory, home: 
 
 
 def _accepted(directory: Directory) -> list[Call]:
-    """Hostile requests that were told "created" or "exists", as answers of the names that they asked for."""
-    told = [call for call in directory.hostile if call.outcome == "ok" and call.value in ("created", "exists")]
-    return [call._replace(name=str(call.identity)) for call in told]
+    """Hostile names that were told "created" or "exists", as answers; in a malformed directory nobody looks for one."""
+    named = [call for call in directory.hostile if call.name == directory.path]
+    told = [call for call in named if call.outcome == "ok" and call.value in ("created", "exists")]
+    return [call._replace(name=_text(call)) for call in told]
+
+
+def _text(call: Call) -> str:
+    """What a hostile request asked for, as names are read from files: bytes that are no text become surrogates."""
+    asked = call.identity
+    return asked.decode("utf-8", "surrogateescape") if isinstance(asked, bytes) else str(asked)
 
 
 def one_creator(view: View) -> Finding:

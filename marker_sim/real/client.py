@@ -16,7 +16,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -63,7 +63,7 @@ class Connection:
         self._http: HTTPConnection | None = None
         self._used_s = 0.0
 
-    def call(self, operation: str, parameters: dict[str, str], sent: Callable[[], object]) -> Outcome:
+    def call(self, operation: str, parameters: Mapping[str, str | bytes], sent: Callable[[], object]) -> Outcome:
         """Send one request and wait for its end. sent: called once it was handed to a connected server."""
         assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
         method, route = ROUTES[operation]
@@ -80,7 +80,7 @@ class Connection:
             http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
             sent()
             reply = http.getresponse()
-            status, body = reply.status, decode(reply.data, reply.headers.get("Content-Type", ""))
+            status, body, content_type = reply.status, reply.data, reply.headers.get("Content-Type", "")
         except TimeoutError:
             self.abort()
             return Outcome("info", None, f"no answer in {self._timeout_s:.0f} s")
@@ -88,7 +88,7 @@ class Connection:
             self.abort()
             return Outcome("info", None, f"connection broke: {_short(error)}")
         self._used_s = time.monotonic()
-        return interpret(operation, status, body)
+        return interpret(operation, status, body, content_type)
 
     def abort(self) -> None:
         """Close the connection; a call that waits on it ends."""
@@ -133,26 +133,34 @@ def decode(body: bytes, content_type: str) -> str:
         return body.decode("iso-8859-1")
 
 
-def interpret(operation: str, status: int, text: str) -> Outcome:
-    """What a reply means; see the module."""
-    if 400 <= status < 500:
-        return Outcome("fail", None, f"{status} {text[:_BODY_SHOWN]}")
+def interpret(operation: str, status: int, body: bytes, content_type: str = "") -> Outcome:
+    """What a reply means; see the module. A body that does not parse is shown byte by byte as it came."""
+    text = decode(body, content_type)
     if status != 200:
-        return Outcome("info", None, f"{status} {text[:_BODY_SHOWN]}")
+        return Outcome("fail" if 400 <= status < 500 else "info", None, f"{status} {_printable(text[:_BODY_SHOWN])}")
     try:
         value = json.loads(text)
     except ValueError:
-        return Outcome("info", None, f"malformed body: {text[:_BODY_SHOWN]!r}")
+        return Outcome("info", None, f"malformed body: {_raw(body)}")
     if operation in ("list", "list-data", "list-log"):
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            return Outcome("info", None, f"malformed body, no array of names: {text[:_BODY_SHOWN]!r}")
+            return Outcome("info", None, f"malformed body, no array of names: {_raw(body)}")
         names = value if operation == "list" else [data_path(name) for name in value]
         return Outcome("ok", tuple(sorted(names)), None)
     if not isinstance(value, bool):
-        return Outcome("info", None, f"malformed body, neither true nor false: {text[:_BODY_SHOWN]!r}")
+        return Outcome("info", None, f"malformed body, neither true nor false: {_raw(body)}")
     if operation in ("create", "hostile"):
         return Outcome("ok", "created" if value else "exists", None)
     return Outcome("ok", value, None)
+
+
+def _raw(body: bytes) -> str:
+    more = len(body) - _BODY_SHOWN
+    return repr(body[:_BODY_SHOWN]) + (f" and {more} bytes more" if more > 0 else "")
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _short(error: BaseException) -> str:

@@ -7,6 +7,7 @@ pause          SIGSTOP and SIGCONT, at random and at requests to storage, once m
 storage        storage fails in every way it can, each healed; sometimes a restart after it
 directory      storage fails below one marker directory, and nothing else happens until the end, so that whoever asks
                for another directory and is not answered can only have been harmed by that
+hostile        names and directories that must be refused or kept as they are, through restarts (hostile_rounds.py)
 second-server  another server on the same storage, first alone under load and then both
 storage-wire   the connections between server and object store fail (storage_wire.py)
 wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.real.gate import Aim, When
+from marker_sim.real.hostile_rounds import HOSTILE, hostile
 from marker_sim.real.storage_wire import STORAGE_WIRE, storage_wire
 from marker_sim.real.wire_rounds import WIRE, wire
 
@@ -144,6 +146,7 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     "directory": directory,
     "pause": pause,
     "second-server": second_server,
+    HOSTILE: hostile,
     WIRE: wire,
     STORAGE_WIRE: storage_wire,
 }

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.real.client import Connection, Outcome
@@ -123,22 +124,32 @@ class Load:
         server: Server,
         operation: str,
         place: MarkerDirectory,
-        name: str,
+        name: str | bytes,
         connection: Connection,
         request: str = "",
+        *,
+        address: str = "",
+        target: str = "",
     ) -> Outcome:
-        """One invocation with its completion. request: its identity, "" for one of its own."""
+        """One invocation with its completion. request: its identity, "" for one of its own.
+
+        address: the directory as it is written, "" for the usual way. target: what a hostile request to such a
+        directory must leave as it is, "" for `place`.
+        """
         recorder = self.recorder
-        parameters = {"markerdirpath": self._directory(place)}
+        parameters: dict[str, str | bytes] = {"markerdirpath": address or self._directory(place)}
         path: str | None = None
-        value: str | None = None
+        value: str | bytes | None = None
         if operation == "create":
+            assert isinstance(name, str), "only a hostile name is no text"
             parameters["markername"] = path = name
             if self.identity:
                 parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
             parameters["markername"] = name
             path, value = place.path, name
+            if target:
+                path, value = target, f"?{urlencode(parameters)}"
         invoke = recorder.record(
             process, "client", "invoke", operation, place, path, value, caused_by=server.started
         )  # fmt: skip

@@ -8,6 +8,7 @@ What each kind of round says is in kinds.py, what is stored and how storage fail
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -18,7 +19,7 @@ from marker_sim import __version__
 from marker_sim.history import Header, History
 from marker_sim.judges.profiles import Profile
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
-from marker_sim.real.client import Connection
+from marker_sim.real.client import Connection, Outcome
 from marker_sim.real.kinds import PLAYS
 from marker_sim.real.load import PARTITIONS, READ_ONLY, Load, Target
 from marker_sim.real.nemesis import Nemesis, NobodyLives
@@ -36,12 +37,6 @@ ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
 PROBE_SPACE = 2.5
 HANGING_GRACE_S = 0.7
-HOSTILE_NAMES = (
-    "",
-    "dt=1/a\nb/f0_0-0-0_001.parquet.marker.CREATE",
-    "../../../../escaped.parquet.marker.CREATE",
-    "dt=1/\x00f0_0-0-0_001.parquet.marker.CREATE",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +135,8 @@ class Stage:
         self.churned = MarkerDirectory(f"{table}/t1", "20260101000000003")
         self.failing = MarkerDirectory(f"{table}/t2", "20260101000000004")
         self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
-        self.places = (self.main, self.other, self.churned, self.failing, self.hostile)
+        self.spelled = MarkerDirectory(f"{table}/t4", "20260101000000006")
+        self.places = (self.main, self.other, self.churned, self.failing, self.hostile, self.spelled)
         self.nemesis = Nemesis(fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms)
         self.world = self.nemesis.world = system.world(self)
         self.targets = (
@@ -154,6 +150,7 @@ class Stage:
         )
         self.nemesis.load = self.load
         self.doors: Doors | None = None
+        self._asked = itertools.count()
         self._over = threading.Event()
         self._watchers = [
             threading.Thread(target=self._watch, args=(self._keep_looking,), daemon=True),
@@ -167,8 +164,6 @@ class Stage:
         self._phase("faults")
         for watcher in self._watchers:
             watcher.start()
-        if spec.kind == "churn":
-            self._ask_what_is_hostile()
         if spec.kind in FAILING or (spec.kind == "crash" and self.world.gate is not None):
             self.load.targets = tuple(target for target in self.targets if target.place != self.failing)
         self.load.start()
@@ -205,19 +200,23 @@ class Stage:
     def _phase(self, name: str) -> None:
         self.recorder.record("kit", "kit", "observe", "phase", value=name)
 
-    def _ask_what_is_hostile(self) -> None:
-        for name in HOSTILE_NAMES:
-            self.ask_once("hostile", self.hostile, name)
+    def ask_once(
+        self, operation: str, place: MarkerDirectory, name: str | bytes, address: str = "", target: str = ""
+    ) -> Outcome | None:
+        """One request of a client that is used for nothing else; None when nobody is left to ask.
 
-    def ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
-        """One request of a client that is used for nothing else."""
+        address: how the directory is written, "" for the usual way. target: what a hostile one must leave as it is.
+        """
         if not self.nemesis.servers:
-            return  # It ended by itself; that is recorded, and nobody is left to ask.
+            return None  # It ended by itself; that is recorded.
         server = self.nemesis.servers[0]
         connection = Connection(server.door, timeout_s=10.0, proxied=server.proxied)
-        process = f"once-{self.recorder.mark()}"
-        self.load.once(process, server, operation, place, name, connection)
+        process = f"once-{next(self._asked)}"
+        outcome = self.load.once(
+            process, server, operation, place, name, connection, address=address, target=target
+        )  # fmt: skip
         connection.abort()
+        return outcome
 
     def _probe(self) -> None:
         """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
@@ -232,7 +231,7 @@ class Stage:
             return
         threads: list[threading.Thread] = []
         connections: list[Connection] = []
-        places = [place for place in self.places if place is not self.hostile]
+        places = [place for place in self.places if place not in (self.hostile, self.spelled)]
         for number in range(spec.num_threads + 1):
             started = time.monotonic()
             batch = []

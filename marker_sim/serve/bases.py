@@ -110,6 +110,8 @@ def _address(text: str) -> Address:
     """Where a text points to, links resolved; ValueError for what is no such text."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("it has a zero byte or a lone surrogate")
+    if ".." in text.partition("/.hoodie/")[2].split("/"):
+        raise ValueError(f"{text[:200]!r} climbs out of its table")
     found = _SCHEME.fullmatch(text)
     scheme, rest = (found[1].lower(), found[2]) if found else ("file", text)
     if scheme in _OBJECT_STORES:

@@ -33,6 +33,7 @@ from scenarios.servers.s3_objects import S3Objects
 
 BASE = "/v1/hoodie/marker"
 MARKER = re.compile(r".+\.marker\.(CREATE|MERGE|APPEND)\Z", re.DOTALL)
+SEPARATORS = {0x2028: "_", 0x2029: "_"}
 ANSWER_S = 300.0
 SLOW_S = 0.06
 STALE_S = 0.5
@@ -49,6 +50,8 @@ BROKEN = {
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
     "loses-workers": "never gets back a worker, of a pool for all directories, that could not write its batch",
     "stale-list": "answers listings from what it listed half a second ago",
+    "accepts-anything": "refuses no name",
+    "splits-oddly": "takes the separators of Unicode for ends of lines, and refuses names with control characters only",
     "forgets-requests": "tells the resend of a request that it asks for what exists",
     "dies-of-a-broken-pipe": "is ended by SIGPIPE when it answers a client that is gone",
 }
@@ -207,9 +210,9 @@ class Directory:
 
     def _known(self) -> set[str]:
         whole = (data[: data.rfind(b"\n") + 1] for data in self.files.contents.values())
-        return {
-            name for data in whole for name in data.decode("utf-8", "replace").split("\n") if name
-        } - self._forgotten
+        texts = (data.decode("utf-8", "replace") for data in whole)
+        lines = (text.splitlines() if self._broken == "splits-oddly" else text.split("\n") for text in texts)
+        return {name for names in lines for name in names if name} - self._forgotten
 
     def _load(self) -> None:
         first, self._loaded = not self._loaded, True
@@ -244,7 +247,9 @@ class Service:
         directory = self._directory(parameters.get("markerdirpath", ""))
         match method, route:
             case "POST", "/create":
-                name = check_name(parameters.get("markername", ""))
+                name = parameters.get("markername", "")
+                if self._broken != "accepts-anything":
+                    check_name(name.translate(SEPARATORS) if self._broken == "splits-oddly" else name)
                 return directory.wait(Request(name, parameters.get("requestid", "")))
             case "GET", "/all":
                 return directory.names()
@@ -315,10 +320,11 @@ class Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         target = urlsplit(self.path)
-        parameters = {key: values[0] for key, values in parse_qs(target.query, keep_blank_values=True).items()}
         try:
+            given = parse_qs(target.query, keep_blank_values=True, errors="strict")
+            parameters = {key: values[0] for key, values in given.items()}
             status, value = 200, self.service.answer(self.command, target.path.removeprefix(BASE), parameters)
-        except Refused as refused:
+        except (Refused, UnicodeDecodeError) as refused:
             status, value = 400, str(refused)
         except Exception as error:
             status, value = 500, repr(error)
