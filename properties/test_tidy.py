@@ -220,6 +220,42 @@ def test_every_guarantee_is_documented() -> None:
         )
 
 
+def _excuses(path: Path) -> Iterator[str]:
+    """What a judge may name as an excuse: it counts the name, returns it, or keeps it as its reason.
+
+    What a function called "..._by" returns is the cause of a breach.
+    """
+    tree = _tree(path)
+    causes = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and f.name.endswith("_by")]
+    of_causes = {node for function in causes for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        if node in of_causes:
+            continue
+        match node:
+            case ast.Call(func=ast.Attribute(attr="excuse"), args=args):
+                told: list[ast.expr] = args
+            case ast.Return(value=ast.expr() as value):
+                told = [value]
+            case ast.Assign(targets=[ast.Name(id="why" | "reason")], value=value):
+                told = [value]
+            case ast.Subscript(value=ast.Name(id="excused") | ast.Attribute(attr="excused"), slice=key):
+                told = [key]
+            case _:
+                continue
+        for part in (part for expression in told for part in ast.walk(expression)):
+            if isinstance(part, ast.Constant) and re.fullmatch(r"[a-z]+(-[a-z]+)+", str(part.value)):
+                yield str(part.value)
+
+
+def test_every_excuse_has_a_row_in_the_table_and_every_row_is_an_excuse() -> None:
+    judges = [path for path in MODULES if path.parent.name == "judges" and "excuse" in path.read_text(encoding="utf-8")]
+    named = {name for path in judges if path.name not in ("tally.py", "expect.py") for name in _excuses(path)}
+    section = (ROOT / "docs" / "honesty.md").read_text(encoding="utf-8").partition("\n## Excuses\n")[2]
+    table = section.partition("\n## ")[0]
+    rows = re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(named)
+
+
 def test_every_column_and_header_key_is_documented() -> None:
     text = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
     for name in (*Event._fields, *Header.__dataclass_fields__):

@@ -79,14 +79,14 @@ def _stored_again(
                     f"{name!r} is {how} at event {shown} after {directory.path} was deleted, and nobody created it"
                 )
                 evidence = (deletion.invoke, deletion.answered, shown)
-                cause = _back(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
+                cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
                 breaches.append(view.breach(message, evidence, directory.path, cause))
                 break
     # Presence is kept by name in an order that sets of names gave it; the verdict must not show it.
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
 
 
-def _back(since: int, deletion: Deletion) -> str:
+def _back_by(since: int, deletion: Deletion) -> str:
     """How a name that was asked for is stored after a deletion; since: the event from which it was."""
     if since < deletion.invoke:
         return "not-deleted"
@@ -192,7 +192,7 @@ def _missing(
     if owed.all:
         return len(expected), [(name, expected[name]) for name in missing]
     excuses = {name: owed.excuse(call) for name, call in expected.items()}
-    for why in {excuses[n] for n in missing if not directory.deleted(expected[n].done, listing.done)} - {""}:
+    for why in sorted({excuses[n] for n in missing if not directory.deleted(expected[n].done, listing.done)} - {""}):
         view.excuse(why)
     count = sum(not why for why in excuses.values())
     return count, [(name, expected[name]) for name in missing if not excuses[name]]

@@ -78,7 +78,7 @@ class _Attempted:
         for event in view.given_up:
             if event.process == self.process and self.low <= event.index < self.until:
                 if event.value == "abandoned":
-                    return "abandoned", None
+                    return "abandoned-as-planned", None
                 return self._failed(event.index, f"gave up a write: {event.error}")
         if any(s.operation == "commit" and s.outcome == "ok" for s in self.steps):
             return "", None

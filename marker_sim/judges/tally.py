@@ -23,6 +23,8 @@ BOTH = "both"
 VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
+_FEW_JUDGED = 20
+_EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +259,9 @@ def _row(key: _Key, cell: _Cell, profile: Profile) -> Row:
         verdict = "not-promised"
     elif cell.judged == 0:
         verdict, message = "inconclusive", cell.undecided or "nothing in the runs could be judged"
+    elif cell.judged < _FEW_JUDGED and cell.excused.total() > _EXCUSED_EACH * cell.judged:
+        name, count = cell.excused.most_common(1)[0]
+        verdict, message = "inconclusive", f"excused {cell.excused.total()} times, {count} of them for {name!r}"
     else:
         verdict = "holds"
         message = f"not promised under {', '.join(shown)}: {message}" if breach else ""

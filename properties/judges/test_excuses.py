@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.judges import judge
+from marker_sim.judges.findings import Finding
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.names import encode_names
@@ -129,3 +130,73 @@ def test_a_create_of_unknown_outcome_excuses_what_a_deletion_leaves_only_as_long
     assert excused(left_after_a_deletion(waited_ms=100), "G10") == {"create-unknown": 1}
     assert not left_after_a_deletion(waited_ms=100).finding("G10").breaches
     assert left_after_a_deletion(waited_ms=120_000).finding("G10").breaches
+
+
+def failing_listing(fault_in: str) -> Story:
+    story = Story()
+    story.start()
+    story.create(A)
+    story.fault("throttled", path=f"t/.hoodie/.temp/{fault_in}/MARKERS0")
+    story.end(story.invoke("list"), "info", error="500 the breaker is open")
+    return story
+
+
+def test_a_storage_fault_excuses_failing_listings_of_its_own_directory_only() -> None:
+    assert excused(failing_listing("001"), "G11") == {"storage-fault": 1}
+    assert not failing_listing("001").finding("G11").breaches
+    failing_listing("002").breaks("G11", under="storage")
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_a_second_server_stored_is_owed_by_the_first_as_soon_as_it_is_alone(ended: bool) -> None:
+    story = Story()
+    first = story.start()
+    story.fault("second-server", "second", value="begin")
+    story.start("second")
+    story.create(A)
+    if ended:
+        story.fault("second-server", "second", value="end")
+    story.end(story.invoke("list", caused_by=first), "ok", ())
+    if ended:
+        story.breaks("G11", under="second-server")
+    else:
+        assert excused(story, "G11") == {"second-server": 1}
+        assert not story.finding("G11").breaches
+
+
+def test_a_second_server_excuses_no_listing_that_lacks_what_its_own_server_answered() -> None:
+    story = Story()
+    first = story.start()
+    story.create(A)
+    story.fault("second-server", "second", value="begin")
+    story.start("second")
+    story.end(story.invoke("list", caused_by=first), "ok", ())
+    story.breaks("G11", under="second-server")
+
+
+@pytest.mark.parametrize(("outcome", "error"), [("ok", None), ("info", "500 oops")])
+def test_a_paused_server_may_fail_to_refuse_a_hostile_request_but_not_accept_it(
+    outcome: str, error: str | None
+) -> None:
+    story = Story()
+    story.start()
+    invoke = story.invoke("hostile", DIRECTORY, value="/create?markerdirpath=")
+    story.fault("pause", value="begin")
+    story.fault("pause", value="end")
+    story.end(invoke, outcome, error=error)
+    assert len(story.finding("G12").breaches) == (outcome == "ok")
+    assert excused(story, "G12") == ({} if outcome == "ok" else {"server-unwell": 1})
+
+
+@pytest.mark.parametrize(
+    ("judged", "excuses", "verdict"), [(2, 38, "holds"), (2, 39, "inconclusive"), (20, 999, "holds")]
+)
+def test_a_row_that_judged_little_and_excused_nearly_all_is_inconclusive_and_says_why(
+    judged: int, excuses: int, verdict: str
+) -> None:
+    tally = Tally()
+    found = Finding(guarantee="G1", applicable=True, judged=judged, excused=(("deletion-open", excuses),))
+    tally.add(torn_by_a_deletion(gone=False).history(), (found,))
+    (row,) = tally.rows(load_profile("reference"))
+    assert row.verdict == verdict
+    assert ("deletion-open" in row.message) == (verdict == "inconclusive")
