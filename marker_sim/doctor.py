@@ -22,6 +22,8 @@ from rich.text import Text
 
 from marker_sim.errors import HarnessError
 from marker_sim.real.wires import install as toxiproxy
+from marker_sim.requirements import lacking
+from marker_sim.sut.bundles import Jars
 
 JAVA_MIN = 17
 INSTALL_FOREIGN = "pip install '.[foreign]' in a clone of marker-sim"
@@ -111,11 +113,11 @@ def _java() -> Check:
 
 def _bundles() -> tuple[Check, ...]:
     """Which jars for Hudi the cache holds. Looking needs the extra, for the code that knows the cache does."""
-    try:
-        from marker_sim.sut import hudi
-    except ModuleNotFoundError as error:
-        how = f"{error.name} is missing: {INSTALL_HUDI}, then marker-sim doctor --install"
+    if lacking("http on local"):
+        how = f"{INSTALL_HUDI}, then marker-sim doctor --install"
         return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
+    from marker_sim.sut import hudi
+
     wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
     wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
     return tuple(
@@ -130,18 +132,58 @@ def _bundles() -> tuple[Check, ...]:
 
 
 def _install() -> None:
-    """Build and fetch what the cache lacks, each part whatever becomes of the others, saying so on standard error.
+    """Build and fetch what the extras that are here can use and the cache lacks, saying so on standard error.
 
-    HarnessError for parts that failed. A machine without Go is told so, and goes without wires: that is no failure.
+    What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
+    failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
     """
     failed: list[str] = []
-    if toxiproxy.find_server() is None and shutil.which("go") is None:
-        _say(f"toxiproxy is left out, because there is no go on PATH to build it with; {toxiproxy.GET_GO}")
-    else:
-        _try(lambda: toxiproxy.find_server() or toxiproxy.install_server(_say), failed)
-    _try(_fetch_jars, failed)
+    for what, why, part in (
+        ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
+        ("the bundles of Hudi", _no_jars("hudi on local", _bundle_jars), lambda: _fetch(_bundle_jars())),
+        ("S3A for Hudi", _no_jars("hudi on s3", _s3a_jars), lambda: _fetch(_s3a_jars())),
+    ):
+        if why:
+            _say(f"{what}: left out, because {why}")
+        else:
+            _try(part, failed)
     if failed:
         raise HarnessError("; ".join(failed))
+
+
+def _no_wires() -> str:
+    """Why toxiproxy would be of no use or cannot be had here, "" when it can."""
+    why = lacking("wires")
+    if why:
+        return f"it needs {why}"
+    here = toxiproxy.find_server() is not None or shutil.which("go") is not None
+    return "" if here else f"there is no go on PATH to build it with; {toxiproxy.GET_GO}"
+
+
+def _no_jars(part: str, jars: Callable[[], tuple[Jars, ...]]) -> str:
+    why = lacking(part)
+    if why:
+        return f"it needs {why}"
+    java = _java()
+    return "" if java.found or all(each.cached() for each in jars()) else f"it needs Java; {java.how}"
+
+
+def _bundle_jars() -> tuple[Jars, ...]:
+    """Imported here, for it needs the extra."""
+    from marker_sim.sut import hudi
+
+    return tuple(map(hudi.bundle, hudi.VERSIONS))
+
+
+def _s3a_jars() -> tuple[Jars, ...]:
+    from marker_sim.sut import hudi
+
+    return (hudi.S3A,)
+
+
+def _fetch(wanted: tuple[Jars, ...]) -> None:
+    for jars in wanted:
+        jars.find(_say)
 
 
 def _try(part: Callable[[], object], failed: list[str]) -> None:
@@ -153,17 +195,6 @@ def _try(part: Callable[[], object], failed: list[str]) -> None:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-def _fetch_jars() -> None:
-    try:
-        from marker_sim.sut import hudi
-    except ModuleNotFoundError as error:
-        raise HarnessError(
-            f"--install needs the Python package {error.name}, which is missing; {INSTALL_HUDI}"
-        ) from error
-    for jars in (*map(hudi.bundle, hudi.VERSIONS), hudi.S3A):
-        jars.find(_say)
 
 
 def _first_line(command: tuple[str, ...]) -> str:

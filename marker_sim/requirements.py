@@ -20,22 +20,24 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "hudi-spark on s3": (*_FOREIGN, "fastavro", "hudi", "pyspark", *_S3),
     "real processes on local": (*_SERVE, "urllib3"),
     "real processes on s3": (*_SERVE, "urllib3", *_S3),
+    "wires": ("toxiproxy",),
     "spark": ("pyspark", "psutil", "urllib3", *_SERVE, *_S3),
 }
 # The extra of each module, and its package where that is called otherwise.
-_EXTRAS = {
+EXTRAS = {
     "httptools": "serve",
     "uvicorn": "serve",
     "boto3": "s3",
     "moto": "s3",
     "inotify_simple": "foreign",
     "psutil": "foreign",
+    "toxiproxy": "foreign",
     "urllib3": "foreign",
     "pyspark": "hudi",
     "fastavro": "spark",
     "hudi": "spark",
 }
-_PACKAGES = {"inotify_simple": "inotify-simple"}
+_PACKAGES = {"inotify_simple": "inotify-simple", "toxiproxy": "toxiproxy-python"}
 
 
 def lacking(part: str) -> str:
@@ -44,7 +46,9 @@ def lacking(part: str) -> str:
     if not missing:
         return ""
     names = [_PACKAGES.get(module, module) for module in missing]
-    extras = {_EXTRAS[module] for module in missing}
-    chosen = "spark" if "spark" in extras or part == "spark" else ",".join(sorted(extras))  # It holds the others.
+    extras = {EXTRAS[module] for module in missing}
+    if "hudi" in extras:
+        extras.discard("foreign")  # Each brings the one before it.
+    chosen = "spark" if "spark" in extras or part == "spark" else ",".join(sorted(extras))
     packages = f"package {names[0]}, which is" if len(names) == 1 else f"packages {', '.join(names)}, which are"
     return f"the Python {packages} not installed; pip install '.[{chosen}]' in a clone of marker-sim"

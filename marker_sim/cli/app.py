@@ -162,7 +162,9 @@ def _judge(
 
 
 def _doctor(
-    install: Annotated[bool, typer.Option("--install", help="Fetch the Hudi bundles into the cache.")] = False,
+    install: Annotated[
+        bool, typer.Option("--install", help="Build and fetch into the cache what the extras that are here can use.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> int:
     """Say what is here, what is missing and how to get it."""

@@ -17,11 +17,12 @@ from rich.console import Console
 
 from marker_sim.cli import main
 from marker_sim.cli.progress import Progress
-from marker_sim.doctor import CORE
+from marker_sim.doctor import CORE, Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
 from marker_sim.real.cache import CACHE_VARIABLE
 from marker_sim.real.wires import install as toxiproxy
+from marker_sim.requirements import EXTRAS
 from marker_sim.sut import hudi
 from marker_sim.sut.bundles import Jars
 from properties.cli.campaigns import history
@@ -222,7 +223,8 @@ def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
     monkeypatch.setattr(Jars, "find", unreachable)
     assert main(("doctor", "--install")) == 4
     out, err = capsys.readouterr()
-    assert (out, err) == ("", "marker-sim: the bundle of Hudi 0.15.0 cannot be resolved\n")
+    assert out == ""
+    assert err == f"marker-sim: the bundle of Hudi 0.15.0 cannot be resolved; {hudi.S3A.what} cannot be resolved\n"
 
 
 def test_without_go_doctor_says_so_and_installs_the_rest(
@@ -230,14 +232,74 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("marker_sim.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
     found: list[Jars] = []
     monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
     assert main(("doctor", "--install", "--json")) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("toxiproxy is left out, because there is no go on PATH") and err.count("\n") == 1
+    assert err.startswith("toxiproxy: left out, because there is no go on PATH") and err.count("\n") == 1
     assert len(found) == len(hudi.VERSIONS) + 1
     checks = {check["name"]: check for check in json.loads(out)["checks"]}
     assert checks[toxiproxy.PROGRAM]["found"] == "" and "doctor --install" in checks[toxiproxy.PROGRAM]["how"]
+
+
+@pytest.mark.parametrize(
+    ("extras", "said"),
+    [
+        (
+            (),
+            [
+                "toxiproxy: left out, because it needs the Python package toxiproxy-python, which is",
+                "the bundles of Hudi: left out, because it needs the Python packages inotify-simple, psutil, urllib3,"
+                " pyspark, which are not installed; pip install '.[hudi]'",
+                "S3A for Hudi: left out, because it needs the Python packages",
+            ],
+        ),
+        (
+            ("foreign",),
+            [
+                "the bundles of Hudi: left out, because it needs the Python package pyspark, which is",
+                "S3A for Hudi: left out, because it needs the Python packages pyspark, boto3, moto, which",
+            ],
+        ),
+        (
+            ("foreign", "hudi"),
+            ["S3A for Hudi: left out, because it needs the Python packages boto3, moto, which"],
+        ),
+        (("foreign", "hudi", "s3"), []),
+    ],
+)
+def test_doctor_installs_what_the_extras_that_are_here_can_use_and_complains_of_nothing_else(
+    extras: tuple[str, ...], said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module, extra in EXTRAS.items():
+        if extra not in extras:
+            monkeypatch.setitem(sys.modules, module, None)
+    done: list[str] = []
+    monkeypatch.setattr("marker_sim.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
+    monkeypatch.setattr("marker_sim.doctor.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(toxiproxy, "find_server", lambda: None)
+    monkeypatch.setattr(toxiproxy, "install_server", lambda _progress: done.append("toxiproxy"))
+    monkeypatch.setattr(Jars, "find", lambda jars, _progress: done.append(jars.what))
+    assert main(("doctor", "--install")) == 0
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert len(lines) == len(said) and all(line.startswith(words) for line, words in zip(lines, said, strict=True)), err
+    assert "`marker-sim verify` can run here" in out
+    wanted = {"foreign": ["toxiproxy"], "hudi": [f"the bundle of Hudi {each}" for each in hudi.VERSIONS]}
+    wanted["s3"] = [hudi.S3A.what]
+    assert done == [what for extra in extras for what in wanted[extra]]
+
+
+def test_without_java_doctor_leaves_the_bundles_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(("doctor", "--install")) == 0
+    err = capsys.readouterr().err
+    assert "the bundles of Hudi: left out, because it needs Java; install a JDK 17" in err
 
 
 def test_a_failed_build_of_toxiproxy_does_not_keep_the_rest_from_being_installed(

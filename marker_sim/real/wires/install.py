@@ -7,7 +7,6 @@ go.mod asks for Go 1.23, which any Go from 1.21 on fetches by itself.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -18,11 +17,11 @@ from pathlib import Path
 
 from marker_sim.errors import HarnessError
 from marker_sim.real.cache import CACHE_VARIABLE, cache_directory, only_one
+from marker_sim.requirements import lacking
 
 VERSION = "2.12.0"
 MODULE = "github.com/Shopify/toxiproxy/v2"
 PROGRAM = "toxiproxy-server"
-PACKAGE = "toxiproxy"
 HOW = "marker-sim doctor --install"
 GET_GO = "install Go 1.23 or later (1.21 fetches what it needs) and put go on PATH"
 BUILD_TIMEOUT_S = 900.0
@@ -40,8 +39,9 @@ def find_server() -> Path | None:
 
 def missing() -> str:
     """Why no wire can be had here, with the way to get it; "" when one can."""
-    if importlib.util.find_spec(PACKAGE) is None:
-        return "the Python package toxiproxy-python is not installed; pip install '.[foreign]' in a clone of marker-sim"
+    why = lacking("wires")
+    if why:
+        return f"it needs {why}"
     return "" if find_server() is not None else f"toxiproxy is not installed; {HOW}"
 
 
