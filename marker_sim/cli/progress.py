@@ -33,10 +33,6 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
-    def say(self, line: str) -> None:
-        """Show a line for good, whatever was shown before."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
     def __call__(self, line: str) -> None:
         """Show a line, or keep quiet when one was shown a moment ago."""
         now = self._clock()

@@ -37,7 +37,11 @@ def check_ready(request: Request, progress: Callable[[str], None]) -> None:
 
 
 def short_budget(request: Request) -> str:
-    """What the budget of a foreign server leaves out, in a sentence; "" when it has room for every kind of round."""
+    """What the budget of a foreign system leaves out, in a sentence; "" when it has room for all, or nobody can say."""
+    if request.kind == "hudi-spark":
+        from marker_sim.sut.hudi_spark.forecast import forecast
+
+        return forecast(request.detail, request.modes, request.storages[0], request.seed, request.budget_s).sentence
     if request.kind not in ("http", "hudi"):
         return ""
     from marker_sim.real.wire_rounds import kinds_here

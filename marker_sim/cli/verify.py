@@ -132,10 +132,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
         )
     if request.kind == "hudi-spark":
         from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
-        from marker_sim.sut.hudi_spark.forecast import forecast
 
-        ahead = forecast(request.detail, request.modes, request.storages[0], request.seed, request.budget_s)
-        progress.say(ahead.sentence)
         return run_hudi_spark(
             request.detail,
             modes=request.modes,

@@ -190,7 +190,7 @@ ROLLING_BACK = (
         module="writer.client",
         before="                keep = frozenset(stat.path for stat in commits.get(instant, ()))\n",
         after="                keep = frozenset[str]()\n",
-        kills="G14",
+        kills="G15",
     ),
     Mutant(
         name="sweep-leaves-files",

@@ -151,6 +151,19 @@ PLAYS: dict[str, Callable[[Stage, float], None]] = {
     STORAGE_WIRE: storage_wire,
 }
 
+# The guarantees that each kind decides: none of them holds before a round of it was played (docs/foreign-servers.md).
+DECIDES = {
+    "crash": ("G1", "G2", "G3", "G4", "G6", "G9"),
+    "churn": ("G10", "G11"),
+    "storage": ("G2", "G3", "G6", "G11"),
+    "directory": ("G7",),
+    "pause": ("G3", "G6"),
+    "second-server": ("G1", "G2", "G3", "G4"),
+    HOSTILE: ("G12",),
+    WIRE: ("G4", "G5", "G6"),
+    STORAGE_WIRE: ("G3", "G6"),
+}
+
 # Seconds of a round with the shortest misfortunes, from the start of its server to the last look, on a quiet machine
 # and for a server that starts at once: what a budget is planned with.
 LEAST_S = {
@@ -160,6 +173,7 @@ LEAST_S = {
     "directory": 5.0,
     "pause": 7.0,
     "second-server": 7.0,
+    HOSTILE: 7.0,
     WIRE: 8.0,
     STORAGE_WIRE: 8.0,
 }

@@ -128,10 +128,12 @@ def _decided(row: Row, campaign: Campaign) -> Row:
     not_met = tuple(each.name for each in own if each.tried and not each.met)
     not_tried = tuple(each.name for each in own if not each.tried and not each.met)
     row = replace(row, met=met, not_met=not_met, not_tried=not_tried)
-    if row.verdict != "holds" or len(met) == len(own):
+    if row.verdict not in ("holds", "inconclusive") or len(met) == len(own):
         return row
     lacking = [f"{how}: {', '.join(names)}" for how, names in (("not met", not_met), ("not tried", not_tried)) if names]
-    return replace(row, verdict="inconclusive", message=f"{len(met)} of {len(own)} places met; {'; '.join(lacking)}")
+    why = f"{row.message}; " if row.verdict == "inconclusive" else ""
+    message = f"{why}{len(met)} of {len(own)} places met; {'; '.join(lacking)}"
+    return replace(row, verdict="inconclusive", message=message)
 
 
 def _doubted(row: Row, campaign: Campaign) -> Row:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marker_sim.campaign import Campaign, Failure
+from marker_sim.campaign import Campaign, Deciding, Failure
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
-from marker_sim.real.kinds import LEAST_S
+from marker_sim.real.kinds import DECIDES, LEAST_S
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
@@ -46,7 +47,7 @@ class _Search:
     tally: Tally = field(default_factory=Tally)
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     last: History | None = None
-    kinds: set[str] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
     operations: int = 0
     missed: list[str] = field(default_factory=list)
 
@@ -59,7 +60,7 @@ class _Search:
             self.tally.reach(name, count)
         self.missed += [f"{what} (declared in round {spec.number}, {spec.kind})" for what in played.missed]
         self.last = history
-        self.kinds.add(spec.kind)
+        self.kinds[spec.kind] += 1
         self.operations += sum(event.kind == "invoke" for event in history.events)
         for finding in findings:
             for breach in self._promised(finding, history.header.storage):
@@ -136,6 +137,11 @@ def run_http(
         failures=tuple(search.failures.values()),
         last=search.last,
         not_reached=_not_reached(search, kinds),
+        deciding=tuple(
+            Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=played, met=played)
+            for kind in kinds
+            for played in (search.kinds[kind],)
+        ),
         left_out=(*ground.left_out, *lacking),
         s3=ground.probed,
         batching=batches.words,

@@ -16,6 +16,7 @@ from marker_sim.judges import BLACK_BOX_JUDGES
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Row, Tally
+from marker_sim.real.kinds import DECIDES, PLAYS
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import Outcome, judge_campaign
 from marker_sim.sut.hudi_spark.choices import EXECUTOR_STEPS, Choices
@@ -26,6 +27,7 @@ from marker_sim.sut.hudi_spark.troubles import executor_troubles, storage_troubl
 from properties.cli.campaigns import campaign, history
 
 DOCS = Path(__file__).parents[2] / "docs" / "hudi-spark.md"
+FOREIGN = DOCS.with_name("foreign-servers.md")
 MODES: tuple[Literal["direct", "timeline"], ...] = ("direct", "timeline")
 
 
@@ -93,6 +95,22 @@ def test_the_documents_table_is_that_of_the_code() -> None:
         (each.step, each.mode or "both", each.storage or "both", ", ".join(each.guarantees) or "none") for each in TABLE
     ]
     assert told == [("step", "mode", "storage", "decides"), *expected]
+
+
+def test_every_kind_of_round_decides_something_and_the_document_says_what() -> None:
+    assert set(DECIDES) == set(PLAYS)
+    told = re.findall(r"^\| `([\w-]+)` \| (G[^|]+) \|$", FOREIGN.read_text(encoding="utf-8"), re.M)
+    assert told == [(kind, ", ".join(names)) for kind, names in DECIDES.items()]
+
+
+def test_an_inconclusive_row_says_what_was_not_tried_as_well() -> None:
+    tally = Tally()
+    tally.add(history(), (Finding(guarantee="G7", applicable=True),))
+    kind = Deciding(name="rounds of kind directory", guarantees=("G7",))
+    made = replace(campaign(violated=False), tally=tally, deciding=(kind,))
+    (row,) = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",)).rows
+    assert row.verdict == "inconclusive" and row.message.endswith("not tried: rounds of kind directory")
+    assert "nothing in the runs could be judged" in row.message
 
 
 def test_what_was_taken_alone_is_all_that_is_asked() -> None:

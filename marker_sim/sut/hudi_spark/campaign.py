@@ -100,7 +100,7 @@ class _Search:
         for mode in modes:
             met = [name for (met_mode, name), number in self.met.items() if met_mode == mode and number]
             if not any(name.startswith("driver killed") for name in met):
-                missed.append(f"a driver killed in {mode} mode; two minutes are enough for both modes")
+                missed.append(f"a driver killed in {mode} mode")
         if not self.tally.reached.get("rows read by hudi-rs"):
             missed.append("rows read by hudi-rs")
         return (*missed, *(f"a write after a kill: {why}" for why in self.refused))
