@@ -76,6 +76,14 @@ class _Search:
                 self.failures.setdefault((finding.guarantee, breach.cause), failure)
         return findings
 
+    def deciding(self, kinds: tuple[str, ...]) -> tuple[Deciding, ...]:
+        """How often each kind of round was played, and which guarantees rest on it."""
+        played = [(kind, self.kinds[kind]) for kind in kinds]
+        return tuple(
+            Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=count, met=count)
+            for kind, count in played
+        )
+
     def _promised(self, finding: Finding, storage: str) -> tuple[Breach, ...]:
         """The first breach of each cause that the profile holds against the server."""
         first: dict[str, Breach] = {}
@@ -137,11 +145,7 @@ def run_http(
         failures=tuple(search.failures.values()),
         last=search.last,
         not_reached=_not_reached(search, kinds),
-        deciding=tuple(
-            Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=played, met=played)
-            for kind in kinds
-            for played in (search.kinds[kind],)
-        ),
+        deciding=search.deciding(kinds),
         left_out=(*ground.left_out, *lacking),
         s3=ground.probed,
         batching=batches.words,
