@@ -35,6 +35,12 @@ class Call(NamedTuple):
     identity: Value
     life: int
 
+    @property
+    def asked(self) -> str:
+        """What a hostile request asked for, as names are read from files: bytes that are no text become surrogates."""
+        text = self.identity
+        return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
+
 
 class Step(NamedTuple):
     """One part of a write: begin, rollback, sweep, attempt, finalize or commit.

@@ -106,7 +106,7 @@ class Causes:
         for mark, word in _BREAKS.items():
             if any(mark in each and name in _LINES.split(each) for each in asked):
                 return word
-        if any(each != name and each in name for each in asked):
+        if any(each and each != name and each in name for each in asked):
             return "glued"
         if any(each.endswith(name) for each in asked):
             return "mixed"
@@ -195,7 +195,7 @@ class Causes:
         elif known is None:
             names = {call.name for call in directory.creates}
             for call in directory.hostile:
-                line = str(call.identity)
+                line = call.asked
                 names |= {line, *parse_qs(line.rpartition("?")[2], keep_blank_values=True).get("markername", ())}
             known = self._asked[key] = frozenset(names)
         return known
@@ -248,3 +248,5 @@ def _in_other_encodings(name: str) -> Iterator[str]:
     for encoding in ("latin-1", "ascii"):
         yield name.encode(encoding, "replace").decode(encoding)
     yield name.encode("utf-8", "surrogatepass").decode("latin-1")
+    if not any("\ud800" <= letter < "\udc80" or "\udcff" < letter <= "\udfff" for letter in name):
+        yield name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -51,7 +51,7 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
             asked[call.name] = call.invoke
     for call in directory.hostile:
         if not view.had_no_effect(call) and call.identity is not None:
-            identity = _text(call)
+            identity = call.asked
             query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)
             for name in (identity, *query.get("markername", ())):
                 asked[name] = min(asked.get(name, call.invoke), call.invoke)
@@ -61,7 +61,7 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
 def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
     """Which hostile request that was accepted left a name that is a part of its own; words and evidence, or none."""
     for call in directory.hostile:
-        if call.outcome == "ok" and call.invoke < until and name in _text(call):
+        if call.outcome == "ok" and call.invoke < until and name in call.asked:
             return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", (
                 call.invoke,
                 call.done,
@@ -129,13 +129,7 @@ def _accepted(directory: Directory) -> list[Call]:
     """Hostile names that were told "created" or "exists", as answers; in a malformed directory nobody looks for one."""
     named = [call for call in directory.hostile if call.name == directory.path]
     told = [call for call in named if call.outcome == "ok" and call.value in ("created", "exists")]
-    return [call._replace(name=_text(call)) for call in told]
-
-
-def _text(call: Call) -> str:
-    """What a hostile request asked for, as names are read from files: bytes that are no text become surrogates."""
-    asked = call.identity
-    return asked.decode("utf-8", "surrogateescape") if isinstance(asked, bytes) else str(asked)
+    return [call._replace(name=call.asked) for call in told]
 
 
 def one_creator(view: View) -> Finding:

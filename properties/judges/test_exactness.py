@@ -123,6 +123,32 @@ def test_an_accepted_hostile_name_is_kept_and_its_pieces_are_laid_at_its_door() 
     assert repr(name) in lost.message and "in the end" in lost.message
 
 
+@pytest.mark.parametrize(
+    ("asked", "stored", "cause"),
+    [
+        (b"a\xffb.parquet.marker.CREATE", "a\ufffdb.parquet.marker.CREATE", "garbled"),
+        ("a\rb.parquet.marker.CREATE", "b.parquet.marker.CREATE", "split-at-carriage-return"),
+        ("", "x.parquet.marker.CREATE", "unasked"),
+    ],
+)
+def test_what_became_of_a_hostile_name_is_its_cause(asked: str | bytes, stored: str, cause: str) -> None:
+    story = Story()
+    invoke = story.invoke("hostile", DIRECTORY, value=asked)
+    story.flush(stored)
+    story.end(invoke, "ok", "created")
+    assert {breach.cause for breach in story.finding("G4").breaches if repr(stored) in breach.message} == {cause}
+
+
+def test_bytes_that_are_no_text_are_kept_as_they_are() -> None:
+    asked = b"a\xffb.parquet.marker.CREATE"
+    story = Story()
+    invoke = story.invoke("hostile", DIRECTORY, value=asked)
+    story.type_file()
+    story.put(MARKERS0, asked + b"\n")
+    story.end(invoke, "ok", "created")
+    story.holds("G4")
+
+
 def test_one_creator_and_many_who_found_it_hold() -> None:
     story = Story()
     story.start()
