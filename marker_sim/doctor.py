@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -21,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
+from marker_sim.real.permissions import granted
 from marker_sim.real.wires import install as toxiproxy
 from marker_sim.requirements import lacking
 from marker_sim.sut.bundles import Jars
@@ -84,6 +86,7 @@ def examine() -> tuple[Check, ...]:
         ),
         _package("toxiproxy-python", WIRES, INSTALL_FOREIGN),
         _package("inotify-simple", "crash points aimed at files of local directories", INSTALL_FOREIGN),
+        _permissions(),
         _package("moto", "--storage s3 of foreign systems", "pip install '.[s3]' in a clone of marker-sim"),
     )
 
@@ -94,6 +97,15 @@ def _package(name: str, needed_for: str, how: str) -> Check:
     except metadata.PackageNotFoundError:
         found = ""
     return Check(name=name, found=found, needed_for=needed_for, how=how)
+
+
+def _permissions() -> Check:
+    """Whether the kernel lets us hold a process before it opens a file, and while a file is cut (fanotify)."""
+    with tempfile.TemporaryDirectory() as folder:
+        operations, refused = granted(Path(folder))
+    how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
+    found = " and ".join(operations) + (f", nothing else: {refused}" if refused and operations else "")
+    return Check(name="permission events", found=found, needed_for="kills exactly before an open and in a cut", how=how)
 
 
 def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> Check:

@@ -20,14 +20,17 @@ import pytest
 from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
+from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.real.hostile_rounds import REFUSED
+from marker_sim.real.rewrites import CUT_KILL, NEVER_CUT
 from marker_sim.real.rounds import KINDS
 from marker_sim.real.wires.faults import WireFaultKind
 from marker_sim.report.page import render_page
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.sut.http import run_http
+from marker_sim.sut.batching import batching
+from marker_sim.sut.http import _Rounds, run_http
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
@@ -115,6 +118,36 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
     assert failure.evidence
     assert failure.history.header.options["round"] == kind
     assert failure.seed == failure.history.header.seed == done.seed
+
+
+@pytest.mark.parametrize("broken", ["rewritten-in-place", "torn-in-place"])
+def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_it(tmp_path: Path, broken: str) -> None:
+    histories: list[History] = []
+    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=("crash",), seed=3, histories=histories)
+    assert done.tally.reached[CUT_KILL] > 0
+    assert not done.not_reached
+    for history in histories:
+        cuts = [event for event in history.events if event.error == "cut"]
+        assert {event.operation for event in cuts} == {"kill"}
+        (lost,) = (finding for finding in judge(history) if finding.guarantee == "G3")
+        assert lost.breaches, "such a kill loses what was answered"
+
+
+def test_a_server_that_renames_has_no_such_place_and_is_not_said_to_miss_it(tmp_path: Path) -> None:
+    done = campaign(tmp_path, kinds=("crash",), seed=3)
+    assert done.tally.reached[CUT_KILL] == 0
+    assert done.tally.reached[NEVER_CUT] > 0
+    assert (done.not_reached, done.left_out) == ((), ())
+    assert accused(done) == {}
+
+
+def test_kills_come_before_what_no_budget_has_to_meet() -> None:
+    for seed in range(20):
+        rounds = _Rounds(seed, 100.0, time.monotonic(), KINDS, batching(START, None))
+        first = [spec for _ in range(2) if (spec := rounds.next(frozenset())) is not None]
+        assert "crash" in {spec.kind for spec in first}
+        crash = next(spec for spec in first if spec.kind == "crash")
+        assert crash.num_threads <= 2, "files are written again only when there are more batches than threads"
 
 
 def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 import time
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,9 +20,10 @@ from marker_sim.real.recorder import Recorder
 from marker_sim.real.spark.application import Gone
 from marker_sim.sut.hudi_spark.choices import Choices
 from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
-from marker_sim.sut.hudi_spark.phases import DATA, PHASES
-from marker_sim.sut.hudi_spark.places import Place, Target
+from marker_sim.sut.hudi_spark.phases import DATA, PHASES, REWRITE
+from marker_sim.sut.hudi_spark.places import Place, Target, local_place
 from marker_sim.sut.hudi_spark.settings import draw_shape
+from marker_sim.sut.hudi_spark.strikes import Strikes
 from marker_sim.sut.hudi_spark.table import Pace, Refused, Table
 from marker_sim.tables import LocalTree, Unreadable
 
@@ -30,6 +35,7 @@ EFFECTS = {
     "requested": ("put", f".hoodie/{I1}.commit.requested", f".hoodie/timeline/{I1}.deltacommit.requested"),
     "inflight": ("put", f".hoodie/{I1}.inflight", f".hoodie/timeline/{I1}.deltacommit.inflight"),
     "flush": ("put", f".hoodie/.temp/{I1}/MARKERS0", f".hoodie/.temp/{I1}/MARKERS17"),
+    "rewrite": ("cut", f".hoodie/.temp/{I1}/MARKERS0", f".hoodie/.temp/{I1}/MARKERS17"),
     "type-file": ("put", f".hoodie/.temp/{I1}/MARKERS.type"),
     "marker": (
         "put",
@@ -101,13 +107,82 @@ def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: st
         for step in spec.steps:
             met[spec.mode, step.name] = met.get((spec.mode, step.name), 0) + 1
     for mode in ("direct", "timeline"):
-        places = {phase.name for phase in PHASES if phase.mode in ("", mode)}
+        places = {
+            phase.name for phase in PHASES if phase.mode in ("", mode) and (storage == "local" or not phase.rewrites)
+        }
         names = {name for each, name in met if each == mode}
         assert places <= names
         assert {"executor killed", "executor paused", "driver killed at reconcile"} <= names
         assert ("puts refused" in names) is (storage == "s3")
         kills = [count for (each, name), count in met.items() if each == mode and name in places - {"metadata"}]
         assert min(kills) >= 2, "every place was met again and again"
+
+
+@pytest.mark.parametrize("modes", [("timeline",), ("direct", "timeline")])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_first_kill_of_timeline_mode_is_in_a_rewrite_and_its_write_writes_files_again(
+    modes: tuple[str, ...], seed: int
+) -> None:
+    met: Counter[tuple[str, str]] = Counter()
+    choices = Choices("1.0.2", modes, "local", seed, 240.0, (), met, met)
+    for _ in modes:
+        spec = choices.next(1e6)
+        assert spec is not None
+        met.update((spec.mode, step.name) for step in spec.steps)
+        if spec.mode == "timeline":
+            assert spec.steps[0].name == REWRITE
+            assert spec.shape.threads < len(spec.shape.names) / 2, "two tasks at a time ask for markers"
+    assert met["timeline", REWRITE] == 1
+
+
+def test_some_writes_that_write_files_again_have_hudis_defaults_and_some_few_threads() -> None:
+    drawn = [draw_shape(random.Random(seed), 0, "1.0.2", rewrites=True) for seed in range(60)]
+    assert all(shape.rewrites for shape in drawn)
+    assert {shape.threads for shape in drawn} == {1, 2, 20}
+    assert {len(shape.names) >= 60 for shape in drawn if shape.threads == 20} == {True}
+    assert all(shape.keys >= len(shape.names) for shape in drawn), "a row for each partition"
+
+
+def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> None:
+    for storage in ("local", "s3"):
+        met: Counter[tuple[str, str]] = Counter()
+        choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, (), met, met)
+        for _ in range(60):
+            spec = choices.next(1e6)
+            assert spec is not None
+            met.update((spec.mode, step.name) for step in spec.steps)
+            assert spec.shape.rewrites or REWRITE not in {step.name for step in spec.steps}
+        assert 2 <= met["timeline", REWRITE] < 30 if storage == "local" else not met["timeline", REWRITE]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_is_dead(
+    tmp_path: Path, late: bool
+) -> None:
+    pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install '.[foreign]'")
+    rewriting = next(phase for phase in PHASES if phase.rewrites)
+    file = tmp_path / "t0" / ".hoodie" / ".temp" / I1 / "MARKERS0"
+    program = (
+        "import sys, time; sys.stdin.readline()\n"
+        "for n in (2, 3, 4):\n"
+        "    with open(sys.argv[1], 'wb', buffering=0) as out: time.sleep(0.3); out.write(b'name\\n' * n)\n"
+    )
+    recorder, target = Recorder(), Target(process="driver-1")
+    with local_place(recorder, target, tmp_path, "t0") as place:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"name\n")
+        with subprocess.Popen([sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE) as driver:
+            life = cast(Life, SimpleNamespace(name="driver-1", strike=(lambda: None) if late else driver.kill))
+            strikes = Strikes(rewriting.step(random.Random(0), 1), "t0", life, recorder, tuple)
+            strikes.arm(place, target)
+            assert driver.stdin is not None
+            driver.stdin.write(b"\n")
+            driver.stdin.flush()
+            assert driver.wait(20.0) == (0 if late else -9)
+        place.disarm()
+        assert strikes.deadly
+        assert strikes.met is not late
+        assert file.read_bytes() == (b"name\n" * 4 if late else b"")
 
 
 def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:

@@ -24,7 +24,10 @@ When = Literal["before", "after"]
 
 
 class Call(NamedTuple):
-    """A call that wants to pass. operation: put, overwrite, get, list or delete. path: a storage path or a prefix."""
+    """A call that wants to pass. path: a storage path or a prefix.
+
+    operation: put, overwrite, get, list or delete; of files that are watched also open and cut (watch.py).
+    """
 
     process: str
     role: str
@@ -76,6 +79,7 @@ class Gate:
     """Where calls of all processes pass. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
     hurt: kills or pauses the process of a call, and records that as a fault; called with the lock held.
+    aimed: told which aims are armed whenever that changed.
     """
 
     def __init__(self, recorder: Recorder, hurt: Callable[[Aim, Call], None]) -> None:
@@ -84,17 +88,20 @@ class Gate:
         self.passed = 0
         self._hurt = hurt
         self._aims: list[Aim] = []
+        self.aimed: Callable[[tuple[Aim, ...]], object] = lambda aims: None
 
     def arm(self, *aims: Aim) -> None:
         """Aim faults; they count from now on."""
         with self.lock:
             self._aims += aims
+        self.aimed(tuple(self._aims))
 
     def disarm(self) -> tuple[Aim, ...]:
         """No aim strikes any more; those that were armed, with what they came to."""
         with self.lock:
             aims, self._aims = tuple(self._aims), []
-            return aims
+        self.aimed(())
+        return aims
 
     def strike(self, call: Call) -> Aim | None:
         """The aim that strikes at this call, None for none; the others that fit count it. The lock is held.

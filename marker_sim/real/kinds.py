@@ -1,7 +1,7 @@
 """What happens in each kind of round while clients ask: a function of the stage, until a time, whatever the storage.
 
 crash          SIGKILL at random moments, at answers and, where calls are seen, right before or after a request
-               to storage; restart on the same storage, go on; several cycles
+               to storage, and while a file is cut (rewrites.py); restart on the same storage, go on; several cycles
 churn          a marker directory is deleted again and again while others create in it
 pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
 storage        storage fails in every way it can, each healed; sometimes a restart after it
@@ -18,20 +18,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.real.gate import Aim, When
 from marker_sim.real.hostile_rounds import HOSTILE, hostile
+from marker_sim.real.permissions import CUT, OPEN
+from marker_sim.real.rewrites import CUT_KILL, MARKER_FILES, NTH_MAX, kill_before_an_open, kill_in_a_cut
 from marker_sim.real.storage_wire import STORAGE_WIRE, storage_wire
 from marker_sim.real.wire_rounds import WIRE, wire
 
 if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
 
-NTH_MAX = 6
-MARKER_FILES = r"/MARKERS\d+$"
 ANY_FILE = ""
 
 
@@ -41,7 +42,7 @@ def crash(stage: Stage, until: float) -> None:
     aims = _aimed_kills(stage)
     while True:
         nemesis.wait(rng.uniform(0.1, 0.9))
-        aimed = bool(aims) and _killed_at(stage, *aims.pop())
+        aimed = bool(aims) and aims.pop()()
         if not aimed:
             nemesis.kill(nemesis.first, stage.places, at_ack=rng.random() < 0.5)
         nemesis.restart()
@@ -120,8 +121,11 @@ def _files(stage: Stage) -> str:
     return MARKER_FILES if stage.nemesis.world.describe()["layout"] == "hudi" else ANY_FILE
 
 
-def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
-    """Pattern, when and which: last comes first. The directory whose type file is aimed at is new until then."""
+def _aimed_kills(stage: Stage) -> list[Callable[[], bool]]:
+    """Each kills a server and says whether one died: last comes first, and what the campaign has not met comes last.
+
+    The directory whose type file is aimed at is new until then.
+    """
     whens = stage.nemesis.world.whens
     if not whens:
         return []
@@ -129,7 +133,18 @@ def _aimed_kills(stage: Stage) -> list[tuple[str, When, int]]:
     rows = [(_files(stage), when) for when in stage.rng.sample(whens, len(whens))]
     if _files(stage) == MARKER_FILES:
         rows.append((type_file, stage.rng.choice(whens)))
-    return [(pattern, when, 1 if pattern == type_file else stage.rng.randint(1, NTH_MAX)) for pattern, when in rows]
+    kills: list[Callable[[], bool]] = [
+        partial(_killed_at, stage, pattern, when, 1 if pattern == type_file else stage.rng.randint(1, NTH_MAX))
+        for pattern, when in rows
+    ]
+    rewrites = stage.world.rewrites
+    known = rewrites.operations if rewrites is not None else ()
+    if OPEN in known:
+        kills.insert(stage.rng.randint(0, len(kills)), partial(kill_before_an_open, stage))
+    if CUT in known:
+        tried = CUT_KILL in stage.spec.met
+        kills.insert(stage.rng.randint(0, len(kills)) if tried else len(kills), partial(kill_in_a_cut, stage))
+    return kills
 
 
 def _killed_at(stage: Stage, pattern: str, when: When, nth: int) -> bool:

@@ -5,7 +5,8 @@ that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is
 marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
 Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
 
-Kills and pauses are aimed at files as soon as the kernel tells that they are whole (watch.py), which is after the call.
+Kills and pauses are aimed at files as soon as the kernel tells that they are whole, which is after the call; kills also
+at the moment in which a file that had content is cut, and before a file is opened, as far as watch.py can tell them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory, marker_file
 from marker_sim.real.gate import Call, Gate, When
 from marker_sim.real.nemesis import Nemesis
+from marker_sim.real.permissions import CUT
 from marker_sim.real.reader import LocalReader
+from marker_sim.real.rewrites import Rewrites
 from marker_sim.real.world import Looks, Surroundings
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class LocalWorld:
     def __init__(self, stage: Stage, root: Path, form: str, command: str) -> None:
         self.gate: Gate | None = None
         self.whens: tuple[When, ...] = ()
+        self.rewrites: Rewrites | None = None
         self.wire: Wire | None = None
         self.reader: Looks = LocalReader(stage.recorder, root, stage.nemesis.pids, command, stage.rng)
         self._root = root
@@ -117,25 +121,34 @@ class LocalWorld:
         gate = self.gate = Gate(stage.recorder, nemesis.hurt)
         self.whens = ("after",)
 
-        def told(call: Call) -> None:
-            call = call._replace(path=f"{stage.table}/{call.path}")
+        def told(call: Call) -> bool:
+            put, below = call.operation == "put", call.path
+            if put and not rewrites.put(below):
+                return False  # Made and not written yet; a file that is linked to its name is made whole.
+            # Who has the hands may read a file, and would wait for us while we hold somebody else's call.
+            if not nemesis.hands.acquire(blocking=put or not watch.exact):
+                return False
             try:
-                empty = (self._root / call.path).stat().st_size == 0
-            except OSError:
-                empty = True
-            if empty and call.operation == "put":
-                return  # Made and not written yet; a file that is linked to its name is made whole.
-            with nemesis.hands, gate.lock:
-                gate.passed_by(gate.strike(call), call)
+                with gate.lock:
+                    aim = gate.strike(call := call._replace(path=f"{stage.table}/{below}"))
+                    gate.passed_by(aim, call)
+                    struck = aim is not None
+                    if call.operation == CUT:
+                        rewrites.cut(below, struck)
+                    return struck
+            finally:
+                nemesis.hands.release()
 
         self._mine.mkdir(parents=True, exist_ok=True)
-        self._watch = Watch(
+        watch = self._watch = Watch(
             self._mine,
             told,
             process=lambda: next((server.name for server in nemesis.servers), ""),
-            moments=("create", "close-write", "moved-to"),
+            moments=("create", "close-write", "moved-to", "cut"),
+            gate=gate,
         )
-        self._watch.start()
+        rewrites = self.rewrites = Rewrites(self._mine, watch)
+        watch.start()
 
     def _obstruct(self, nemesis: Nemesis, place: MarkerDirectory, index: int) -> Callable[[], None]:
         """Make writing one marker file of a directory fail; returns what heals it."""

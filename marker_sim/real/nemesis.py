@@ -22,6 +22,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.real.client import answers
 from marker_sim.real.gate import Aim, Call
 from marker_sim.real.load import Load
+from marker_sim.real.permissions import CUT, OPEN
 from marker_sim.real.processes import Fleet, Server
 from marker_sim.real.recorder import Recorder
 from marker_sim.real.world import World
@@ -134,7 +135,7 @@ class Nemesis:
             with self.hands:
                 self._shoot(server)
         self.note("kill at an answer" if at_ack else "kill at a random moment")
-        self._bury(server, places)
+        self.bury(server, places)
 
     def kill_at(
         self, aim: Aim, what: str, places: tuple[MarkerDirectory, ...], armed: Callable[[], object] = lambda: None
@@ -142,8 +143,18 @@ class Nemesis:
         """SIGKILL where `aim` says, then look at what is left; False when nothing fitted in time and nobody died."""
         hit = self.strike(aim, what, armed)
         if hit is not None:
-            self._bury(hit, places)
+            self.bury(hit, places)
         return hit is not None
+
+    def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
+        """Wait until a server that was killed is dead, and look at what it left."""
+        server.kill()
+        self._now_living([other for other in self.servers if other is not server])
+        for place in places:
+            if self.servers:
+                self.world.reader.look(place)
+            else:
+                self.world.reader.look_at_dead(place)
 
     def pause_at(self, aim: Aim, what: str, duration_s: float) -> bool:
         """SIGSTOP where `aim` says, for a while; False when nothing fitted in time."""
@@ -155,18 +166,26 @@ class Nemesis:
             self.recorder.fault(hit.name, PAUSE, "end", act=hit.proceed)
         return True
 
-    def strike(self, aim: Aim, what: str, armed: Callable[[], object] = lambda: None) -> Server | None:
+    def strike(
+        self,
+        aim: Aim,
+        what: str = "",
+        armed: Callable[[], object] = lambda: None,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> Server | None:
         """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
 
-        what: its name. armed: called as soon as it is armed.
+        what: its name, "" for one that whoever arms it counts himself. armed: called as soon as it is armed.
+        hopeless: whether enough was seen to wait no longer.
         """
         assert self.world.gate is not None
         self._hit = None
         self.world.gate.arm(aim)
         armed()
-        self.wait(AIMED_MAX_S, lambda: self._hit is not None)
+        self.wait(AIMED_MAX_S, lambda: self._hit is not None or hopeless())
         self.world.gate.disarm()
-        self.declare(what, aim.fired)
+        if what:
+            self.declare(what, aim.fired)
         return self._hit
 
     def hurt(self, aim: Aim, call: Call) -> None:
@@ -175,7 +194,7 @@ class Nemesis:
         if server is None or server.ended:
             return
         if aim.kind is FaultKind.KILL:
-            self._shoot(server, call.path)
+            self._shoot(server, call.path, call.operation if call.operation in (OPEN, CUT) else None)
         else:
             self.recorder.fault(server.name, PAUSE, "begin", call.path, lambda: server.signal(signal.SIGSTOP))
         self._hit = server
@@ -249,15 +268,6 @@ class Nemesis:
         if self.load is not None:
             self.load.servers = tuple(servers)
 
-    def _bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
-        server.kill()
-        self._now_living([other for other in self.servers if other is not server])
-        for place in places:
-            if self.servers:
-                self.world.reader.look(place)
-            else:
-                self.world.reader.look_at_dead(place)
-
     def _wait_for_ack(self) -> bool:
         self._shot.clear()
         self._armed = self.rng.randint(1, 12)
@@ -274,9 +284,9 @@ class Nemesis:
                     self._shoot(self.servers[0])
                     self._shot.set()
 
-    def _shoot(self, server: Server, path: str | None = None) -> None:
+    def _shoot(self, server: Server, path: str | None = None, place: str | None = None) -> None:
         server.ended = True
-        self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL))
+        self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL), error=place)
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
 

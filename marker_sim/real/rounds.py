@@ -41,9 +41,10 @@ HANGING_GRACE_S = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round is: everything that it chooses follows from `seed`, the campaign's, and `number`.
+    """What one round is: everything that it chooses follows from `seed`, the campaign's, `number` and `met`.
 
-    faults_s: how long the misfortunes may take. deadline: when the campaign has to be over (time.monotonic).
+    faults_s: how long the misfortunes may take. deadline: when the campaign has to be over (time.monotonic). met: the
+    places that the campaign met so far.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Round:
     interval_ms: int
     faults_s: float
     deadline: float
+    met: frozenset[str] = frozenset()
 
     @property
     def drawn(self) -> int:

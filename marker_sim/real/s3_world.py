@@ -29,6 +29,7 @@ from marker_sim.real.nemesis import Nemesis
 from marker_sim.real.object_reader import ObjectReader
 from marker_sim.real.probed import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.real.recorder import Recorder
+from marker_sim.real.rewrites import Rewrites
 from marker_sim.real.seen import run_reader
 from marker_sim.real.storage_wire import STORAGE_WIRE
 from marker_sim.real.world import Looks, Surroundings
@@ -81,6 +82,7 @@ class FrontWorld:
     def __init__(self, stage: Stage, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = Gate(stage.recorder, stage.nemesis.hurt)
         self.whens: tuple[When, ...] = ("before", "after")
+        self.rewrites: Rewrites | None = None
         self.front = S3Front(self.gate, bucket=BUCKET)
         self.wire: Wire | None = None
         self._toxiproxy: Toxiproxy | None = None

@@ -12,6 +12,7 @@ from marker_sim.real.front import Honesty, probe_s3
 from marker_sim.real.gate import Gate, When
 from marker_sim.real.object_reader import ObjectReader
 from marker_sim.real.probed import REGION, capabilities, environment, honest, name_of
+from marker_sim.real.rewrites import Rewrites
 from marker_sim.real.seen import run_reader
 from marker_sim.real.storage_wire import STORAGE_WIRE
 from marker_sim.real.world import Looks, Surroundings
@@ -59,6 +60,7 @@ class SiteWorld:
     def __init__(self, stage: Stage, site: Site, scheme: str, command: str, probed: Honesty) -> None:
         self.gate: Gate | None = None
         self.whens: tuple[When, ...] = ()
+        self.rewrites: Rewrites | None = None
         self.wire: Wire | None = None
         self._site = site
         self._storage = site.storage()

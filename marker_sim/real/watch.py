@@ -12,9 +12,14 @@ the writer made no further file at 1 ms a file (99 in 100 kills: at most 11) and
     close-write   IN_CLOSE_WRITE      all that its writer wrote
     moved-to      IN_MOVED_TO         a whole file under its new name
     delete        IN_DELETE           nothing; moved-from (IN_MOVED_FROM) is the same for the old name
+    cut           IN_MODIFY           less than there was: a file that had content is emptied to be written again
 
-The first four are told as the operation "put", the last two as "delete", each moment as a call of its own: whoever aims
-at the n-th file chooses the moment that happens once for each, by `moments`.
+The first four are told as the operation "put", the next two as "delete", each moment as a call of its own: whoever aims
+at the n-th file chooses the moment that happens once for each, by `moments`. A cut that lasts shorter than it takes to
+look is not seen, and a writer that is killed at it may be done before it dies: `stayed_short` says whether it was.
+
+Where the kernel grants permission events (permissions.py) and an aim is at the operation "cut", or at "open", which is
+told in no other way, the call is told before it is done, and its caller held until then: such an aim strikes exactly.
 Limits: Linux. Directories made while we watch are watched from a moment after they were made; what they hold by then is
 found by a scan and told as "put", and a file that is being written during that scan may be told twice. Symbolic links
 are not followed. A queue that overflows ends the watch with HarnessError.
@@ -35,9 +40,10 @@ from inotify_simple import Event, INotify, flags  # type: ignore[import-untyped,
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.real.gate import Aim, Call, Gate
+from marker_sim.real.permissions import CUT, PermissionEvents
 from marker_sim.real.recorder import Recorder
 
-Moment = Literal["create", "modify", "close-write", "moved-to", "delete", "moved-from"]
+Moment = Literal["create", "modify", "close-write", "moved-to", "delete", "moved-from", "cut"]
 WHOLE: tuple[Moment, ...] = ("close-write", "moved-to", "delete", "moved-from")
 _FLAGS: dict[Moment, int] = {
     "create": flags.CREATE,
@@ -46,6 +52,7 @@ _FLAGS: dict[Moment, int] = {
     "moved-to": flags.MOVED_TO,
     "delete": flags.DELETE,
     "moved-from": flags.MOVED_FROM,
+    "cut": flags.MODIFY | flags.CLOSE_WRITE | flags.DELETE,
 }
 _PUTS = ("create", "modify", "close-write", "moved-to")
 _ALWAYS = flags.CREATE | flags.MOVED_TO | flags.MOVED_FROM | flags.ONLYDIR | flags.DONT_FOLLOW | flags.EXCL_UNLINK
@@ -58,9 +65,12 @@ _State = tuple[int, int, int]
 class Watch:
     """Watches a directory tree while the block runs, in a thread of its own; what was there before is not told.
 
-    told: a gate whose aims count every call, or a function; called in the order of the kernel's events. process: who is
-    held to have made a call made at this moment (the kernel does not say), role: what that process is. Paths of calls
-    are relative to the root. HarnessError at the end of the block, or from `check`, when something was missed.
+    told: a gate whose aims count every call, or a function that says whether somebody was killed; called in the order
+    of the kernel's events, for calls that are held by another thread. gate: whose aims say what to hold, when `told` is
+    a function. process: who is held to have made a call made at this moment (the kernel does not say), role: what that
+    process is. Paths of calls are relative to the root. operations: what aims know besides put and delete, with
+    "cut" among the moments. exact: whether its caller is held at a cut.
+    HarnessError at the end of the block, or from `check`, when something was missed.
     """
 
     def __init__(
@@ -71,6 +81,7 @@ class Watch:
         process: Callable[[], str] = lambda: "",
         role: str = "timeline-server",
         moments: tuple[Moment, ...] = WHOLE,
+        gate: Gate | None = None,
     ) -> None:
         unknown = [moment for moment in moments if moment not in _FLAGS]
         if unknown or not moments:
@@ -83,7 +94,12 @@ class Watch:
         self._moments = moments
         self._mask = _ALWAYS
         for moment in moments:
-            self._mask |= _FLAGS[moment]
+            self._mask |= _FLAGS[moment] if moment != CUT else 0
+        self._sizes: dict[str, int] = {}
+        self._short_from: dict[str, int] = {}
+        self._permissions: PermissionEvents | None = None
+        self.operations: tuple[str, ...] = ()
+        self._gate = told if isinstance(told, Gate) else gate
         self._folders: dict[int, str] = {}
         self._scanned: dict[str, _State] = {}
         self._trouble: list[BaseException] = []
@@ -101,6 +117,12 @@ class Watch:
 
     def start(self) -> None:
         """Watch from now on; for those who cannot use a block. HarnessError when the root cannot be watched."""
+        if CUT in self._moments:
+            self._permissions = PermissionEvents(Path(self._root), self._held)
+            self.operations = tuple(dict.fromkeys((CUT, *self._permissions.operations)))
+            self._mask |= 0 if self.exact else _FLAGS[CUT]
+            if self._gate is not None:
+                self._gate.aimed = self._hold
         try:
             self._inotify = INotify(nonblocking=True)
             self._add("", tell=False)
@@ -110,14 +132,33 @@ class Watch:
             raise HarnessError(f"{self._root} cannot be watched: it is no directory")
         self._thread.start()
 
+    @property
+    def exact(self) -> bool:
+        """Whether the writer of a file that was cut is held until it was told."""
+        return self._permissions is not None and CUT in self._permissions.operations
+
+    def stayed_short(self, path: str) -> bool:
+        """Whether a file is shorter now than before it was last cut, or gone: its writer did not come to an end."""
+        full = self._full(path)
+        try:
+            size = os.stat(full).st_size
+        except FileNotFoundError:
+            size = 0
+        held = self._permissions.short_from.get(full, 0) if self._permissions is not None and self.exact else 0
+        return size < (held or self._short_from.get(path, 0))
+
     def close(self) -> None:
-        """Nothing more is told."""
+        """Nothing more is told, and nobody is held."""
+        if self._permissions is not None:
+            self._permissions.close()
         self._over.set()
         self._thread.join(_END_S)
         self._inotify.close()
 
     def check(self) -> None:
         """HarnessError when events were lost, or when telling one failed."""
+        if self._permissions is not None and self._permissions.trouble is not None:
+            self._trouble.append(self._permissions.trouble)
         if self._trouble:
             error = self._trouble[0]
             raise HarnessError(f"the watch of {self._root} ended early: {error}") from error
@@ -148,11 +189,40 @@ class Watch:
             elif event.mask & (flags.CREATE | flags.MOVED_TO):
                 self._add(path, tell=True)
             return
+        if CUT in self._moments and not self.exact:
+            self._follow(event, path)
         for moment in self._moments:
-            if event.mask & _FLAGS[moment]:
+            if moment != CUT and event.mask & _FLAGS[moment]:
                 if moment in _PUTS and self._was_scanned(path):
                     continue
                 self._say("put" if moment in _PUTS else "delete", path)
+
+    def _follow(self, event: Event, path: str) -> None:
+        """How long files are; one that is shorter than it was, and was not made anew, was cut."""
+        if event.mask & (flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO):
+            self._sizes.pop(path, None)
+        try:
+            size = os.stat(self._full(path), follow_symlinks=False).st_size
+        except OSError:
+            return
+        held = self._sizes.get(path, 0)
+        if event.mask & flags.MODIFY and size < held:
+            self._short_from[path] = held
+            self._say(CUT, path)
+        else:
+            self._sizes[path] = size
+
+    def _hold(self, aims: tuple[Aim, ...]) -> None:
+        """Hold calls while an aim is at them, and no longer, for each costs its caller a fraction of a millisecond."""
+        assert self._permissions is not None
+        wanted = {operation for aim in aims for operation in aim.operations}
+        if wanted & set(self._permissions.operations):
+            self._permissions.hold(wanted, [self._full(folder) for folder in list(self._folders.values())])
+        else:
+            self._permissions.release()
+
+    def _held(self, operation: str, full: str) -> object:
+        return self._say(operation, full[len(self._root) + 1 :])
 
     def _add(self, path: str, tell: bool) -> None:
         """Watch a directory and all below it, then look for what came before the watch. One that is gone is fine."""
@@ -163,11 +233,15 @@ class Watch:
         if self._folders.get(number) == path:
             return  # The scan of its parent found it before the event of its making was read.
         self._folders[number] = path
+        if self._permissions is not None:
+            self._permissions.add(self._full(path))
         for name, is_folder, state in _entries(self._full(path)):
             below = f"{path}/{name}" if path else name
             if is_folder:
                 self._add(below, tell)
-            elif tell:
+                continue
+            self._sizes[below] = state[1]
+            if tell:
                 self._scanned[below] = state
                 self._say("put", below)
 
@@ -194,9 +268,9 @@ class Watch:
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
-    def _say(self, operation: str, path: str) -> None:
+    def _say(self, operation: str, path: str) -> object:
         self.told += 1
-        self._tell(Call(self._process(), self._role, operation, path))
+        return self._tell(Call(self._process(), self._role, operation, path))
 
 
 def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[Aim, Call], None]:
@@ -223,12 +297,14 @@ def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[
     return hurt
 
 
-def _passing(gate: Gate) -> Callable[[Call], None]:
-    """A call passes a gate when it is over: aims before and after it strike at the same moment."""
+def _passing(gate: Gate) -> Callable[[Call], bool]:
+    """A call passes a gate when it is over, or is held: aims before and after it strike at the same moment."""
 
-    def told(call: Call) -> None:
+    def told(call: Call) -> bool:
         with gate.lock:
-            gate.passed_by(gate.strike(call), call)
+            aim = gate.strike(call)
+            gate.passed_by(aim, call)
+            return aim is not None
 
     return told
 

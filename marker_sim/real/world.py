@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from marker_sim.names import MarkerDirectory
 from marker_sim.real.gate import Gate, When
+from marker_sim.real.rewrites import Rewrites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +49,7 @@ class World(Protocol):
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
     whens         when an aim can strike: before or after a call is applied; () without a gate
+    rewrites      how marker files change in place, None where objects are replaced or nobody sees it
     wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
@@ -60,6 +62,7 @@ class World(Protocol):
 
     gate: Gate | None
     whens: tuple[When, ...]
+    rewrites: Rewrites | None
     wire: Wire | None
     reader: Looks
 

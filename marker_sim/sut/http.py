@@ -20,8 +20,10 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.judges.tally import Tally
+from marker_sim.real import rewrites
 from marker_sim.real.kinds import DECIDES, LEAST_S
 from marker_sim.real.processes import ANSWER_TIMEOUT_S, Command, Fleet
+from marker_sim.real.rewrites import CUT_KILL
 from marker_sim.real.rounds import KINDS, Played, Round, System, run_round
 from marker_sim.real.wire_rounds import kinds_here
 from marker_sim.sut.batching import Batching, batching
@@ -83,6 +85,10 @@ class _Search:
             Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=count, met=count)
             for kind, count in played
         )
+
+    def met(self) -> frozenset[str]:
+        """Everything that happened at least once."""
+        return frozenset(name for name, count in self.tally.reached.items() if count)
 
     def _promised(self, finding: Finding, storage: str) -> tuple[Breach, ...]:
         """The first breach of each cause that the profile holds against the server."""
@@ -146,7 +152,7 @@ def run_http(
         last=search.last,
         not_reached=_not_reached(search, kinds),
         deciding=search.deciding(kinds),
-        left_out=(*ground.left_out, *lacking),
+        left_out=(*ground.left_out, *lacking, *rewrites.unknown(search.tally.reached)),
         s3=ground.probed,
         batching=batches.words,
         interrupted=interrupted,
@@ -164,7 +170,7 @@ def _run_all(
     going: dict[Future[Played], Round] = {}
     with ThreadPoolExecutor(AT_A_TIME) as pool, fleet:
         while True:
-            while len(going) < AT_A_TIME and (spec := rounds.next()) is not None:
+            while len(going) < AT_A_TIME and (spec := rounds.next(search.met())) is not None:
                 search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
                 going[pool.submit(run_round, spec, system, fleet)] = spec
             if not going:
@@ -193,14 +199,15 @@ class _Rounds:
         self._number = 0
         self._seed = seed
 
-    def next(self) -> Round | None:
-        """The next round, None when none fits any more; the first always does."""
+    def next(self, met: frozenset[str]) -> Round | None:
+        """The next round, None when none fits any more; the first always does. met: places that were met so far."""
         now = time.monotonic()
         kind = self._kinds[self._number % len(self._kinds)]
         known = self._taken_s.get(kind) or min(self._taken_s.values(), default=self._faults_s + FRAME_S)
         if self._number and now + known > self._deadline:
             return None
         few = kind in HANGING and self._rng.random() < 0.5
+        few |= kind == "crash" and CUT_KILL not in met  # So that files are written again soon.
         spec = Round(
             number=self._number,
             kind=kind,
@@ -209,6 +216,7 @@ class _Rounds:
             interval_ms=self._rng.choice(self._batches.intervals_ms),
             faults_s=self._faults_s,
             deadline=self._deadline,
+            met=met,
         )
         self._begun[self._number] = now
         self._number += 1
@@ -221,8 +229,15 @@ class _Rounds:
 
 
 def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:
-    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round."""
-    return sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
+    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round.
+
+    Kills come beside the first of them, so that any budget meets the places where most is lost.
+    """
+    order = sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
+    if "crash" in order:
+        order.remove("crash")
+        order.insert(1, "crash")
+    return order
 
 
 def _faults_s(budget_s: float) -> float:
@@ -265,4 +280,4 @@ def _not_reached(search: _Search, kinds: tuple[str, ...]) -> tuple[str, ...]:
     looks = header is not None and (header.witness == "reads" or header.layout == "names")
     if looks and "storage read at an answer" not in search.tally.reached:
         wanted.append("storage read at an answer")
-    return (*wanted, *search.missed)
+    return (*wanted, *search.missed, *rewrites.missed(search.tally.reached))

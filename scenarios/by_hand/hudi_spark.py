@@ -1,6 +1,7 @@
 """The findings about Hudi's write path again, with nothing but PySpark and kill -9.
 
     python hudi_spark.py BUNDLE [torn-commit] [torn-rollback] [markers-left] [no-write-any-more] [rows-unseen]
+                         [file-left]
 
 BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file is
 seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
@@ -187,12 +188,51 @@ def rows_unseen(bundle: str, scratch: Path) -> None:
         print("  timeline:", *sorted(path.name for path in (table / ".hoodie").glob("2*")))
 
 
+def file_left(bundle: str, scratch: Path) -> None:
+    """A driver that dies while it writes its marker file again leaves data files that no rollback deletes.
+
+    One batch thread and four files, so that the second batch empties the file that holds the markers of the first.
+    """
+    options = {**TIMELINE, "hoodie.markers.timeline_server_based.batch.num_threads": "1"}
+    for attempt in range(TRIES):
+        table = scratch / f"left-{attempt}"
+        sizes: dict[Path, int] = {}
+
+        def emptied(table: Path = table, sizes: dict[Path, int] = sizes) -> list[Path]:
+            for path in (table / ".hoodie" / ".temp").glob("*/MARKERS0"):
+                try:
+                    size = path.stat().st_size
+                except FileNotFoundError:
+                    continue
+                if size < sizes.get(path, 0):
+                    return [path]
+                sizes[path] = size
+            return []
+
+        run(bundle, table, "1", options)
+        run(bundle, table, "2", options, emptied)
+        dead = {path.parent.name for path in sizes}
+        print("after the kill:")
+        for path in sizes:
+            if path.exists():
+                print(f"  {path.stat().st_size:6d} bytes  {path.relative_to(table)}")
+        run(bundle, table, "3", options)
+        left = [path for path in table.glob("p*/*.parquet") if path.stem.rpartition("_")[2] in dead]
+        if left and completed(table, "rollback"):
+            print("after the next write, which rolled back:")
+            for path in [*completed(table, "rollback"), *left]:
+                print(f"  {path.stat().st_size:6d} bytes  {path.relative_to(table)}")
+            return
+    print(f"not seen in {TRIES} kills")
+
+
 FINDINGS = {
     "torn-commit": torn_commit,
     "torn-rollback": torn_rollback,
     "markers-left": markers_left,
     "no-write-any-more": no_write_any_more,
     "rows-unseen": rows_unseen,
+    "file-left": file_left,
 }
 
 if __name__ == "__main__":

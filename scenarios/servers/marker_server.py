@@ -41,6 +41,7 @@ CONFLICTS_MAX = 40
 BROKEN = {
     "ack-before-flush": "answers a batch first and writes it a little later",
     "torn-in-place": "writes marker files in place, slowly (local only)",
+    "rewritten-in-place": "writes marker files in place, as fast as it can (local only)",
     "joins-after-restart": "puts the names it found on storage on one line, joined by commas",
     "forgets-after-restart": "does not read which names are there when it starts",
     "memory-only": "never reads storage, and writes its files from memory",
@@ -191,6 +192,8 @@ class Directory:
     def _write(self, index: int, data: bytes) -> None:
         if self._broken == "torn-in-place":
             self.files.write_in_place(index, data, SLOW_S)
+        elif self._broken == "rewritten-in-place":
+            self.files.write_in_place(index, data, 0.0)
         else:
             self.files.write(index, data, blindly=self._broken == "memory-only")
 

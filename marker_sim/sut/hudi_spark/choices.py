@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from marker_sim.sut.hudi_spark.deciding import steps_of
-from marker_sim.sut.hudi_spark.phases import RECONCILE, Phase, phases
+from marker_sim.sut.hudi_spark.phases import RECONCILE, REWRITE, Phase, phases
 from marker_sim.sut.hudi_spark.rounds import Spec
 from marker_sim.sut.hudi_spark.settings import Shape, draw_shape
 from marker_sim.sut.hudi_spark.steps import Stage, Step
@@ -20,6 +21,7 @@ STAGES: tuple[Stage, ...] = ("write", "rollback")
 FIRST_S, EACH_S = 12.0, 14.0
 TRIES_MAX = 4
 SHAPES = 6  # Drawn for each round.
+REWRITES_SHARE = 0.25
 EXECUTOR_STEPS = frozenset({"executor killed", "executor paused", RECONCILE.name})
 
 
@@ -74,15 +76,21 @@ class Choices:
         return frozenset(n for n in names if not self._met.get((mode, n)) and self._armed.get((mode, n), 0) < TRIES_MAX)
 
     def _shape(self, rng: random.Random, mode: str) -> Shape:
-        """Of some shapes the one that has most of the places which are due."""
+        """Of some shapes the one with most of the places that are due; with rewrites until a kill met one."""
         due = self._due(mode)
-        drawn = [draw_shape(rng, self._rounds[mode], self._version) for _ in range(SHAPES)]
+        rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
+        drawn = [draw_shape(rng, self._rounds[mode], self._version, rewrites=rewrites) for _ in range(SHAPES)]
         return max(drawn, key=lambda shape: sum(each.name in due for each in self._phases(mode, shape)))
 
     def _phases(self, mode: str, shape: Shape) -> tuple[Phase, ...]:
         # At table version 6 a rollback of log files appends command blocks and deletes nothing.
         deletes = shape.table_type == "COPY_ON_WRITE" or not (shape.version6 or self._version.startswith("0."))
-        return tuple(each for stage in STAGES for each in phases(mode, stage, metadata=shape.metadata, deletes=deletes))
+        rewrites = shape.rewrites and self._has_rewrites(mode)
+        places = partial(phases, mode, metadata=shape.metadata, deletes=deletes, rewrites=rewrites)
+        return tuple(each for stage in STAGES for each in places(stage))
+
+    def _has_rewrites(self, mode: str) -> bool:
+        return mode == "timeline" and self._storage == "local"
 
     def _standalone(self, mode: str) -> bool:
         """Whether executors of a round are processes: in one of `ROUNDS_WANTED`, and when nothing else is due."""
@@ -105,7 +113,7 @@ class Choices:
         ]
         for steps in found:
             rng.shuffle(steps)
-            steps.sort(key=lambda step: self._tried(mode, step.name))
+            steps.sort(key=lambda step: (self._tried(mode, step.name), step.name != REWRITE))
         turns: list[Step] = []
         shares = (1, 0, 2) if master == "standalone" else (2, 1, 1)
         while any(found):

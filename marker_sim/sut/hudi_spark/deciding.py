@@ -26,6 +26,7 @@ TABLE = (
     Decides("driver killed at inflight", ("G19",)),
     Decides("driver killed at marker", ("G13", "G15"), mode="direct"),
     Decides("driver killed at flush", ("G13", "G15"), mode="timeline"),
+    Decides("driver killed at rewrite", ("G13", "G15"), mode="timeline", storage="local"),
     Decides("driver killed at type-file", ("G15", "G18"), mode="timeline"),
     Decides("driver killed at data-file", ("G13", "G15", "G19", "G24")),
     Decides("driver killed at metadata", ("G15", "G24")),

@@ -1,13 +1,14 @@
 """Where a driver is killed: the places of a write, and of the rollback that follows it, told by what reaches storage.
 
-    write      requested · inflight · marker (direct) or flush (timeline) · data-file · last-data-file · metadata
-               · before-commit · after-commit · marker-deletion
+    write      requested · inflight · marker (direct) or flush, rewrite, type-file (timeline) · data-file
+               · last-data-file · metadata · before-commit · after-commit · marker-deletion
     rollback   rollback-requested · rollback-inflight · rollback-deletion · rollback-before-completion
                · rollback-after-completion · rollback-marker-deletion
 
 A place is a put or a deletion of a path of either timeline layout, seen with Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0. On
 S3 the driver dies before or after the request is applied; on a local file system as soon as the kernel told of the
-moment, which is when a file was made (so that it may be torn) or closed. Limits: before means nothing there.
+moment, which is when a file was made (so that it may be torn), closed, or cut to be written again (`rewrite`). Limits:
+before means nothing there.
 """
 
 from __future__ import annotations
@@ -34,18 +35,20 @@ class Phase:
 
     ats: on a local file system. mode: the mode that has it, "" for both. metadata: whether only a table with a metadata
     table has it. deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
+    rewrites: whether only a write has it that writes marker files again, on a local file system.
     """
 
     word: str
     stage: Stage
     pattern: str
-    operation: Literal["put", "delete"] = "put"
+    operation: Literal["put", "delete", "cut"] = "put"
     nths: tuple[int, ...] = (1,)
     whens: tuple[When, ...] = _BOTH
     ats: tuple[At, ...] = ("whole",)
     mode: str = ""
     metadata: bool = False
     deletes: bool = False
+    rewrites: bool = False
 
     @property
     def name(self) -> str:
@@ -80,6 +83,10 @@ PHASES = (
         mode="timeline",
     ),
     Phase(
+        word="rewrite", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", operation="cut", whens=("before",),
+        ats=("cut",), mode="timeline", rewrites=True,
+    ),
+    Phase(
         word="type-file", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\.type$", ats=("made",), mode="timeline",
     ),
     Phase(
@@ -112,6 +119,7 @@ PHASES = (
         nths=(1, 1, 2),
     ),
 )  # fmt: skip
+REWRITE = next(phase for phase in PHASES if phase.rewrites).name
 # The deletion of what an attempt left that was not accepted.
 RECONCILE = Phase(word="reconcile", stage="write", pattern=DATA, operation="delete")
 
@@ -122,8 +130,8 @@ def last_data_file(count: int) -> Step:
     return Step(name=phase.name, stage="write", blows=(replace(phase.blow(random.Random(0)), nth=count, when="after"),))
 
 
-def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool) -> tuple[Phase, ...]:
-    """The places of a stage that a write in this mode has; metadata, deletes: as in a Phase."""
+def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[Phase, ...]:
+    """The places of a stage that a write in this mode has; metadata, deletes, rewrites: as in a Phase."""
     return tuple(
         each
         for each in PHASES
@@ -131,4 +139,5 @@ def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool) -> tuple[P
         and each.mode in ("", mode)
         and (metadata or not each.metadata)
         and (deletes or not each.deletes)
+        and (rewrites or not each.rewrites)
     )

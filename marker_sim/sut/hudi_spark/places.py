@@ -1,6 +1,7 @@
 """Where the table of a round lies, and who tells the kit what happens to its storage.
 
-    local   a fresh directory that is watched (real/watch.py): blows fall as soon as the kernel told of an effect
+    local   a fresh directory that is watched (real/watch.py): blows fall as soon as the kernel told of an effect, and
+            exactly in it when a file is cut and the kernel grants permission events
     s3      a bucket of the kit's S3 (real/front): they fall before a request is applied, or after it and before the
             reply
 
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 from marker_sim.real.gate import Aim, Call, Gate
 from marker_sim.real.recorder import Recorder
-from marker_sim.real.watch import Watch
+from marker_sim.real.watch import WHOLE, Moment, Watch
 from marker_sim.sut.hudi_spark.settings import s3a_conf
 from marker_sim.sut.hudi_spark.steps import At
 from marker_sim.tables import LocalTree, S3Tree, Tree
@@ -45,6 +46,9 @@ class Place(Protocol):
     def disarm(self) -> None:
         """No aim strikes any more."""
 
+    def stayed_short(self, path: str) -> bool:
+        """Whether a file that was cut is shorter now than before it, or gone."""
+
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
 
@@ -68,20 +72,20 @@ class Target:
 def local_place(recorder: Recorder, target: Target, root: Path, table: str) -> Iterator[Place]:
     """A fresh directory; it is there after the block."""
     (root / table).mkdir(parents=True)
-    whole, made = Gate(recorder, target.hurt), Gate(recorder, target.hurt)
+    moments: dict[At, tuple[Moment, ...]] = {"whole": WHOLE, "made": ("create",), "cut": ("cut",)}
+    gates = {at: Gate(recorder, target.hurt) for at in moments}
 
     def process() -> str:
         return target.process
 
-    watches = (
-        Watch(root, whole, process=process, role="driver"),
-        Watch(root, made, process=process, role="driver", moments=("create",)),
-    )
-    with watches[0], watches[1]:
+    watches = {
+        at: Watch(root, gates[at], process=process, role="driver", moments=those) for at, those in moments.items()
+    }
+    with contextlib.ExitStack() as stack:
+        for watch in watches.values():
+            stack.enter_context(watch)
         uri = str(root / table)
-        yield _Local(
-            tree=LocalTree(root), uri=uri, reader=(uri, {}), gates={"whole": whole, "made": made}, watches=watches
-        )
+        yield _Local(tree=LocalTree(root), uri=uri, reader=(uri, {}), gates=gates, watches=watches)
 
 
 @contextlib.contextmanager
@@ -100,7 +104,7 @@ class _Local:
     uri: str
     reader: tuple[str, dict[str, str]]
     gates: dict[At, Gate]
-    watches: tuple[Watch, ...]
+    watches: dict[At, Watch]
 
     def conf(self, process: str) -> dict[str, str]:
         return {}
@@ -116,8 +120,11 @@ class _Local:
         return {"storage": "local", "witness": "reads"}
 
     def check(self) -> None:
-        for watch in self.watches:
+        for watch in self.watches.values():
             watch.check()
+
+    def stayed_short(self, path: str) -> bool:
+        return self.watches["cut"].stayed_short(path)
 
 
 class _Bucket:
@@ -153,3 +160,6 @@ class _Bucket:
 
     def check(self) -> None:
         self.front.check()
+
+    def stayed_short(self, path: str) -> bool:
+        return False  # An object is replaced whole.

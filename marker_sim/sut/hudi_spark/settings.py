@@ -21,8 +21,13 @@ PARTITIONS = {
     "hive": ("p0", "p1", "p2", "p3"),
     "odd": ("a b", "50+1", "ü", "x=y"),
     "none": ("",),
+    "eight": tuple(f"p{number}" for number in range(8)),
+    "many": tuple(f"p{number:02}" for number in range(64)),
 }
-_PARALLELISM = 2
+TASKS = 2  # At a time, each of which waits for its marker: more are in no batch.
+# Batch threads and partitions of writes with so many batches that marker files are written again; the last has Hudi's
+# default of threads.
+REWRITING = ((1, "plain"), (1, "nested"), (2, "eight"), (20, "many"))
 _PARALLEL = (
     "hoodie.upsert.shuffle.parallelism",
     "hoodie.insert.shuffle.parallelism",
@@ -60,6 +65,16 @@ class Shape:
         """Its partitions as rows carry them."""
         return PARTITIONS[self.partitions]
 
+    @property
+    def keys(self) -> int:
+        """How many keys its rows have."""
+        return max(KEYS, len(self.names))
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether each write has more batches of markers than there are files for them."""
+        return len(self.names) > TASKS * self.threads
+
     def describe(self) -> dict[str, str]:
         """For the header of a history."""
         return {
@@ -72,16 +87,19 @@ class Shape:
         }
 
 
-def draw_shape(rng: random.Random, number: int, version: str) -> Shape:
-    """The shape of a campaign's n-th table: types alternate, the rest is drawn."""
+def draw_shape(rng: random.Random, number: int, version: str, *, rewrites: bool = False) -> Shape:
+    """The shape of a campaign's n-th table: types alternate, the rest is drawn; rewrites: with writes that do."""
+    threads, partitions = rng.choice((2, 20)), rng.choice(("plain", "plain", "nested", "hive", "odd", "none"))
+    if rewrites:
+        threads, partitions = rng.choice(REWRITING)
     return Shape(
         table_type=TABLE_TYPES[number % 2],
         metadata=rng.random() < 0.4,
         version6=not version.startswith("0.") and rng.random() < 0.25,
-        partitions=rng.choice(("plain", "plain", "nested", "hive", "odd", "none")),
+        partitions=partitions,
         small_files=rng.random() < 0.6,
         index=rng.choice(("SIMPLE", "BLOOM")),
-        threads=rng.choice((2, 20)),
+        threads=threads,
     )
 
 
@@ -105,7 +123,7 @@ def hudi_options(shape: Shape, mode: str, version: str) -> dict[str, str]:
         "hoodie.archive.automatic": "false",
         "hoodie.compact.inline": "false",
         "hoodie.clustering.inline": "false",
-        **dict.fromkeys(_PARALLEL, str(_PARALLELISM)),
+        **dict.fromkeys(_PARALLEL, str(TASKS)),
     }
     if not shape.small_files:
         options["hoodie.parquet.small.file.limit"] = "0"
@@ -139,8 +157,8 @@ def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, 
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.shuffle.partitions": str(_PARALLELISM),
-        "spark.default.parallelism": str(_PARALLELISM),
+        "spark.sql.shuffle.partitions": str(TASKS),
+        "spark.default.parallelism": str(TASKS),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "spark"),
     }

@@ -9,7 +9,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.real.gate import WRITES, Aim, When
 
 Stage = Literal["write", "rollback"]
-At = Literal["made", "whole"]
+At = Literal["made", "whole", "cut"]
 Who = Literal["driver", "executor", "storage"]
 DRIVER = "driver"
 

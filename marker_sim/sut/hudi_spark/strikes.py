@@ -37,12 +37,15 @@ class Strikes:
         self._executors = executors
         self._blows = [(blow, blow.aim(table, life.name)) for blow in (step.blows if step is not None else ())]
         self._struck: Counter[Blow] = Counter()
+        self._place: Place | None = None
+        self._path = ""
         self._stopped: dict[int, threading.Timer] = {}
         self._guard = threading.Lock()
 
     def arm(self, place: Place, target: Target) -> None:
         """The aims strike from now on."""
         target.acts = {}
+        self._place = place
         for blow, aim in self._blows:
             target.acts[aim] = partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._hurt, blow)
             place.arm(aim, at=blow.at)
@@ -60,8 +63,10 @@ class Strikes:
 
     @property
     def met(self) -> bool:
-        """Whether the last blow fell on somebody."""
-        return bool(self._blows) and self._fell(*self._blows[-1]) > 0
+        """Whether the last blow fell on somebody, and not when a file that was cut was whole again."""
+        if not self._blows or not self._fell(*self._blows[-1]):
+            return False
+        return self._blows[-1][0].at != "cut" or (self._place is not None and self._place.stayed_short(self._path))
 
     @property
     def deadly(self) -> bool:
@@ -75,6 +80,7 @@ class Strikes:
     def _kill_driver(self, blow: Blow, call: Call) -> None:
         self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=blow.word)
         self._struck[blow] += 1
+        self._path = call.path
 
     def _hurt(self, blow: Blow, call: Call) -> None:
         """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""

@@ -23,7 +23,7 @@ from marker_sim.real.spark.application import Gone
 from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
 from marker_sim.sut.hudi_spark.phases import last_data_file
 from marker_sim.sut.hudi_spark.places import Place, Target
-from marker_sim.sut.hudi_spark.settings import KEYS, Shape
+from marker_sim.sut.hudi_spark.settings import Shape
 from marker_sim.sut.hudi_spark.steps import DRIVER, Step
 from marker_sim.sut.hudi_spark.strikes import Strikes
 from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
@@ -229,7 +229,7 @@ class Table:
         """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""
         self._ordinal += 1
         names = self.shape.names
-        keys = [f"k{number:02d}" for number in range(KEYS)]
+        keys = [f"k{number:02d}" for number in range(self.shape.keys)]
         first = {names[index]: self._rng.choice(keys[index :: len(names)]) for index in range(len(names))}
         chosen = set(first.values()) | set(self._rng.sample(keys, self._rng.randint(ROWS_MIN, ROWS_MAX)))
         return [

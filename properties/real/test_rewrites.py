@@ -1,0 +1,333 @@
+"""A file that is emptied to be written again: who does that is killed in it, who does not is not said to, and nobody
+who is held for it is held for good.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.real import permissions
+from marker_sim.real.gate import Aim, Call, Gate
+from marker_sim.real.permissions import CUT, OPEN, PermissionEvents, granted
+from marker_sim.real.recorder import Recorder
+from marker_sim.real.rewrites import CUT_KILL, CUT_SEEN, NEVER_CUT, UNSEEN, Rewrites, missed, unknown
+
+pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install '.[foreign]'")
+
+from marker_sim.real.watch import Watch, signals
+
+ENDS_S = 10.0
+LINE = b"0123456789\n"
+TIMES = 40
+# Each writes MARKERS0 again and again, one line longer each time, when it is told to begin.
+WRITERS = {
+    "rewrites": """
+with open(path, "wb", buffering=0) as out:
+    time.sleep(pause)
+    out.write(line * n)
+""",
+    "rewrites-by-truncate": """
+with open(path, "r+b" if os.path.exists(path) else "wb", buffering=0) as out:
+    out.truncate(0)
+    time.sleep(pause)
+    out.write(line * n)
+""",
+    "replaces": """
+with open(path + ".tmp", "wb") as out:
+    out.write(line * n)
+os.rename(path + ".tmp", path)
+""",
+    "appends": """
+with open(path, "ab", buffering=0) as out:
+    out.write(line)
+""",
+    "makes-anew": """
+if os.path.exists(path):
+    os.unlink(path)
+with open(path, "wb", buffering=0) as out:
+    out.write(line * (n if n % 2 else 1))
+""",
+}
+PROGRAM = """
+import os, sys, time
+path, pause, line = sys.argv[1], float(sys.argv[2]), {line!r}
+sys.stdin.readline()
+for n in range(1, {times} + 1):
+    {body}
+"""
+Begin = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Starts a writer of tmp_path/t/MARKERS0, which waits until it is told to go."""
+    (tmp_path / "t").mkdir()
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(kind: str, pause_s: float = 0.0) -> subprocess.Popen[bytes]:
+        body = WRITERS[kind].strip().replace("\n", "\n    ")
+        program = PROGRAM.format(line=LINE, times=TIMES, body=body)
+        words = [sys.executable, "-S", "-c", program, str(tmp_path / "t" / "MARKERS0"), str(pause_s)]
+        begun.append(subprocess.Popen(words, stdin=subprocess.PIPE))
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def go(writer: subprocess.Popen[bytes]) -> None:
+    assert writer.stdin is not None
+    writer.stdin.write(b"\n")
+    writer.stdin.flush()
+
+
+@pytest.fixture(params=["held", "told afterwards"])
+def how(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With the kernel's permission events where they are granted, and as if they were not."""
+    if request.param == "held":
+        needs(CUT, tmp_path)
+    else:
+        monkeypatch.setattr(permissions, "_MASKS", {})
+    return str(request.param)
+
+
+def needs(operation: str, folder: Path) -> None:
+    operations, refused = granted(folder)
+    if operation not in operations:
+        pytest.skip(f"the kernel grants no permission events here: {refused}")
+
+
+def aimed(writer: subprocess.Popen[bytes], operation: str, nth: int) -> tuple[Gate, Aim, Recorder]:
+    recorder = Recorder()
+    aim = Aim(kind=FaultKind.KILL, pattern=r"MARKERS0$", operations=(operation,), nth=nth)
+    return Gate(recorder, signals(recorder, lambda: [writer.pid])), aim, recorder
+
+
+@pytest.mark.parametrize("kind", ["rewrites", "rewrites-by-truncate"])
+@pytest.mark.parametrize("nth", [1, 7])
+def test_a_writer_is_killed_while_the_file_that_it_cut_is_short(
+    tmp_path: Path, begin: Begin, how: str, kind: str, nth: int
+) -> None:
+    writer = begin(kind, 0.02)
+    gate, aim, recorder = aimed(writer, CUT, nth)
+    with Watch(tmp_path, gate, process=lambda: "writer", moments=("cut",)) as watch:
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == -signal.SIGKILL
+        assert watch.exact == (how == "held")
+        assert watch.stayed_short("t/MARKERS0")
+        gate.disarm()
+    assert (tmp_path / "t" / "MARKERS0").read_bytes() == b"", "it held lines, and they are lost"
+    (fault,) = (event for event in recorder.events if event.kind == "fault")
+    assert (fault.operation, fault.process, fault.path, aim.fired) == ("kill", "writer", "t/MARKERS0", 1)
+
+
+def test_no_cut_is_too_short_for_a_writer_that_is_held(tmp_path: Path, begin: Begin) -> None:
+    needs(CUT, tmp_path)
+    writer = begin("rewrites")
+    gate, aim, _ = aimed(writer, CUT, 17)
+    with Watch(tmp_path, gate, moments=("cut",)) as watch:
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == -signal.SIGKILL
+        assert watch.stayed_short("t/MARKERS0")
+    assert (tmp_path / "t" / "MARKERS0").read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", ["replaces", "appends", "makes-anew"])
+def test_what_is_replaced_appended_to_or_made_anew_is_never_cut(
+    tmp_path: Path, begin: Begin, how: str, kind: str
+) -> None:
+    writer = begin(kind)
+    gate, aim, _ = aimed(writer, CUT, 1)
+    with Watch(tmp_path, gate, moments=("cut", "close-write")) as watch:
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == 0
+        assert not watch.stayed_short("t/MARKERS0")
+    assert (aim.seen, aim.fired) == (0, 0)
+
+
+def test_a_writer_that_came_to_its_end_left_nothing_short(tmp_path: Path, begin: Begin, how: str) -> None:
+    writer = begin("rewrites", 0.005)
+    told: list[Call] = []
+    gate, aim, _ = aimed(writer, CUT, 1)
+    with Watch(tmp_path, told.append, moments=("cut",), gate=gate) as watch:
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == 0
+        assert not watch.stayed_short("t/MARKERS0")
+    assert {call.operation for call in told} >= {CUT}
+    assert (tmp_path / "t" / "MARKERS0").read_bytes() == LINE * TIMES
+
+
+@pytest.mark.parametrize("nth", [2, 9])
+def test_a_writer_is_killed_before_it_opens_a_file_which_is_as_it_was(tmp_path: Path, begin: Begin, nth: int) -> None:
+    needs(OPEN, tmp_path)
+    writer = begin("rewrites")
+    gate, aim, _ = aimed(writer, OPEN, nth)
+    with Watch(tmp_path, gate, moments=("cut",)):
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == -signal.SIGKILL
+    assert (tmp_path / "t" / "MARKERS0").read_bytes() == LINE * (nth - 1)
+
+
+def test_files_in_directories_made_after_the_aim_are_held_too(tmp_path: Path, begin: Begin) -> None:
+    needs(OPEN, tmp_path)
+    writer = begin("rewrites")
+    gate, aim, _ = aimed(writer, OPEN, 3)
+    (tmp_path / "t").rmdir()
+    with Watch(tmp_path, gate, moments=("cut", "close-write")) as watch:
+        gate.arm(aim)
+        (tmp_path / "t").mkdir()
+        (tmp_path / "t" / "first").write_text("x")
+        while not watch.told:  # The directory is known now.
+            assert writer.poll() is None
+        go(writer)
+        assert writer.wait(ENDS_S) == -signal.SIGKILL
+
+
+def test_who_is_not_aimed_at_is_not_held(tmp_path: Path, begin: Begin) -> None:
+    needs(CUT, tmp_path)
+    writer = begin("rewrites")
+    told: list[Call] = []
+    gate, aim, _ = aimed(writer, CUT, 1)
+    with Watch(tmp_path, told.append, moments=("cut",), gate=gate):
+        gate.arm(aim)
+        (tmp_path / "t" / "MARKERS0").write_bytes(LINE)
+        (tmp_path / "t" / "MARKERS0").write_bytes(LINE)  # The kit's own process.
+        gate.disarm()
+        go(writer)
+        assert writer.wait(ENDS_S) == 0
+    assert told == []
+
+
+def test_a_writer_goes_on_when_who_looks_fails(tmp_path: Path, begin: Begin) -> None:
+    needs(CUT, tmp_path)
+    writer = begin("rewrites")
+
+    def broken(call: Call) -> bool:
+        raise ValueError(f"no {call.path}")
+
+    gate, aim, _ = aimed(writer, CUT, 1)
+    with (
+        pytest.raises(HarnessError, match="ended early: no t/MARKERS0"),
+        Watch(tmp_path, broken, moments=("cut",), gate=gate),
+    ):
+        gate.arm(aim)
+        go(writer)
+        assert writer.wait(ENDS_S) == 0
+
+
+def test_a_writer_goes_on_when_the_watch_is_closed_while_it_is_held(tmp_path: Path, begin: Begin) -> None:
+    needs(OPEN, tmp_path)
+    writer = begin("rewrites")
+    held, over = threading.Event(), threading.Event()
+
+    def hold(operation: str, path: str) -> bool:
+        held.set()
+        return over.wait(ENDS_S) and False
+
+    events = PermissionEvents(tmp_path / "t", hold)
+    events.hold([OPEN], [str(tmp_path / "t")])
+    go(writer)
+    assert held.wait(ENDS_S)
+    assert writer.poll() is None, "it is held"
+    events.close()  # Which waits a little for the thread, and then closes the descriptor over it.
+    assert writer.wait(ENDS_S) == 0
+    over.set()
+
+
+# A kit that holds whoever opens a file in a directory, says so, and does nothing more.
+KIT = """
+import sys, time
+from pathlib import Path
+from marker_sim.real.permissions import OPEN, PermissionEvents
+
+def hold(operation, path):
+    print("held", flush=True)
+    time.sleep(600)
+
+events = PermissionEvents(Path(sys.argv[1]), hold)
+events.hold([OPEN], [sys.argv[1]])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_writer_goes_on_when_the_kit_is_killed_while_it_is_held(tmp_path: Path, begin: Begin) -> None:
+    needs(OPEN, tmp_path)
+    writer = begin("rewrites")
+    kit = subprocess.Popen([sys.executable, "-c", KIT, str(tmp_path / "t")], stdout=subprocess.PIPE)
+    try:
+        assert kit.stdout is not None
+        assert kit.stdout.readline() == b"ready\n"
+        go(writer)
+        assert kit.stdout.readline() == b"held\n"
+        assert writer.poll() is None
+        kit.kill()
+        assert writer.wait(ENDS_S) == 0
+    finally:
+        kit.kill()
+        kit.communicate()
+
+
+def test_what_is_refused_is_said_and_holds_nobody(tmp_path: Path) -> None:
+    events = PermissionEvents(tmp_path / "nothing", lambda operation, path: False)
+    assert events.operations == ()
+    assert events.refused
+    events.hold([OPEN, CUT], [str(tmp_path)])
+    events.release()
+    events.close()
+
+
+@pytest.mark.parametrize(
+    ("reached", "not_met", "not_known"),
+    [
+        ({}, False, False),
+        ({CUT_KILL: 2, CUT_SEEN: 3}, False, False),
+        ({CUT_KILL: 0}, True, False),
+        ({CUT_KILL: 0, CUT_SEEN: 4}, True, False),
+        ({CUT_KILL: 0, CUT_SEEN: 4, NEVER_CUT: 1}, True, False),
+        ({CUT_KILL: 0, NEVER_CUT: 1}, False, False),
+        ({CUT_KILL: 0, UNSEEN: 1}, False, True),
+        ({CUT_KILL: 1, UNSEEN: 1}, False, False),
+    ],
+)
+def test_a_place_that_is_not_there_is_not_missed_and_one_that_nobody_could_see_is_said(
+    reached: dict[str, int], not_met: bool, not_known: bool
+) -> None:
+    assert bool(missed(reached)) == not_met
+    assert bool(unknown(reached)) == not_known
+
+
+def test_how_marker_files_change_is_told_by_their_inodes(tmp_path: Path) -> None:
+    path = tmp_path / "t" / "MARKERS0"
+    path.parent.mkdir()
+    with Watch(tmp_path, lambda call: False, moments=("cut",)) as watch:
+        rewrites = Rewrites(tmp_path, watch)
+        assert not rewrites.put("t/MARKERS0"), "it is not there"
+        path.touch()
+        assert not rewrites.put("t/MARKERS0"), "there is nothing in it"
+        path.write_bytes(LINE)
+        assert rewrites.put("t/MARKERS0")
+        assert dict(rewrites.seen) == {}, "nobody changed it"
+        path.write_bytes(LINE * 2)
+        assert rewrites.put("t/MARKERS0")
+        (tmp_path / "t" / "new").write_bytes(LINE * 3)
+        assert rewrites.put("t/new")
+        (tmp_path / "t" / "new").rename(path)
+        assert rewrites.put("t/MARKERS0")
+    assert dict(rewrites.seen) == {"in place": 1, "replaced": 1}
