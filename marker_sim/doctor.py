@@ -167,7 +167,7 @@ def _no_wires() -> str:
     """Why toxiproxy would be of no use or cannot be had here, "" when it can."""
     why = lacking("wires")
     if why:
-        return f"it needs {why}"
+        return f"this needs {why}"
     here = toxiproxy.find_server() is not None or shutil.which("go") is not None
     return "" if here else f"there is no go on PATH to build it with; {toxiproxy.GET_GO}"
 
@@ -175,9 +175,9 @@ def _no_wires() -> str:
 def _no_jars(part: str, jars: Callable[[], tuple[Jars, ...]]) -> str:
     why = lacking(part)
     if why:
-        return f"it needs {why}"
+        return f"this needs {why}"
     java = _java()
-    return "" if java.found or all(each.cached() for each in jars()) else f"it needs Java; {java.how}"
+    return "" if java.found or all(each.cached() for each in jars()) else f"this needs Java; {java.how}"
 
 
 def _bundle_jars() -> tuple[Jars, ...]:

@@ -249,22 +249,22 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
         (
             (),
             [
-                "toxiproxy: left out, because it needs the Python package toxiproxy-python, which is",
-                "the bundles of Hudi: left out, because it needs the Python packages inotify-simple, psutil, urllib3,"
+                "toxiproxy: left out, because this needs the Python package toxiproxy-python, which is",
+                "the bundles of Hudi: left out, because this needs the Python packages inotify-simple, psutil, urllib3,"
                 " pyspark, which are not installed; pip install '.[hudi]'",
-                "S3A for Hudi: left out, because it needs the Python packages",
+                "S3A for Hudi: left out, because this needs the Python packages",
             ],
         ),
         (
             ("foreign",),
             [
-                "the bundles of Hudi: left out, because it needs the Python package pyspark, which is",
-                "S3A for Hudi: left out, because it needs the Python packages pyspark, boto3, moto, which",
+                "the bundles of Hudi: left out, because this needs the Python package pyspark, which is",
+                "S3A for Hudi: left out, because this needs the Python packages pyspark, boto3, moto, which",
             ],
         ),
         (
             ("foreign", "hudi"),
-            ["S3A for Hudi: left out, because it needs the Python packages boto3, moto, which"],
+            ["S3A for Hudi: left out, because this needs the Python packages boto3, moto, which"],
         ),
         (("foreign", "hudi", "s3"), []),
     ],
@@ -299,7 +299,7 @@ def test_without_java_doctor_leaves_the_bundles_out(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert main(("doctor", "--install")) == 0
     err = capsys.readouterr().err
-    assert "the bundles of Hudi: left out, because it needs Java; install a JDK 17" in err
+    assert "the bundles of Hudi: left out, because this needs Java; install a JDK 17" in err
 
 
 def test_a_failed_build_of_toxiproxy_does_not_keep_the_rest_from_being_installed(
