@@ -10,6 +10,8 @@ import pytest
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
+from marker_sim.judges import judge
+from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.real.gate import Aim
 from marker_sim.real.jobs.cluster import run_real
@@ -89,3 +91,13 @@ def test_an_aim_that_kills_at_the_commit_is_rolled_back() -> None:
     assert "driver" in _deaths(history)
     assert any(e.kind == "ok" and e.operation == "rollback" for e in history.events)
     assert sound(history)
+
+
+@pytest.mark.parametrize("mode", ("direct", "timeline"))
+def test_a_write_that_dies_of_its_own_error_is_seen_in_both_arms(mode: str) -> None:
+    """A driver that ends by itself leaves nothing that the next write does not take back; G25 alone objects."""
+    plan, name = _plan(mode, "local"), "mutant:every-second-write-dies"
+    for history in (run(plan, load_mutant(find_mutant(name.partition(":")[2]))), run_real(plan, name)):
+        findings = {finding.guarantee: finding for finding in judge(history)}
+        assert {guarantee for guarantee, finding in findings.items() if finding.breaches} == {"G25"}
+        assert "a stage is under way already" in findings["G25"].breaches[0].message
