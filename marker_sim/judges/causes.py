@@ -74,6 +74,10 @@ class Causes:
             return word
         if view.crowd(call.invoke, at):
             return "another-server"
+        if not stored and call.value == "exists":
+            word = self._of_exists(directory, call, at)
+            if word:
+                return word
         since = min((c.invoke for c in directory.creates if c.name == call.name), default=call.invoke)
         if not stored and self.put_failed(path, since, call.done):
             return "put-failed"
@@ -83,20 +87,17 @@ class Causes:
             return "never-stored" if view.killed(call.done, at + 1) is None else "lost-at-kill"
         return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
 
-    def of_exists(self, directory: Directory, call: Call, at: int) -> str:
-        """Why a marker that was answered "exists" is not stored at an event."""
-        word = self._stored_otherwise(directory, call.name, at)
-        if word:
-            return word
+    def _of_exists(self, directory: Directory, call: Call, at: int) -> str:
+        """Why a marker was answered "exists" that never was stored, "" when no other create of it can be why."""
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         created = [c for c in before if c.value == "created" and c.done < call.done]
         if created:
             return self.of_loss(directory, created[-1], at)
         waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
-        if waiting and not self.deleted_between(directory, waiting[-1].invoke, call.invoke):
-            failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
-            return "exists-after-failed-flush" if failed else "exists-while-open"
-        return self.of_loss(directory, call, at)
+        if not waiting or self.deleted_between(directory, waiting[-1].invoke, call.invoke):
+            return ""
+        failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
+        return "exists-after-failed-flush" if failed else "exists-while-open"
 
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
         """Whence a name comes that nobody asked for; kind: of the listing that shows it."""

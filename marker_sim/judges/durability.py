@@ -29,7 +29,6 @@ def exists_is_durable(view: View) -> Finding:
 def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
     breaches: list[Breach] = []
     causes = Causes(view)
-    why = causes.of_loss if answer == "created" else causes.of_exists
     eligible = judged = 0
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
@@ -62,7 +61,7 @@ def _stored_at_answer(view: View, guarantee: str, answer: str) -> Finding:
                         + _when(span, moment),
                         (invoke, done, moment),
                         directory.path,
-                        why(directory, call, moment),
+                        causes.of_loss(directory, call, moment),
                     )
                 )
     return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)

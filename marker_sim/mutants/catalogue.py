@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marker_sim.mutants.codec import CODEC
+from marker_sim.mutants.found import FOUND
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.mutants.rolling_back import ROLLING_BACK
 from marker_sim.mutants.serving import SERVING
@@ -11,4 +12,4 @@ from marker_sim.mutants.writing import WRITING
 
 __all__ = ["MUTANTS", "Mutant"]
 
-MUTANTS = (*CODEC, *SERVING, *STORING, *WRITING, *ROLLING_BACK)
+MUTANTS = (*CODEC, *SERVING, *STORING, *WRITING, *ROLLING_BACK, *FOUND)

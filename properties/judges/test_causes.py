@@ -127,7 +127,7 @@ def test_exists_while_the_first_create_is_open_is_not_exists_after_its_flush_fai
         if fault:
             made.fault(fault, path=FILE)
         made.end(made.ask(A), "ok", "exists")
-        assert causes(made, "G2") == {cause}
+        assert causes(made, "G2") == causes(made, "G4") == {cause}
 
 
 def test_storage_that_failed_elsewhere_explains_nothing_here() -> None:

@@ -271,6 +271,40 @@ def test_one_place_of_a_baseline_holds_a_defect_for_each_cause_and_the_mended_on
     assert compare(caused(), frozenset({place}), REFERENCE, ("kill",)) == Differences(stale=(place,))
 
 
+def local_server(glues: bool, cuts: bool) -> History:
+    """A server on local files that is killed and started again; what it does wrong is up to the caller."""
+    story = Story(witness="reads", storage="local")
+    story.start()
+    b, c, d = marker("b"), marker("c"), marker("d")
+    for name in (A, b, c):
+        story.create(name)
+    story.look(A, b, c)
+    story.kill()
+    story.look(*((A,) if cuts else (A, b, c)))
+    story.start()
+    story.create(d)
+    story.look(*(() if cuts else (b, c)), *((f"{A}{d}",) if glues else (A, d)))
+    return story.history()
+
+
+def test_a_version_that_mends_one_of_two_defects_under_one_guarantee_makes_that_entry_stale() -> None:
+    known = load_baseline("hudi-1.0.2-local")
+    (glued,) = [k for k in known if (k.guarantee, k.under, k.cause) == ("G3", "restart", "glued")]
+    (cut,) = [k for k in known if (k.guarantee, k.under, k.cause) == ("G3", "restart", "file-cut")]
+    only = frozenset({"G3"})
+
+    def stale(glues: bool, cuts: bool) -> set[Known]:
+        made = tally(local_server(glues, cuts), guarantees=only)
+        differences = compare(made.rows(load_profile("hudi")), known, load_profile("hudi"), made.faults)
+        assert not differences.unexpected
+        return {*differences.stale}
+
+    assert stale(glues=True, cuts=True) == set()
+    assert stale(glues=False, cuts=True) == {glued}
+    assert stale(glues=True, cuts=False) == {cut}
+    assert stale(glues=False, cuts=False) == {glued, cut}
+
+
 def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
     stories = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
     anchors = {_anchor(line) for line in stories.splitlines() if line.startswith("## ")}

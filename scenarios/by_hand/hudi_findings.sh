@@ -91,5 +91,52 @@ torn_by_kill() {
     ls -l "$M" | grep MARKERS0; echo "the next server reads:"; start 1 50
     curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | tr ',' '\n' | grep -c marker; killed
 }
-[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 creates_meet_deletions second_server_overwrites line_break torn_by_kill
+two_directories() { A=$WORK/ta/.hoodie/.temp/$1; B=$WORK/tb/.hoodie/.temp/$1; mkdir -p "$WORK/ta/.hoodie/.temp" "$WORK/tb/.hoodie/.temp"; }
+slow_directory_holds_up_others() {
+    say "G7: while the only flush of a slow directory hangs, no other directory is served"
+    two_directories slow; start 1 50
+    M=$A; create a.parquet.marker.CREATE; M=$B; create b.parquet.marker.CREATE
+    rm "$A/MARKERS0"; mkfifo "$A/MARKERS0"; echo "\$ mkfifo A/MARKERS0                                   # a flush to it hangs, as on a slow disk"
+    (M=$A; create slow.parquet.marker.CREATE 60 > "$WORK/slow") & local slow=$!
+    sleep 1; echo "in B, which is healthy:"; M=$B; create c.parquet.marker.CREATE 15; create d.parquet.marker.CREATE 15
+    echo '$ cat A/MARKERS0 > /dev/null                            # A is quick again'
+    timeout 5 cat "$A/MARKERS0" > /dev/null; wait "$slow"; create e.parquet.marker.CREATE 15; show; killed
+}
+failed_flush_takes_others_along() {
+    say "G6, G7: creates of one directory that wait in one batch with those of another are never answered when its flush fails"
+    two_directories failed; start 1 2000
+    M=$A; create a.parquet.marker.CREATE; M=$B; create b.parquet.marker.CREATE
+    mv "$A/MARKERS0" "$WORK/kept"; mkdir "$A/MARKERS0"; echo "\$ mv A/MARKERS0 kept; mkdir A/MARKERS0               # writing it fails now"
+    local n; for n in 1 2 3; do
+        (M=$A; create "a$n.parquet.marker.CREATE" 15 > "$WORK/a") & local one=$!
+        (M=$B; create "b$n.parquet.marker.CREATE" 15 > "$WORK/b") & local two=$!
+        wait "$one" "$two"; echo "at the same time in A and in B, which is healthy:"; cat "$WORK/a" "$WORK/b"
+        grep -q 'no answer' "$WORK/b" && break
+    done
+    rmdir "$A/MARKERS0"; mv "$WORK/kept" "$A/MARKERS0"; echo "\$ rmdir A/MARKERS0; mv kept A/MARKERS0               # healed; in B:"
+    M=$B; create c.parquet.marker.CREATE 15; create d.parquet.marker.CREATE 15; show; killed
+}
+retry_after_failed_flush() {
+    say "G2: a create whose flush failed is sent again and told 'exists' (false); it is not stored, then or later"
+    directory retried; start 2 50
+    create a.parquet.marker.CREATE; local k=0; [ -e "$M/MARKERS0" ] && k=1
+    mkdir -p "$M/MARKERS$k"; echo "\$ mkdir MARKERS$k                                      # writing the other file fails"
+    local n; for n in $(seq 10); do
+        create "x$n.parquet.marker.CREATE" 4 > "$WORK/first"; grep -q 'no answer' "$WORK/first" && break
+    done
+    cat "$WORK/first"; rmdir "$M/MARKERS$k"; echo "\$ rmdir MARKERS$k                                      # healed"
+    create "x$n.parquet.marker.CREATE"; create y.parquet.marker.CREATE; show; killed; start 2 50; all; killed
+}
+empty_name() {
+    say "G4: an empty name is answered 'created' and is nowhere"
+    directory empty; start 1 50
+    create ''; create a.parquet.marker.CREATE; all; show; killed
+}
+carriage_return() {
+    say "G4: a carriage return in a name makes two names of it after a restart"
+    directory return; start 1 50
+    create $'a\rb.parquet.marker.CREATE'; all; show; killed; start 1 50; all; create c.parquet.marker.CREATE; show; killed
+}
+[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 creates_meet_deletions second_server_overwrites line_break torn_by_kill \
+    slow_directory_holds_up_others failed_flush_takes_others_along retry_after_failed_flush empty_name carriage_return
 for finding in "$@"; do "$finding"; done

@@ -1,0 +1,61 @@
+"""Mutants of what was found in released timeline servers and nobody had reported (docs/findings.md)."""
+
+# ruff: noqa: E501 (a change of source text is shown as it stands)
+
+from __future__ import annotations
+
+from marker_sim.mutants.mutant import Mutant
+
+_KNOWN = "            elif waiter.name in self._names:\n                known.append(waiter)\n"
+
+FOUND = (
+    Mutant(
+        name="exists-after-failed-flush",
+        record="Hudi MarkerDirState: a name whose flush failed stays among the known ones, and a retry is told that it exists",
+        module="markers.batches",
+        before="            # Perhaps applied: what storage says decides, before the next batch.\n",
+        after="            self.tried = {*getattr(self, 'tried', ()), *fresh}\n",
+        kills="G2",
+        also=(
+            (
+                "markers.batches",
+                _KNOWN,
+                "            elif waiter.name in getattr(self, 'tried', ()):\n                waiter.answer.put(Created.EXISTS)\n"
+                + _KNOWN,
+            ),
+        ),
+    ),
+    Mutant(
+        name="failed-flush-ends-the-tick",
+        record="Hudi BatchedMarkerCreationRunnable: one worker flushes all directories of a tick, and the first error drops the others",
+        module="markers.server",
+        before="                for path in sorted(self._directories):\n                    self._dispatch(self._directories[path])\n",
+        after="                ready = [d.next_job() for _, d in sorted(self._directories.items())]\n"
+        "                jobs = [job for job in ready if job is not None]\n"
+        '                self._runtime.spawn("flush", lambda jobs=jobs: all(self._flush(job) is None for job in jobs))\n',
+        kills="G6",
+        also=(
+            (
+                "markers.server",
+                "        self._inbox.put(_Flushed(job, outcome))\n",
+                "        self._inbox.put(_Flushed(job, outcome))\n        return outcome.error\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="deletion-drops-waiters",
+        record="Hudi MarkerHandler.deleteMarkers: creates that are queued when their directory is deleted are in no queue any more",
+        module="markers.batches",
+        before="        self._files, self._names, self._creators = {}, {}, {}\n        self._typed = False\n",
+        after="        self._files, self._names, self._creators = {}, {}, {}\n        self._typed = False\n        self.pending = []\n",
+        kills="G6",
+    ),
+    Mutant(
+        name="empty-name-accepted",
+        record="Hudi MarkerHandler: an empty name is answered, and a line without a name is none",
+        module="names",
+        before='    segments = name.split("/")\n    if any(part in ("", ".", "..") for part in segments):\n',
+        after='    segments = name.split("/")\n    if not name:\n        return\n    if any(part in ("", ".", "..") for part in segments):\n',
+        kills="G4",
+    ),
+)
