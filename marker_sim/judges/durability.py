@@ -196,7 +196,8 @@ def _raw_reads(view: View) -> Finding:
                 if name in names or name in elsewhere:
                     continue
                 if directory.disturbed(call.invoke, event.index):
-                    view.excuse("deletion-open")
+                    if not directory.deleted(call.done, event.index):
+                        view.excuse("deletion-open")
                     continue
                 message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
                 evidence = (call.done, before, event.index)
