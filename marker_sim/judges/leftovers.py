@@ -117,7 +117,8 @@ def _no_residue(view: View, path: WritePath) -> tuple[int, list[Breach]]:
                 breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
                 break
         judged += decided
-        if not decided:
+        later = (w for w in path.writes if w.key[0] == key[0] and w.key != key and w.begin.invoke >= last)
+        if not decided and any(later):
             view.excuse("no-later-write")
     return judged, breaches
 

@@ -10,6 +10,7 @@ from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.names import encode_names
 from properties.judges.build import DIRECTORY, Story, marker
+from properties.judges.jobs import Job
 
 A, B = marker("a"), marker("b")
 MARKERS0 = f"{DIRECTORY}/MARKERS0"
@@ -200,3 +201,15 @@ def test_a_row_that_judged_little_and_excused_nearly_all_is_inconclusive_and_say
     (row,) = tally.rows(load_profile("reference"))
     assert row.verdict == verdict
     assert ("deletion-open" in row.message) == (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize("completed", [True, False])
+def test_residue_is_excused_when_the_write_after_it_never_completes_and_not_by_the_end_of_the_table(
+    completed: bool,
+) -> None:
+    job = Job()
+    job.write("001", "a")
+    if not completed:
+        job.begin("002")
+    (finding,) = judge(job.history(), frozenset({"G18"}))
+    assert dict(finding.excused) == ({} if completed else {"no-later-write": 1})
