@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from marker_sim.real.rounds import Stage
 
 HOSTILE = "hostile"
+AT_A_TIME = 8
 STEM = "f0_0-0-0_001.parquet.marker.CREATE"
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(4))
 _CONTROLS = "".join(map(chr, (*range(32), 0x7F, 0x85)))
 _NO_TEXT = (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82")
 REFUSED: tuple[str | bytes, ...] = (
     "",
-    *(f"dt=1/a{ord(letter):02x}{letter}b/{STEM}" for letter in _CONTROLS),
-    f"dt=1/a\r\nb/{STEM}",
-    *(b"dt=1/a" + piece + b"b/" + STEM.encode() for piece in _NO_TEXT),
+    *(f"dt=1/a{ord(letter):02x}{letter}b{ord(letter):02x}/{STEM}" for letter in _CONTROLS),
+    f"dt=1/a0d0a\r\nb0d0a/{STEM}",
+    *(b"dt=1/a%d%bb/%b" % (number, piece, STEM.encode()) for number, piece in enumerate(_NO_TEXT)),
     "../../../../escaped.parquet.marker.CREATE",
     "dt=1/../../escaped.parquet.marker.CREATE",
     f"/{STEM}",
@@ -77,10 +78,12 @@ def _create(stage: Stage, names: tuple[str, ...]) -> None:
 
 
 def _ask_what_is_hostile(stage: Stage) -> None:
-    for name in REFUSED:
-        outcome = stage.ask_once("hostile", stage.hostile, name)
-        if outcome is not None and outcome.kind == "info" and (outcome.error or "").startswith("no answer"):
-            return  # It is accused of that; to wait for each of the others would take the rest of the budget.
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        for start in range(0, len(REFUSED), AT_A_TIME):
+            asked = REFUSED[start : start + AT_A_TIME]
+            ended = list(pool.map(partial(stage.ask_once, "hostile", stage.hostile), asked))
+            if any(each is not None and (each.error or "").startswith("no answer") for each in ended):
+                return  # It is accused of that; to wait for each of the others would take the rest of the budget.
     for target, address in malformed(stage.hostile, stage.world.address):
         stage.ask_once("hostile", stage.hostile, PLAIN[0], address, target)
 
