@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.plan import Fault, Op, Plan
-from marker_sim.search.campaign import WRITES_EVERY
 from marker_sim.search.odd_names import PARTITIONS
+from marker_sim.search.pieces import WRITES_EVERY
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.sim.cluster import Cluster

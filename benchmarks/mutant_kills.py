@@ -15,7 +15,7 @@ from marker_sim.mutants.catalogue import MUTANTS
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.campaign import WRITES_EVERY
+from marker_sim.search.pieces import WRITES_EVERY
 from marker_sim.search.runs import findings_of, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

@@ -21,7 +21,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.plan import PLACES
-from marker_sim.search.campaign import WRITES_EVERY
+from marker_sim.search.pieces import WRITES_EVERY
 from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

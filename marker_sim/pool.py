@@ -1,4 +1,4 @@
-"""Worker processes that do tasks and die with this process, however it ends: one pool for whatever is spread.
+"""PoolWorker processes that do tasks and die with this process, however it ends: one pool for whatever is spread.
 
 A worker asks the kernel for SIGKILL when its parent ends. Whatever workers start carries the pool's mark in its
 environment, so what outlives a killed command is found and ended when the next pool with that mark begins.
@@ -20,10 +20,13 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.connection import wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from marker_sim.errors import HarnessError, UsageError
@@ -32,6 +35,7 @@ VARIABLE = "MARKER_SIM_POOL"
 JOBS_MAX = 256
 LIMIT_S = 900.0
 END_S = 10.0
+WAIT_S = 0.5
 _CHILD = "from marker_sim.pool import main; main()"
 _LENGTH = struct.Struct(">Q")
 _PR_SET_PDEATHSIG = 1
@@ -50,7 +54,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Worker:
+class PoolWorker:
     """One process. task: what it is doing, None when it is idle. since: time.monotonic() of when it began that."""
 
     process: subprocess.Popen[bytes]
@@ -72,7 +76,7 @@ class WorkerPool:
         self._logs = directory / "logs"
         self._scratch = scratch
         self._jobs = jobs
-        self.workers: list[Worker] = []
+        self.workers: list[PoolWorker] = []
 
     def __enter__(self) -> WorkerPool:
         self._end_marked()
@@ -96,16 +100,16 @@ class WorkerPool:
         self._end_marked()
 
     @property
-    def idle(self) -> list[Worker]:
+    def idle(self) -> list[PoolWorker]:
         """Those without a task."""
         return [worker for worker in self.workers if worker.task is None]
 
     @property
-    def busy(self) -> list[Worker]:
+    def busy(self) -> list[PoolWorker]:
         """Those with one."""
         return [worker for worker in self.workers if worker.task is not None]
 
-    def give(self, worker: Worker, task: Any) -> None:
+    def give(self, worker: PoolWorker, task: Any) -> None:
         """Let an idle worker do a task; should it be dead, `answers` says so."""
         worker.task, worker.since = task, time.monotonic()
         assert worker.process.stdin is not None
@@ -138,7 +142,7 @@ class WorkerPool:
             worker.task = None
         return left
 
-    def _answer(self, worker: Worker, frame: bytes | None) -> Answer:
+    def _answer(self, worker: PoolWorker, frame: bytes | None) -> Answer:
         task, seconds = worker.task, time.monotonic() - worker.since
         worker.task = None
         if frame is not None:
@@ -151,7 +155,7 @@ class WorkerPool:
         self.workers[number] = self._start(number)
         return Answer(task=task, seconds=seconds, died=died)
 
-    def _start(self, number: int) -> Worker:
+    def _start(self, number: int) -> PoolWorker:
         log = self._logs / f"worker-{number}.log"
         environment = environment_as_here() | {VARIABLE: self._mark}
         if self._scratch is not None:
@@ -168,7 +172,7 @@ class WorkerPool:
                 )
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
-        return Worker(process, log)
+        return PoolWorker(process, log)
 
     def _end_marked(self) -> None:
         """End what carries the mark; whoever makes a pool sees to it that nobody else uses its directory."""
@@ -182,6 +186,54 @@ class WorkerPool:
             if time.monotonic() > deadline:
                 raise HarnessError(f"processes {left} of earlier workers do not end")
             time.sleep(0.02)
+
+
+def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Iterator[Any]:
+    """What comes of each task, in the order of the tasks, which are drawn as they are needed.
+
+    do: what a worker's desk does as well; it is called here when there is no pool. What `do` raises is raised;
+    HarnessError for a worker that died. What was done before and behind that is still given.
+    """
+    if pool is None:
+        yield from map(do, tasks)
+        return
+    left, done, next_one = iter(tasks), dict[int, Any](), 0
+    given, numbers = 0, dict[int, int]()  # By the task's id: an answer may be to who left early before.
+    try:
+        while True:
+            for worker in pool.idle:
+                for task in islice(left, 1):
+                    numbers[id(task)] = given
+                    given += 1
+                    pool.give(worker, task)
+            while next_one in done:
+                yield done.pop(next_one)
+                next_one += 1
+            if not numbers:
+                return
+            for answer in pool.answers(WAIT_S):
+                number = numbers.pop(id(answer.task), None)
+                if number is None:
+                    continue
+                if answer.died:
+                    raise HarnessError(f"{answer.died}; what it was at is not counted")
+                if answer.error is not None:
+                    raise answer.error
+                done[number] = answer.result
+    except (Exception, KeyboardInterrupt):
+        for number in sorted(done):
+            yield done[number]
+        raise
+
+
+@contextmanager
+def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
+    """A pool of `jobs` workers with a directory that is gone with it; None for one, who is this process itself."""
+    if jobs == 1:
+        yield None
+        return
+    with TemporaryDirectory(prefix="marker-sim-workers-") as directory, WorkerPool(desk, Path(directory), jobs) as pool:
+        yield pool
 
 
 def cores() -> int:
@@ -253,7 +305,7 @@ def _receive(stream: IO[bytes]) -> bytes | None:
     return frame if len(frame) == _LENGTH.unpack(head)[0] else None
 
 
-def _end(worker: Worker) -> int:
+def _end(worker: PoolWorker) -> int:
     """The exit code of a worker that was told to end, or did; its pipes are closed."""
     code = worker.process.wait(END_S)
     for pipe in (worker.process.stdin, worker.process.stdout):

@@ -19,10 +19,11 @@ from marker_sim.markers.store import Context, Created, Rejected
 from marker_sim.plan import PLACES, Fault, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
-from marker_sim.search.campaign import WRITES_EVERY, run_simulated
+from marker_sim.search.campaign import run_simulated
 from marker_sim.search.cells import PHASES, fault_rows, why_not
 from marker_sim.search.elsewhere import differ_elsewhere, digest
 from marker_sim.search.floors import FLOORS, below_floors
+from marker_sim.search.pieces import WRITES_EVERY
 from marker_sim.search.reached import LOOK_EVERY, MILESTONES, SURE, reached
 from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan, possible_in_writes

@@ -19,8 +19,8 @@ from marker_sim.chaos.work import SPACE, Task, counts_of, sightings
 from marker_sim.errors import HarnessError
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
-from marker_sim.search.campaign import COLLECT_EVERY, RECHECK_EVERY
 from marker_sim.search.exhaustive import Case, Cursor, Space, examine
+from marker_sim.search.pieces import COLLECT_EVERY, RECHECK_EVERY
 from marker_sim.search.runs import execute
 from marker_sim.sut.python import load_system
 

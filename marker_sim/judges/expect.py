@@ -134,6 +134,13 @@ def format_baseline(rows: Iterable[Row]) -> str:
     return json.dumps({"schema": SCHEMA, "known": [asdict(known) for known in seen]}, indent=1) + "\n"
 
 
+def counts_against(rows: Iterable[Row], baseline: frozenset[Known] | None, profile: Profile) -> bool:
+    """Whether something promised is violated, beyond the baseline if there is one."""
+    if baseline is None:
+        return any(row.verdict == "violated" for row in rows)
+    return bool(compare(rows, baseline, profile).unexpected)
+
+
 def compare(
     rows: Iterable[Row], baseline: frozenset[Known], profile: Profile, struck: Iterable[str] | None = None
 ) -> Differences:

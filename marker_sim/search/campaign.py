@@ -1,17 +1,20 @@
-"""Many seeds within a budget of seconds: run, judge, count, and shrink the first failure of each kind.
+"""A campaign in the simulated world: pieces explored by one process or several, added up, and what broke made small.
 
-Seeds go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
-One run in `RECHECK_EVERY`, and every failure, is run again and must give the same history, some of them in another
-process as well; a system that does not is reported as not deterministic, and nothing about it can be believed. One turn
-in `LOOK_EVERY` is looked at for what had to be reached (reached.py) and where faults struck (cells.py); all of them are
-held against the least that must happen (floors.py).
+Runs go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
+One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
+another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
+One turn in `LOOK_EVERY` is looked at for what had to be reached (reached.py) and where faults struck (cells.py); all of
+them are held against the least that must happen (floors.py).
+
+A campaign ends with its seconds or with its number of runs. With a number and no seconds it is a function of the seed:
+nothing in it looks at a clock, and pieces are merged in their order, however many processes explored them.
 """
 
 from __future__ import annotations
 
-import gc
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,62 +22,64 @@ from marker_sim.campaign import Campaign, Canary, Failure, Reruns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.expect import Known
 from marker_sim.judges.profiles import Profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.tally import BOTH, Tally
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
+from marker_sim.pool import WorkerPool, in_order, workers
 from marker_sim.search import canary
 from marker_sim.search.cells import fault_rows
+from marker_sim.search.desk import DESK, Shrinking, do
 from marker_sim.search.elsewhere import differ_elsewhere, digest
 from marker_sim.search.floors import below_floors
-from marker_sim.search.judged import cannot_serve, findings_in
-from marker_sim.search.reached import LOOK_EVERY, reached
-from marker_sim.search.runs import (
-    MODES_AGREE,
-    comparable,
-    compare_modes,
-    execute,
-    fails_with,
-    findings_of,
-    promised_breach,
-    promised_breaches,
-    served,
+from marker_sim.search.pieces import (
+    ELSEWHERE,
+    PIECE,
+    Broken,
+    Kind,
+    Piece,
+    PieceResult,
+    SearchSettings,
+    collected_by_hand,
+    explore,
 )
-from marker_sim.search.shrink import shrink
-from marker_sim.search.swarm import make_plan, possible_in_writes
-from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.reached import reached
+from marker_sim.search.runs import MODES_AGREE, execute, findings_of, promised_breach, served
+from marker_sim.search.shrink import RUNS_MAX
+from marker_sim.search.swarm import possible_in_writes
 from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
-RECHECK_EVERY = 20
-WRITES_EVERY = 3
-PAIRS_EVERY = 12
-COLLECT_EVERY = 200
 PROGRESS_EVERY_S = 2.0
+# Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
+# The same of a number of runs.
+SHRINK_RUNS = 2_000
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
 RUNS_FOR_REACHED = 1_500  # The rarest kind strikes about once in 85 runs.
-ELSEWHERE = 16
 ELSEWHERE_MIN_S = 20.0
+_NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
-_Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Search:
-    """What a campaign has seen so far."""
+    """What a campaign has seen so far, added up in the order of its runs."""
 
+    sut: str
     system: System
-    profile: Profile
-    guarantees: frozenset[str] | None
+    settings: SearchSettings
+    progress: Callable[[str], None]
+    blame: Callable[[Exception], str] | None = None
+    began: float = field(default_factory=time.monotonic)
     tally: Tally = field(default_factory=Tally)
-    found: dict[_Kind, tuple[Plan, History, Breach]] = field(default_factory=dict)
+    found: dict[Kind, Broken] = field(default_factory=dict)
+    small: dict[Kind, Broken | None] = field(default_factory=dict)
     last: History | None = None
     steps: int = 0
     again: list[Plan] = field(default_factory=list)
@@ -84,45 +89,47 @@ class _Search:
     differences: int = 0
     elsewhere: int = 0
     unsupported: set[str] = field(default_factory=set)
-    first_only: bool = False
+    planted: Canary | None = None
+    trouble: str = ""
+    shown: float = 0.0
 
-    def run_pair(self, plan: Plan) -> None:
-        """Run a plan in both marker modes and judge that they agree."""
-        first, second, finding = compare_modes(plan, self.system)
-        if cannot_serve(self.system, first) or cannot_serve(self.system, second):
-            return  # Single runs say which storage it is that the system cannot use.
-        self.tally.add_pair(first, second, finding)
-        for breach in promised_breaches(finding, plan, self.profile):
-            self.found.setdefault((finding.guarantee, "both", plan.storage, breach.cause), (plan, second, breach))
+    def merge(self, seen: PieceResult) -> None:
+        """Add the next piece; raises what ended it early."""
+        self.tally.merge(seen.tally)
+        self.steps += seen.steps
+        self.last = seen.last or self.last
+        self.unsupported |= seen.unsupported
+        new = {kind: broken for kind, broken in seen.found.items() if kind not in self.found}
+        self.found |= new
+        failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
+        for number in sorted({*seen.rechecked, *failing}):
+            self._recheck(number, seen, failing.get(number))
+        if seen.interrupted:
+            raise KeyboardInterrupt
+        if seen.error is not None:
+            raise seen.error
+        self._show()
 
-    def run(self, plan: Plan, again: bool = False, look: bool = False) -> None:
-        """Run and judge one plan; once more when `again` says so or it fails as none did; `look`: count its sights."""
-        history, steps = execute(plan, self.system)
-        findings = findings_in(history, self.system, self.guarantees)
-        if not findings:
-            self.unsupported.add(
-                f"{plan.mode} mode on {plan.storage}: the system needs what that storage does not offer"
-            )
-            return
-        self.steps += steps
-        self.last = history
-        self.tally.add(history, findings)
-        if look:
-            self.tally.look(history)
-        new: list[tuple[_Kind, Breach]] = []
-        for finding in findings:
-            for breach in promised_breaches(finding, plan, self.profile):
-                kind = (finding.guarantee, plan.mode, plan.storage, breach.cause)
-                new += [(kind, breach)] if kind not in self.found else []
-        if again or new:
-            self.passing_again += not new
-            self.failures_again += bool(new)
-            if len(self.again) < ELSEWHERE:
-                self.again.append(plan)
-                self.digests.append(digest(history))
-            self.differences += execute(plan, self.system)[0].events != history.events
-        for kind, breach in new:
-            self.found[kind] = (plan, history, breach)
+    def _recheck(self, number: int, seen: PieceResult, broken: Broken | None) -> None:
+        """Count a run that was made again; one that fails as none did is made again now, if it was not."""
+        again = seen.rechecked.get(number)
+        if broken is not None and again is None:
+            self.differences += execute(broken.plan, self.system)[0].events != broken.history.events
+        self.differences += again is not None and again.differs
+        self.failures_again += broken is not None
+        self.passing_again += broken is None
+        made = digest(broken.history) if broken is not None else again.digest if again is not None else ""
+        if made and len(self.again) < ELSEWHERE:
+            self.again.append(broken.plan if broken is not None else again.plan)  # type: ignore[union-attr]
+            self.digests.append(made)
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        if now - self.shown > PROGRESS_EVERY_S:
+            self.shown = now
+            rate = self.steps / (now - self.began)
+            kinds = len(self.found)
+            self.progress(f"{self.tally.runs} runs, {rate:,.0f} judged steps/s, {kinds} kinds of violation")
 
 
 def run_simulated(
@@ -130,84 +137,209 @@ def run_simulated(
     sut: str,
     modes: tuple[str, ...],
     storages: tuple[str, ...],
-    budget_s: float,
     seed: int,
     guarantees: frozenset[str] | None,
     profile: Profile,
     progress: Callable[[str], None],
+    budget_s: float = math.inf,
     runs_max: int | None = None,
     first: int = 0,
     shrinking: bool = True,
     canaries: bool = True,
+    jobs: int = 1,
+    stop_at_first: bool = False,
+    baseline: frozenset[Known] | None = None,
+    blame: Callable[[Exception], str] | None = None,
 ) -> Campaign:
-    """Search for violations for `budget_s` seconds or `runs_max` runs; UsageError when the system cannot be loaded.
+    """Search for violations for `budget_s` seconds or `runs_max` plans; UsageError when the system cannot be loaded.
 
     first: the turn of the seed to begin with. shrinking: whether failing plans are made small. canaries: whether one is
-    let go first; a piece of a larger campaign does neither, nor compares runs with another process. Ctrl-C ends it
-    early with what was found so far (`Campaign.interrupted`).
+    let go first; a piece of a larger campaign does neither, nor compares runs with another process. jobs: processes.
+    stop_at_first: at the first violation that is not in the baseline. blame: stores an exception that nobody expected
+    and says so in a sentence; without it such a one is raised. Ctrl-C ends it early with what was found so far
+    (`Campaign.interrupted`), and so does what goes wrong (`Campaign.trouble`) once something was run.
     """
     system = load_system(sut)
-    combinations = served_combinations(system, sut, modes, storages)
-    search = _Search(system, profile, guarantees)
+    places = tuple(served_combinations(system, sut, modes, storages))
+    settings = SearchSettings(
+        places=places,
+        seed=seed,
+        guarantees=guarantees,
+        profile=profile,
+        stop_at_first=stop_at_first,
+        baseline=baseline,
+    )
+    search = _Search(sut=sut, system=system, settings=settings, progress=progress, blame=blame)
     search.unsupported.update(_unserved(system, modes, storages))
-    began = time.monotonic()
-    interrupted, trouble = False, ""
-    drawn, planted = canary.draw(seed, combinations, guarantees, profile) if canaries else None, None
+    begin = first * len(places)
+    numbers = range(begin, _NO_END if runs_max is None else begin + runs_max)
+    interrupted, share = False, SHRINK_SHARE if shrinking else 0.0
     try:
-        if drawn is not None:
-            planted = let_go(*drawn, seed, profile, began + max(CANARY_MIN_S, budget_s * CANARY_SHARE))
-        _explore(search, combinations, seed, began + budget_s * (1 - SHRINK_SHARE), runs_max, progress, first)
+        with collected_by_hand(), workers(DESK, jobs) as pool:
+            _explore_and_note(search, pool, numbers, budget_s, share, canaries)
+            if shrinking:
+                _shrink_all(search, pool, *_limits(search, budget_s, runs_max))
+        if canaries and budget_s >= ELSEWHERE_MIN_S and not search.trouble:
+            _compare_elsewhere(search)
     except KeyboardInterrupt:
         interrupted = True
     except HarnessError as error:
         if not search.tally.runs:
             raise
-        trouble = str(error)  # What was found before it counts all the same.
-    share_s = max(SHRINK_MIN_S, budget_s * SHRINK_SHARE) if shrinking and not interrupted else 0.0
-    failures = _shrink_all(search, share_s, progress)
-    if canaries and budget_s >= ELSEWHERE_MIN_S and not interrupted and not trouble:
-        trouble = _compare_elsewhere(search, sut)
+        search.trouble = search.trouble or str(error)
     return Campaign(
         sut=sut,
         sut_version=system.version,
         seed=seed,
-        duration_s=time.monotonic() - began,
+        duration_s=time.monotonic() - search.began,
         runs=search.tally.runs,
         steps=search.steps,
         tally=search.tally,
-        failures=failures,
+        failures=_failures(search),
         last=search.last,
-        **_met(search, combinations),
+        **_met(search),
         left_out=tuple(sorted(search.unsupported)),
         interrupted=interrupted,
-        trouble=trouble,
-        canary=planted,
+        trouble=search.trouble,
+        canary=search.planted,
     )
 
 
-def _compare_elsewhere(search: _Search, sut: str) -> str:
-    """Compare some runs with another process; the kit's trouble with that, "" for none."""
+def _explore_and_note(
+    search: _Search, pool: WorkerPool | None, numbers: range, budget_s: float, share: float, canaries: bool
+) -> None:
+    """Explore, after the canary; what goes wrong once something was run is a note, for what was found counts."""
     try:
-        search.elsewhere, differences = differ_elsewhere(sut, search.again, search.digests)
-    except HarnessError as error:
-        return str(error)
+        if canaries:
+            _plant(search, budget_s)
+        _explore_all(search, pool, numbers, budget_s, share)
+    except Exception as error:
+        known = isinstance(error, HarnessError)
+        if not search.tally.runs or isinstance(error, UsageError) or (search.blame is None and not known):
+            raise
+        search.trouble = str(error) if known or search.blame is None else search.blame(error)
+
+
+def _plant(search: _Search, budget_s: float) -> None:
+    """Let a canary go, for a share of the budget at most."""
+    settings = search.settings
+    drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
+    if drawn is not None:
+        until = search.began + max(CANARY_MIN_S, budget_s * CANARY_SHARE)
+        search.planted = let_go(*drawn, settings.seed, settings.profile, until)
+
+
+def let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:
+    """Hunt a canary as the system under test is hunted, until it is caught."""
+    asked = frozenset({mutant.kills})
+    settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
+    piece = Piece(settings=settings, first=0, count=canary.PLANS_MAX, until=deadline)
+    seen = explore(piece, load_mutant(mutant))
+    if seen.interrupted:
+        raise KeyboardInterrupt
+    if seen.error is not None:
+        raise seen.error
+    return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.tally.runs, caught=bool(seen.found))
+
+
+def _explore_all(search: _Search, pool: WorkerPool | None, numbers: range, budget_s: float, share: float) -> None:
+    """Explore piece by piece; of the seconds, a share to make failures small is kept back once there are any."""
+
+    def until() -> float:
+        return search.began + budget_s - (share * budget_s if search.found else 0.0)
+
+    def pieces() -> Iterator[tuple[str, Piece]]:
+        for start in range(numbers.start, numbers.stop, PIECE):
+            if time.monotonic() > until():
+                return
+            count = min(PIECE, numbers.stop - start)
+            known = frozenset(search.found)
+            yield search.sut, Piece(settings=search.settings, first=start, count=count, until=until(), known=known)
+
+    for seen in in_order(pieces(), lambda task: do(task, search.system), pool):
+        search.merge(seen)
+        if seen.stopped:
+            return
+
+
+def _limits(search: _Search, budget_s: float, runs_max: int | None) -> tuple[float, int]:
+    """For how many seconds and runs the first failure of each guarantee may be made small."""
+    kinds = max(1, len({kind[0] for kind in search.found}))
+    if budget_s == math.inf:
+        runs = SHRINK_RUNS + int(SHRINK_SHARE * (runs_max or 0))
+        return math.inf, min(RUNS_MAX, runs // kinds)
+    left_s = max(SHRINK_MIN_S, search.began + budget_s - time.monotonic())
+    return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
+
+
+def _shrink_all(search: _Search, pool: WorkerPool | None, seconds: float, runs: int) -> None:
+    """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same again."""
+    first: dict[str, Kind] = {}
+    for kind in search.found:
+        first.setdefault(kind[0], kind)
+    chosen, profile = list(first.values()), search.settings.profile
+
+    def tasks() -> Iterator[tuple[str, Shrinking]]:
+        for kind in chosen:
+            plan = search.found[kind].plan
+            search.progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
+            yield search.sut, Shrinking(kind=kind, plan=plan, profile=profile, seconds=seconds, runs=runs)
+
+    smaller = in_order(tasks(), lambda task: do(task, search.system), pool)
+    for kind, plan in zip(chosen, smaller, strict=True):
+        if plan != search.found[kind].plan:
+            search.small[kind] = _as_small(search, kind, plan)
+
+
+def _as_small(search: _Search, kind: Kind, plan: Plan) -> Broken | None:
+    """What breaks in a shrunk plan; None when it broke the promise only sometimes."""
+    history, findings = findings_of(plan, search.system, kind[0])
+    shown = (promised_breach(finding, plan, search.settings.profile, kind[3]) for finding in findings)
+    breach = next((breach for breach in shown if breach is not None), None)
+    return None if breach is None else Broken(search.found[kind].number, plan, history, breach)
+
+
+def _failures(search: _Search) -> tuple[Failure, ...]:
+    """What was found, the shortest plan first; what could not be made small as it was seen."""
+    failures = []
+    for kind, broken in search.found.items():
+        shown = search.small.get(kind) or broken
+        failures.append(
+            Failure(
+                guarantee=kind[0],
+                message=shown.breach.message,
+                evidence=shown.breach.evidence,
+                history=shown.history,
+                plan=shown.plan,
+                seed=broken.plan.seed,
+                entries_before=broken.plan.entries,
+                mode=kind[1],
+                cause=kind[3],
+            )
+        )
+    return tuple(sorted(failures, key=lambda failure: failure.plan.entries if failure.plan else 0))
+
+
+def _compare_elsewhere(search: _Search) -> None:
+    """Compare some runs with another process."""
+    search.elsewhere, differences = differ_elsewhere(search.sut, search.again, search.digests)
     search.differences += differences
-    return ""
 
 
-def _met(search: _Search, combinations: list[tuple[str, str]]) -> dict[str, Any]:
+def _met(search: _Search) -> dict[str, Any]:
     """What a campaign says of itself: what was due and not met, where faults struck, how much happened."""
-    met = reached(search.tally, combinations, search.system.layout, search.guarantees == frozenset({MODES_AGREE}))
+    places, layout = search.settings.places, search.system.layout
+    met = reached(search.tally, places, layout, search.settings.guarantees == frozenset({MODES_AGREE}))
     search.tally.reached.update(met.counts)
-    doubts = (*met.doubts, *below_floors(search.tally, search.system.layout))
+    doubts = (*met.doubts, *below_floors(search.tally, layout))
     unsteady = (NOT_DETERMINISTIC,) if search.differences else ()
-    unmet = _faults_unmet(search, combinations)
+    unmet = _faults_unmet(search)
     due = search.tally.runs >= RUNS_FOR_REACHED
     return {
         "not_reached": (*unsteady, *(unmet if due else ()), *(doubt.sentence for doubt in doubts)),
         "doubts": doubts,
         "too_rare": met.too_rare if due else (*unmet, *met.too_rare),
-        "fault_rows": fault_rows(search.tally, combinations),
+        "fault_rows": fault_rows(search.tally, places),
         "reruns": Reruns(
             passing=search.passing_again,
             failures=search.failures_again,
@@ -215,13 +347,6 @@ def _met(search: _Search, combinations: list[tuple[str, str]]) -> dict[str, Any]
             differences=search.differences,
         ),
     }
-
-
-def let_go(mutant: Mutant, place: canary.Place, seed: int, profile: Profile, deadline: float) -> Canary:
-    """Hunt a canary as the system under test is hunted, until it is caught."""
-    search = _Search(load_mutant(mutant), profile, frozenset({mutant.kills}), first_only=True)
-    _explore(search, [place], seed, deadline, canary.PLANS_MAX, lambda line: None)
-    return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=search.tally.runs, caught=bool(search.found))
 
 
 def _unserved(system: System, modes: tuple[str, ...], storages: tuple[str, ...]) -> list[str]:
@@ -243,83 +368,9 @@ def served_combinations(
     return combinations
 
 
-def _explore(
-    search: _Search,
-    combinations: list[tuple[str, str]],
-    seed: int,
-    deadline: float,
-    runs_max: int | None,
-    progress: Callable[[str], None],
-    first: int = 0,
-) -> None:
-    number = 0
-    began = shown = time.monotonic()
-    gc.collect()
-    gc.disable()  # A run makes a few hundred cycles; collecting them in between costs a fifth of the time.
-    try:
-        while number < (runs_max if runs_max is not None else number + 1):
-            now = time.monotonic()
-            if now > deadline or (search.first_only and search.found):
-                break
-            if now - shown > PROGRESS_EVERY_S:
-                shown = now
-                rate = search.steps / (now - began)
-                progress(f"{number} runs, {rate:,.0f} judged steps/s, {len(search.found)} kinds of violation")
-            mode, storage = combinations[number % len(combinations)]
-            turn = number // len(combinations)
-            only_pairs = search.guarantees == frozenset({MODES_AGREE})
-            make = make_write_plan if only_pairs or turn % WRITES_EVERY == 1 else make_plan
-            plan = make(plan_seed(seed, first + turn), mode, storage)
-            search.run(plan, again=number % RECHECK_EVERY == 0, look=turn % LOOK_EVERY == 0)
-            pairs = search.guarantees is None or MODES_AGREE in search.guarantees
-            due = only_pairs or (turn % PAIRS_EVERY == 1 and mode == combinations[0][0])
-            if pairs and due and comparable(plan, search.system):
-                search.run_pair(plan)
-            number += 1
-            if number % COLLECT_EVERY == 0:
-                gc.collect()
-    finally:
-        gc.enable()
-
-
-def _shrink_all(search: _Search, budget_s: float, progress: Callable[[str], None]) -> tuple[Failure, ...]:
-    """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same again."""
-    failures = []
-    first: dict[str, _Kind] = {}
-    for kind in search.found:
-        first.setdefault(kind[0], kind)
-    share_s = min(SHRINK_MAX_S, budget_s / max(1, len(first)))
-    for kind, (plan, found_history, found_breach) in search.found.items():
-        breach: Breach | None = found_breach
-        history, smaller = found_history, plan
-        if share_s > 0 and first[kind[0]] == kind:
-            progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
-            smaller = shrink(plan, fails_with(kind[0], search.system, search.profile, kind[3]), budget_s=share_s)
-        if smaller != plan:
-            history, findings = findings_of(smaller, search.system, kind[0])
-            shown = [promised_breach(finding, smaller, search.profile, kind[3]) for finding in findings]
-            breach = next((b for b in shown if b is not None), None)
-        if breach is None:  # It broke the promise only sometimes: what was seen first is what there is to show.
-            history, breach, smaller = found_history, found_breach, plan
-        failures.append(
-            Failure(
-                guarantee=kind[0],
-                message=breach.message,
-                evidence=breach.evidence,
-                history=history,
-                plan=smaller,
-                seed=plan.seed,
-                entries_before=plan.entries,
-                mode=kind[1],
-                cause=kind[3],
-            )
-        )
-    return tuple(sorted(failures, key=lambda f: f.plan.entries if f.plan else 0))
-
-
-def _faults_unmet(search: _Search, combinations: list[tuple[str, str]]) -> tuple[str, ...]:
+def _faults_unmet(search: _Search) -> tuple[str, ...]:
     """Kinds of fault that are possible and never struck."""
-    declared = {kind.value for kind in FaultKind for pair in combinations if possible_in_writes(kind, *pair)}
+    declared = {kind.value for kind in FaultKind for pair in search.settings.places if possible_in_writes(kind, *pair)}
     if search.system.layout == "names":
         declared.discard(FaultKind.TYPE_DAMAGED.value)  # Type files are Hudi's; others have none to damage.
     return tuple(f"fault {name}" for name in sorted(declared - set(search.tally.faults)))

@@ -25,9 +25,9 @@ from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.profiles import Profile
 from marker_sim.plan import MODES, STORAGES, Fault, Plan
-from marker_sim.search.campaign import COLLECT_EVERY
 from marker_sim.search.crash_points import watch
 from marker_sim.search.judged import findings_in
+from marker_sim.search.pieces import COLLECT_EVERY
 from marker_sim.search.runs import promised_breach
 from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
 from marker_sim.sim.storage import CAPABILITIES

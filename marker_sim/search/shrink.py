@@ -220,8 +220,8 @@ class _Shrinker:
         """From the smallest on, and with a part of what is left of the budget only: often there is none that fails."""
         if self.best.entries <= SMALL or (self.best.writes and self.best.ops):
             return
-        runs, until = self._left - self._left // MINIATURES, self._deadline
-        until -= (until - time.monotonic()) * (1 - 1 / MINIATURES)
+        runs, now = self._left - self._left // MINIATURES, time.monotonic()
+        until = now + (self._deadline - now) / MINIATURES
         entries = self.best.entries
         for small in find(self.best):
             if self._left <= runs or time.monotonic() > until:
