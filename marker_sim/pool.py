@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -188,7 +188,7 @@ class WorkerPool:
             time.sleep(0.02)
 
 
-def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Iterator[Any]:
+def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:
     """What comes of each task, in the order of the tasks, which are drawn as they are needed.
 
     do: what a worker's desk does as well; it is called here when there is no pool. What `do` raises is raised;
@@ -198,18 +198,20 @@ def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | 
         yield from map(do, tasks)
         return
     left, done, next_one = iter(tasks), dict[int, Any](), 0
-    given, numbers = 0, dict[int, int]()  # By the task's id: an answer may be to who left early before.
+    given, more, numbers = 0, True, dict[int, int]()  # By the task's id: an answer may be to who left early before.
     try:
         while True:
-            for worker in pool.idle:
+            for worker in pool.idle if more else ():
+                more = False
                 for task in islice(left, 1):
+                    more = True
                     numbers[id(task)] = given
                     given += 1
                     pool.give(worker, task)
             while next_one in done:
                 yield done.pop(next_one)
                 next_one += 1
-            if not numbers:
+            if not numbers and not more:
                 return
             for answer in pool.answers(WAIT_S):
                 number = numbers.pop(id(answer.task), None)

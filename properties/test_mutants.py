@@ -9,7 +9,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import swarm
+from marker_sim.mutants.hunts import Limit, swarm
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.search.runs import execute, fails_with, promised_breach
 from marker_sim.search.shrink import shrink
@@ -23,7 +23,7 @@ SHRUNK = ("decoded-names", "index-kept-busy", "direct-without-condition", "recon
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_killed_by_its_guarantee(mutant: Mutant) -> None:
-    found = swarm(mutant, load_mutant(mutant), 0, SECONDS_MAX)
+    found = swarm(mutant, load_mutant(mutant), 0, Limit(SECONDS_MAX))
     assert found.caught and found.plan is not None, f"{mutant.name} survived {found.plans} plans"
     # The plan blames the mutant, not the reference: there it holds.
     history, _ = execute(found.plan, reference())
@@ -36,7 +36,7 @@ def test_a_mutant_is_killed_by_its_guarantee(mutant: Mutant) -> None:
 def test_the_plan_that_kills_a_mutant_shrinks(name: str) -> None:
     mutant = find_mutant(name)
     system = load_mutant(mutant)
-    found = swarm(mutant, system, 0, SECONDS_MAX)
+    found = swarm(mutant, system, 0, Limit(SECONDS_MAX))
     assert found.plan is not None
     small = shrink(found.plan, fails_with(mutant.kills, system, load_profile("reference")), budget_s=10.0)
     assert small.entries <= ENTRIES_MAX < found.plan.entries, small

@@ -41,8 +41,11 @@ def _verify(
     sut: given.Sut = "reference",
     mode: given.Mode = "both",
     storage: given.Storage = None,
-    budget: given.Budget = "40s",
+    budget: given.Budget = None,
+    runs: given.Runs = None,
     seed: given.Seed = None,
+    jobs: given.Jobs = None,
+    stop_at_first: given.StopAtFirst = False,
     guarantees: given.Guarantees = None,
     profile: given.Promises = None,
     expect: given.Expect = None,
@@ -67,6 +70,9 @@ def _verify(
         mode=mode,
         storage=storage,
         budget=budget,
+        runs=runs,
+        jobs=jobs,
+        stop_at_first=stop_at_first,
         seed=seed,
         guarantees=guarantees,
         profile=profile,
@@ -177,9 +183,15 @@ def _doctor(
 def _mutants(
     context: typer.Context,
     seeds: Annotated[str, typer.Option(metavar="N", help="From how many seeds the swarm starts.")] = "20",
-    budget_per_mutant: Annotated[str, typer.Option(metavar="TIME", help="Process time for each mutant.")] = "60s",
+    budget_per_mutant: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Process time for each mutant; 60s if left out.")
+    ] = None,
+    runs: Annotated[
+        str | None, typer.Option(metavar="N", help="How many plans for each hunt, instead of a time.")
+    ] = None,
     only: Annotated[str | None, typer.Option(metavar="NAME,...", help="These mutants alone.")] = None,
-    jobs: Annotated[str, typer.Option(metavar="N", help="Processes at a time.")] = "1",
+    jobs: given.Jobs = None,
+    stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
     report: given.Report = "marker-sim-mutants",
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of mutants.json.")] = False,
 ) -> int:
@@ -189,8 +201,10 @@ def _mutants(
     return mutants(
         seeds=seeds,
         budget_per_mutant=budget_per_mutant,
+        runs=runs,
         only=only,
         jobs=jobs,
+        stop_at_first=stop_at_first,
         report=report,
         as_json=as_json,
         argv=context.obj,

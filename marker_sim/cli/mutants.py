@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
+import math
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.request import parse_duration, parse_number
+from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.kill import Kill, kill
+from marker_sim.mutants.kill import DESK, Kill, KillTask
 from marker_sim.mutants.load import find_mutant
-from marker_sim.pool import die_with_parent
+from marker_sim.pool import in_order, parse_jobs, workers
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console
@@ -28,40 +26,63 @@ from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATE
 from marker_sim.report.write import write_text
 
 SEEDS_MAX = 1000
-JOBS_MAX = 64
+BUDGET = "60s"
 
 
 def mutants(
-    *, seeds: str, budget_per_mutant: str, only: str | None, jobs: str, report: str, as_json: bool, argv: Sequence[str]
+    *,
+    seeds: str,
+    budget_per_mutant: str | None,
+    runs: str | None,
+    only: str | None,
+    jobs: str | None,
+    stop_at_first: bool,
+    report: str,
+    as_json: bool,
+    argv: Sequence[str],
 ) -> int:
     """Hunt the mutants asked for; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
     starts = parse_number(seeds, "--seeds", SEEDS_MAX)
-    budget_s = parse_duration(budget_per_mutant, "--budget-per-mutant")
-    workers = parse_number(jobs, "--jobs", JOBS_MAX)
+    if runs is not None and budget_per_mutant is not None:
+        raise UsageError(f"--runs {runs} and --budget-per-mutant {budget_per_mutant} were given; write one of them")
+    budget_s = math.inf if runs is not None else parse_duration(budget_per_mutant or BUDGET, "--budget-per-mutant")
+    plans = None if runs is None else parse_number(runs, "--runs", RUNS_MAX)
+    processes = parse_jobs(jobs)
     chosen = MUTANTS if only is None else _chosen(only)
     directory = Path(report)
     with open_report(directory, argv) as earlier:
         if earlier is not None:
             print(f"marker-sim: the matrix that was in {directory} is in {earlier} now", file=sys.stderr)
-        return _hunt(chosen, starts, budget_s, workers, directory, as_json)
+        tasks = [KillTask(name=mutant.name, seeds=starts, budget_s=budget_s, plans=plans) for mutant in chosen]
+        settings = {"seeds": starts, "budget_per_mutant_s": budget_s if plans is None else None, "runs": plans}
+        return _hunt(tasks, processes, stop_at_first, settings, directory, as_json)
 
 
-def _hunt(chosen: Sequence[Mutant], starts: int, budget_s: float, workers: int, directory: Path, as_json: bool) -> int:
-    kills: dict[str, Kill] = {}
+def _hunt(
+    tasks: Sequence[KillTask],
+    processes: int,
+    stop_at_first: bool,
+    settings: dict[str, Any],
+    directory: Path,
+    as_json: bool,
+) -> int:
+    """The kills in order, times of one core each; what is done when it ends early is stored."""
+    kills: list[Kill] = []
     interrupted, trouble = False, None
     with Progress() as progress:
         try:
-            for done in _kills(chosen, starts, budget_s, workers):
-                kills[done.mutant.name] = done
-                how = "killed" if done.killed else "SURVIVED"
-                progress(f"{len(kills)} of {len(chosen)}: {done.mutant.name} {how}")
+            with workers(DESK, min(processes, len(tasks))) as pool:
+                for done in in_order(tasks, KillTask.do, pool):
+                    kills.append(done)
+                    how = "killed" if done.killed else "SURVIVED"
+                    progress(f"{len(kills)} of {len(tasks)}: {done.mutant.name} {how}")
+                    if stop_at_first and not done.killed:
+                        break
         except KeyboardInterrupt:
             interrupted = True
         except HarnessError as error:
             interrupted, trouble = True, error  # An hour of hunting is not lost with one of them.
-    ordered = [kills[mutant.name] for mutant in chosen if mutant.name in kills]
-    settings = {"seeds": starts, "budget_per_mutant_s": budget_s}
-    content = matrix_dict(ordered, settings, interrupted)
+    content = matrix_dict(kills, settings, interrupted)
     _store(content, directory)
     if trouble is not None:
         raise trouble
@@ -72,32 +93,6 @@ def _hunt(chosen: Sequence[Mutant], starts: int, budget_s: float, workers: int, 
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_VIOLATED if content["survivors"] else EXIT_HOLDS
-
-
-def _kills(chosen: Sequence[Mutant], seeds: int, budget_s: float, workers: int) -> Iterator[Kill]:
-    """As they come; with several workers each is a process of its own, and times are those of its core."""
-    if workers == 1:
-        yield from (kill(mutant, seeds, budget_s) for mutant in chosen)
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_belong_to_the_parent)
-    try:
-        for future in as_completed([pool.submit(_by_name, mutant.name, seeds, budget_s) for mutant in chosen]):
-            yield future.result()
-    finally:
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-
-
-def _by_name(name: str, seeds: int, budget_s: float) -> Kill:
-    return kill(find_mutant(name), seeds, budget_s)
-
-
-def _belong_to_the_parent() -> None:
-    """Interrupts are for the parent; a worker whose parent was killed would wait for ever."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _chosen(only: str) -> tuple[Mutant, ...]:

@@ -26,7 +26,15 @@ Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or bot
 Storage = Annotated[
     str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
 ]
-Budget = Annotated[str, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms.")]
+Budget = Annotated[
+    str | None, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms; 40s if left out.")
+]
+Runs = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="How many plans, instead of how long; the result is a function of the seed."),
+]
+Jobs = Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")]
+StopAtFirst = Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first violation that counts.")]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")]
 Report = Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")]
 Start = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.expect import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.pool import parse_jobs
 from marker_sim.report.verdict import without_option
 from marker_sim.sut import NAMES
 from marker_sim.sut.batching import parse_batch_threads
@@ -28,6 +30,11 @@ MODELS = {
     "hdfs": ("hdfs",),
 }
 SECRET_OPTION = "--s3-secret-key"
+BUDGET = "40s"
+RUNS_MAX = 100_000_000
+# Below these a worker would spend most of its time on starting.
+WORKERS_FROM_S = 5.0
+WORKERS_FROM_RUNS = 200
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -42,9 +49,9 @@ class Request:
     """One `verify`, complete and consistent.
 
     kind: who runs it. detail: the version of a Hudi. modes: of a system with more than one. storages: models there, one
-    real storage for foreign systems. baseline: None without --expect. guarantees: None for all. endpoint: None for the
-    kit's own S3 front. identity: whether creates carry `requestid`. batch_threads: None for what was not said.
-    argv: without the secret of an endpoint.
+    real storage for foreign systems. budget_s: infinite with `runs`, a number of plans. jobs: processes. baseline: None
+    without --expect. guarantees: None for all. endpoint: None for the kit's own S3 front. identity: whether creates
+    carry `requestid`. batch_threads: None for what was not said. argv: without the secret of an endpoint.
     """
 
     kind: Kind
@@ -53,6 +60,9 @@ class Request:
     modes: tuple[str, ...]
     storages: tuple[str, ...]
     budget_s: float
+    runs: int | None
+    jobs: int
+    stop_at_first: bool
     seed: int
     guarantees: frozenset[str] | None
     profile: Profile
@@ -119,7 +129,7 @@ def parse_request(
     sut: str,
     mode: str,
     storage: str | None,
-    budget: str,
+    budget: str | None,
     seed: str | None,
     guarantees: str | None,
     profile: str | None,
@@ -127,6 +137,9 @@ def parse_request(
     report: str,
     argv: Sequence[str],
     foreign: ForeignWords | None = None,
+    runs: str | None = None,
+    jobs: str | None = None,
+    stop_at_first: bool = False,
 ) -> Request:
     """The request these words make; UsageError for the first thing wrong with them."""
     words = foreign or ForeignWords()
@@ -141,13 +154,17 @@ def parse_request(
         if kind == "hudi-spark":
             words.refuse_all(sut)
         words.check(kind, sut, storages[0])
+    seconds, number = _parse_extent(budget, runs, kind, sut)
     return Request(
         kind=kind,
         sut=sut,
         detail=detail,
         modes=MODES[mode],
         storages=storages,
-        budget_s=parse_duration(budget, "--budget"),
+        budget_s=seconds,
+        runs=number,
+        jobs=_parse_workers(jobs, kind, sut, seconds, number),
+        stop_at_first=stop_at_first,
         seed=parse_seed(seed),
         guarantees=None if guarantees is None else parse_guarantees(guarantees),
         profile=load_profile(default_profile(sut) if profile is None else profile),
@@ -161,6 +178,26 @@ def parse_request(
         identity=words.identity,
         batch_threads=None if words.batch_threads is None else parse_batch_threads(words.batch_threads),
     )
+
+
+def _parse_extent(budget: str | None, runs: str | None, kind: Kind, sut: str) -> tuple[float, int | None]:
+    """For how many seconds, and how many plans; with a number of plans the seconds have no end."""
+    if runs is None:
+        return parse_duration(BUDGET if budget is None else budget, "--budget"), None
+    if budget is not None:
+        raise UsageError(f"--runs {runs} and --budget {budget} were given; write one of them")
+    if kind != "python":
+        raise UsageError(f"--runs was given with --sut {sut}, whose rounds take real time; write --budget")
+    return math.inf, parse_number(runs, "--runs", RUNS_MAX)
+
+
+def _parse_workers(jobs: str | None, kind: Kind, sut: str, seconds: float, runs: int | None) -> int:
+    if kind != "python":
+        if jobs not in (None, "1"):
+            raise UsageError(f"--jobs was given {jobs!r} with --sut {sut}, which one process judges; leave --jobs out")
+        return 1
+    few = seconds < WORKERS_FROM_S or (runs is not None and runs < WORKERS_FROM_RUNS)
+    return 1 if jobs is None and few else parse_jobs(jobs)
 
 
 def parse_sut(text: str) -> tuple[Kind, str]:

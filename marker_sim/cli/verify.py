@@ -15,6 +15,8 @@ from marker_sim.cli.progress import Progress
 from marker_sim.cli.ready import check_ready, short_budget
 from marker_sim.cli.request import Request
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.expect import counts_against
+from marker_sim.judges.tally import Tally
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
@@ -86,12 +88,19 @@ def _run(request: Request, progress: Progress) -> Campaign:
             modes=request.modes,
             storages=request.storages,
             budget_s=request.budget_s,
+            runs_max=request.runs,
+            jobs=request.jobs,
+            stop_at_first=request.stop_at_first,
+            baseline=request.baseline,
+            blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt"),
             seed=request.seed,
             guarantees=request.guarantees,
             profile=request.profile,
             progress=progress,
         )
-        return _confirmed(campaign, request, progress) if request.budget_s >= CONFIRM_FROM_S else campaign
+        # What real processes come to is no function of a seed, which a number of runs is to be.
+        worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
+        return _confirmed(campaign, request, progress) if worth else campaign
     campaign = _run_foreign(request, progress)
     return replace(campaign, canary=let_go(campaign.last))
 
@@ -111,6 +120,11 @@ def _confirmed(campaign: Campaign, request: Request, progress: Progress) -> Camp
 
 def _run_foreign(request: Request, progress: Progress) -> Campaign:
     """Imported here, so that judging Python needs none of the extras."""
+
+    def stop(tally: Tally) -> bool:
+        rows = tally.rows(request.profile) if request.stop_at_first else ()
+        return counts_against(rows, request.baseline, request.profile)
+
     if request.kind == "http":
         from marker_sim.sut.http import run_http
 
@@ -127,6 +141,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             batch_threads=request.batch_threads,
             progress=progress,
             profile=request.profile,
+            stop=stop,
             sut_name=request.sut,
             sut_version="",
         )
@@ -142,6 +157,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             report_dir=request.report,
             progress=progress,
             profile=request.profile,
+            stop=stop,
         )
     from marker_sim.sut.hudi import run_hudi
 
@@ -156,4 +172,5 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
         endpoint=request.endpoint,
         progress=progress,
         profile=request.profile,
+        stop=stop,
     )

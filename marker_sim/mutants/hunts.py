@@ -52,16 +52,27 @@ class Found(NamedTuple):
     message: str = ""
 
 
+class Limit(NamedTuple):
+    """When a hunt ends without a catch: after so many seconds of process time, or so many plans; None for no number."""
+
+    seconds: float
+    plans: int | None = None
+
+    def reached(self, began: float, plans: int) -> bool:
+        """Whether it is over. began: time.process_time() then."""
+        return plans >= self.plans if self.plans is not None else time.process_time() - began > self.seconds
+
+
 class Search(NamedTuple):
     """A way to hunt. ranges: from how many places it starts, 0 for as many as asked for. share: of a mutant's budget.
 
-    hunt: (mutant, its system, number of the range, seconds) -> how it ended.
+    hunt: (mutant, its system, number of the range, limit) -> how it ended.
     """
 
     name: str
     ranges: int
     share: float
-    hunt: Callable[[Mutant, System, int, float], Found]
+    hunt: Callable[[Mutant, System, int, Limit], Found]
 
 
 def swarm_plans(mutant: Mutant, search: int) -> Iterator[Plan]:
@@ -72,7 +83,7 @@ def swarm_plans(mutant: Mutant, search: int) -> Iterator[Plan]:
         yield make(plan_seed(search, number // len(COMBINATIONS)), mode, storage)
 
 
-def swarm(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+def swarm(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
     """Hunt with the plans of a range of seeds."""
     profile, began = load_profile("reference"), time.process_time()
     for runs, plan in enumerate(swarm_plans(mutant, number), start=1):
@@ -80,12 +91,12 @@ def swarm(mutant: Mutant, system: System, number: int, seconds_max: float) -> Fo
             breach = promised_breach(finding, plan, profile)
             if breach is not None:
                 return Found(True, time.process_time() - began, runs, plan, breach.message)
-        if time.process_time() - began > seconds_max:
+        if limit.reached(began, runs):
             break
     return Found(False, time.process_time() - began, runs)
 
 
-def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
     """Hunt with the state machine; it has no pairs of modes to compare."""
     began, runs = time.process_time(), 0
     if mutant.kills == MODES_AGREE:
@@ -106,7 +117,7 @@ def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> 
             try:
                 attack(
                     made,
-                    max_examples=MACHINE_SLICE,
+                    max_examples=MACHINE_SLICE if limit.plans is None else min(MACHINE_SLICE, limit.plans - runs),
                     database=None,
                     phases=[Phase.generate],
                     verbosity=Verbosity.quiet,
@@ -114,13 +125,12 @@ def machine(mutant: Mutant, system: System, number: int, seconds_max: float) -> 
             except GuaranteeViolation as broken:
                 message = str(broken).splitlines()[0]
             runs += made.seen.examples
-            seconds = time.process_time() - began
-            if message or seconds > seconds_max:
-                return Found(bool(message), seconds, runs, None, message)
+            if message or limit.reached(began, runs):
+                return Found(bool(message), time.process_time() - began, runs, None, message)
     raise AssertionError("the slices have no end")
 
 
-def exhaustive(mutant: Mutant, system: System, number: int, seconds_max: float) -> Found:
+def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
     """Hunt with every single crash, a few of each workload at a time; it has no pairs of modes to compare."""
     profile, began, runs = load_profile("reference"), time.process_time(), 0
     asked, pieces = frozenset({mutant.kills}), PIECES if mutant.kills != MODES_AGREE else 0
@@ -129,7 +139,7 @@ def exhaustive(mutant: Mutant, system: System, number: int, seconds_max: float) 
         runs += 1
         for _, breach in examine(case, system, profile, asked).breaches:
             return Found(True, time.process_time() - began, runs, case.plan, breach.message)
-        if time.process_time() - began > seconds_max:
+        if limit.reached(began, runs):
             break
     return Found(False, time.process_time() - began, runs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -12,8 +13,8 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.profiles import load_profile
-from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Search
-from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Limit, Search
+from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search.runs import comparable, compare_modes, execute, fails_with, promised_breach
@@ -22,9 +23,11 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
 
+DESK = "marker_sim.mutants.kill:KillDesk"
 MATRIX_SEEDS = 4
 SHRINK_SHARE = 0.15
 SHRINK_MAX_S = 10.0
+SHRINK_RUNS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,22 +100,52 @@ class Kill:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillTask:
+    """What is asked of a process: a mutant by its name, from how many places, and the limits of `kill`."""
+
+    name: str
+    seeds: int
+    budget_s: float
+    plans: int | None
+
+    def do(self) -> Kill:
+        """Kill it."""
+        return kill(find_mutant(self.name), self.seeds, self.budget_s, plans=self.plans)
+
+
+class KillDesk:
+    """A worker's."""
+
+    def __enter__(self) -> KillDesk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
+
+    def do(self, task: KillTask) -> Kill:
+        """One mutant."""
+        return task.do()
+
+
 def kill(
     mutant: Mutant,
     seeds: int = 1,
     budget_s: float = 60.0,
     searches: Sequence[Search] = SEARCHES,
     shrinking: bool = True,
+    plans: int | None = None,
 ) -> Kill:
     """Hunt a mutant by every search, judge it by every guarantee, and shrink what the swarm found first.
 
     seeds: from how many places a search starts that has no number of its own. budget_s: process time, divided by the
-    searches' shares; what a search does not use goes to nobody.
+    searches' shares; what a search does not use goes to nobody. plans: how many each hunt plays at most, instead of
+    seconds; everything but times is then the same each time.
     """
     system = load_mutant(mutant)
     times, caught = [], []
     for search in searches:
-        found, ranges = _hunt(mutant, system, search, search.ranges or seeds, budget_s * search.share)
+        found, ranges = _hunt(mutant, system, search, search.ranges or seeds, Limit(budget_s * search.share, plans))
         good = [each for each in found if each.caught]
         caught += [each for each in good if each.plan is not None]
         times.append(
@@ -127,8 +160,10 @@ def kill(
     first = caught[0] if caught else None
     plan = first.plan if first else None
     if plan is not None and shrinking:
-        share_s = min(SHRINK_MAX_S, budget_s * SHRINK_SHARE)
-        plan = shrink(plan, fails_with(mutant.kills, system, load_profile("reference")), budget_s=share_s)
+        share_s = min(SHRINK_MAX_S, budget_s * SHRINK_SHARE) if plans is None else math.inf
+        plan = shrink(
+            plan, fails_with(mutant.kills, system, load_profile("reference")), runs_max=SHRINK_RUNS, budget_s=share_s
+        )
     return Kill(
         mutant=mutant,
         times=tuple(times),
@@ -140,12 +175,12 @@ def kill(
     )
 
 
-def _hunt(mutant: Mutant, system: System, search: Search, ranges: int, seconds: float) -> tuple[list[Found], int]:
+def _hunt(mutant: Mutant, system: System, search: Search, ranges: int, limit: Limit) -> tuple[list[Found], int]:
     """How each hunt ended, and how many there were: as many as asked for, or as the seconds allow."""
     ended: list[Found] = []
-    deadline = time.process_time() + seconds
+    deadline = time.process_time() + limit.seconds
     while len(ended) < ranges and (left := deadline - time.process_time()) > 0:
-        ended.append(search.hunt(mutant, system, len(ended), left))
+        ended.append(search.hunt(mutant, system, len(ended), Limit(left, limit.plans)))
     return ended, len(ended)
 
 

@@ -200,7 +200,7 @@ def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
     """The command line that was given; a `verify` with the seed that it drew, and a report beside the one it left."""
     if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
-    kept = without_option(argv, "--report")
+    kept = without_option(without_option(argv, "--report"), "--jobs")  # Which changes nothing but the time.
     seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)
     beside = directory if directory.name not in ("", "..") else Path(os.path.abspath(directory))
     where = ["--report", str(beside.with_name(f"{beside.name}-again"))]

@@ -187,10 +187,14 @@ def run_simulated(
         if not search.tally.runs:
             raise
         search.trouble = search.trouble or str(error)
+    return _campaign_of(search, interrupted)
+
+
+def _campaign_of(search: _Search, interrupted: bool) -> Campaign:
     return Campaign(
-        sut=sut,
-        sut_version=system.version,
-        seed=seed,
+        sut=search.sut,
+        sut_version=search.system.version,
+        seed=search.settings.seed,
         duration_s=time.monotonic() - search.began,
         runs=search.tally.runs,
         steps=search.steps,

@@ -46,6 +46,7 @@ class _Search:
 
     profile: Profile
     progress: Callable[[str], None]
+    stop: Callable[[Tally], bool]
     tally: Tally = field(default_factory=Tally)
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     last: History | None = None
@@ -118,21 +119,22 @@ def run_http(
     startup_s: float = ANSWER_TIMEOUT_S,
     kinds: tuple[str, ...] = KINDS,
     on_round: Callable[[History], None] | None = None,
+    stop: Callable[[Tally], bool] = lambda tally: False,
 ) -> Campaign:
     """Judge the server that `start` starts, for `budget_s` seconds.
 
     storage: local, or s3: the kit's front, or `endpoint`. dir_format: how requests write the directory, "" for a path
     or s3a. reader: a command that prints stored names, "" for Hudi's format. identity: whether the server honours
     `requestid`. batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default. startup_s: how
-    long a server may take to answer. on_round: shown each history. Every process it started is gone when it returns
-    or raises. Ctrl-C ends it early with what was found so far. HarnessError when a server cannot be started or the
-    kit's surroundings fail; UsageError for what cannot be asked for.
+    long a server may take to answer. on_round: shown each history. stop: whether no further round shall begin. Every
+    process it started is gone when it returns or raises. Ctrl-C ends it early with what was found so far. HarnessError
+    when a server cannot be started or the kit's surroundings fail; UsageError for what cannot be asked for.
     """
     command, batches = Command(text=start, startup_s=startup_s), batching(start, batch_threads)
     began = time.monotonic()
     with open_ground(storage, dir_format, reader, endpoint) as ground:
         kinds, lacking = kinds_here(tuple(kind for kind in kinds if kind in ground.kinds))
-        search, rounds = _Search(profile, progress), _Rounds(seed, budget_s, began, kinds, batches)
+        search, rounds = _Search(profile, progress, stop), _Rounds(seed, budget_s, began, kinds, batches)
         system = System(
             name=sut_name, version=sut_version, profile=profile, world=ground.world, identity=identity,
             batching=batches.words,
@@ -170,7 +172,10 @@ def _run_all(
     going: dict[Future[Played], Round] = {}
     with ThreadPoolExecutor(AT_A_TIME) as pool, fleet:
         while True:
-            while len(going) < AT_A_TIME and (spec := rounds.next(search.met())) is not None:
+            while len(going) < AT_A_TIME and not search.stop(search.tally):
+                spec = rounds.next(search.met())
+                if spec is None:
+                    break
                 search.progress(f"round {spec.number}: {spec.kind}, {spec.num_threads} threads, {spec.interval_ms} ms")
                 going[pool.submit(run_round, spec, system, fleet)] = spec
             if not going:

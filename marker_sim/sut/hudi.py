@@ -22,6 +22,7 @@ from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.profiles import Profile
+from marker_sim.judges.tally import Tally
 from marker_sim.real.rounds import KINDS
 from marker_sim.sut.bundles import Jars, spark_home
 from marker_sim.sut.endpoint import Endpoint
@@ -57,6 +58,7 @@ def run_hudi(
     endpoint: Endpoint | None = None,
     kinds: tuple[str, ...] = KINDS,
     on_round: Callable[[History], None] | None = None,
+    stop: Callable[[Tally], bool] = lambda tally: False,
 ) -> Campaign:
     """Judge a released timeline server; as `run_http`. UsageError for a version that has no bundle here."""
     check_version(version)
@@ -78,6 +80,7 @@ def run_hudi(
         sut_version=version,
         kinds=kinds,
         on_round=on_round,
+        stop=stop,
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli import mutants as command
 from marker_sim.errors import HarnessError
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.mutants.hunts import SEARCHES
@@ -36,16 +35,9 @@ def test_a_mutant_that_dies_is_told_with_its_row_of_the_matrix(
     assert f"[{row['cells']['G14']}]" in text
 
 
-def test_a_survivor_is_named_and_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One plan of the swarm is not enough for a mutant that a few hundred find."""
-
-    def swarm_alone(mutant: Mutant, seeds: int, budget_s: float) -> Kill:
-        return kill(mutant, seeds, budget_s, SEARCHES[:1])
-
-    monkeypatch.setattr(command, "kill", swarm_alone)
-    words = ["mutants", "--only", "delete-result-ignored", "--seeds", "1", "--budget-per-mutant", "1ms", "--json"]
+def test_a_survivor_is_named_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One plan of each search is not enough for a mutant that a few hundred find."""
+    words = ["mutants", "--only", "delete-result-ignored", "--seeds", "1", "--runs", "1", "--json"]
     assert main([*words, "--report", str(tmp_path / "matrix")]) == 1
     content = json.loads(capsys.readouterr().out)
     assert content["survivors"] == ["delete-result-ignored"] and content["summary"]["killed"] == 0
@@ -55,26 +47,39 @@ def test_a_survivor_is_named_and_fails(
 def test_what_was_done_is_kept_when_it_ends_early(
     ending: BaseException, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def second_is_too_long(mutant: Mutant, seeds: int, budget_s: float) -> Kill:
+    def second_is_too_long(mutant: Mutant, seeds: int, budget_s: float, plans: int | None) -> Kill:
         if mutant.name != "no-type-file":
             raise ending
-        return kill(mutant, seeds, budget_s, SEARCHES[:1], shrinking=False)
+        return kill(mutant, seeds, budget_s, SEARCHES[:1], shrinking=False, plans=plans)
 
-    monkeypatch.setattr(command, "kill", second_is_too_long)
-    words = ["mutants", "--only", "no-type-file,first-infix", "--seeds", "1", "--report", str(tmp_path / "matrix")]
+    monkeypatch.setattr("marker_sim.mutants.kill.kill", second_is_too_long)
+    words = ["mutants", "--only", "no-type-file,first-infix", "--seeds", "1", "--jobs", "1"]
+    words += ["--report", str(tmp_path / "matrix")]
     assert main(words) == code
     content = json.loads((tmp_path / "matrix" / "mutants.json").read_text(encoding="utf-8"))
     assert content["interrupted"] and [row["name"] for row in content["mutants"]] == ["no-type-file"]
 
 
-def test_several_processes_find_the_same(tmp_path: Path) -> None:
-    words = ["mutants", "--only", "ack-before-flush,no-type-file", "--seeds", "1", "--budget-per-mutant", "10s"]
+def _without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_times(part) for key, part in value.items() if not str(key).endswith("_s")}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def test_with_a_number_of_runs_several_processes_find_the_same_but_for_times(tmp_path: Path) -> None:
+    words = ["mutants", "--only", "ack-before-flush,no-type-file,delete-result-ignored", "--seeds", "2", "--runs", "30"]
     found = []
     for jobs in ("1", "2"):
-        assert main([*words, "--jobs", jobs, "--report", str(tmp_path / jobs)]) == 0
-        rows = json.loads((tmp_path / jobs / "mutants.json").read_text(encoding="utf-8"))["mutants"]
-        found.append([(row["name"], row["cells"], row["searches"]["swarm"]["worst_plans"]) for row in rows])
+        main([*words, "--jobs", jobs, "--report", str(tmp_path / jobs)])
+        found.append(_without_times(json.loads((tmp_path / jobs / "mutants.json").read_text(encoding="utf-8"))))
     assert found[0] == found[1]
+
+
+def test_the_first_survivor_ends_it_when_that_was_asked_for(tmp_path: Path) -> None:
+    words = ["mutants", "--only", "delete-result-ignored,no-type-file", "--seeds", "1", "--runs", "1"]
+    assert main([*words, "--stop-at-first", "--jobs", "1", "--report", str(tmp_path / "matrix")]) == 1
+    content = json.loads((tmp_path / "matrix" / "mutants.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in content["mutants"]] == content["survivors"] == ["delete-result-ignored"]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +88,8 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
         (["--only", "leading-slsh"], "leading-slash"),
         (["--only", ","], "--only"),
         (["--seeds", "0"], "--seeds was given '0'"),
+        (["--runs", "0"], "--runs was given '0'"),
+        (["--runs", "3", "--budget-per-mutant", "2s"], "write one of them"),
         (["--jobs", "many"], "--jobs was given 'many'"),
         (["--budget-per-mutant", "20"], "--budget-per-mutant was given '20'"),
     ],

@@ -125,6 +125,7 @@ def run_hudi_spark(
     names: tuple[str, ...] = (),
     on_round: Callable[[History], None] | None = None,
     meddle: Callable[[Place, str], None] | None = None,
+    stop: Callable[[Tally], bool] = lambda tally: False,
 ) -> Campaign:
     """Judge the write path of a released Hudi for `budget_s` seconds.
 
@@ -137,7 +138,7 @@ def run_hudi_spark(
     search = _Search(profile=profile, progress=progress)
     choices = Choices(version, modes, storage, seed, budget_s, names, search.met, search.armed)
     try:
-        interrupted, trouble = drive(partial(_play, search, choices, program, on_round, meddle), search.failures)
+        interrupted, trouble = drive(partial(_play, search, choices, program, on_round, meddle, stop), search.failures)
     finally:
         end_marked(program.mark)
     return Campaign(
@@ -163,11 +164,12 @@ def _play(
     program: Program,
     on_round: Callable[[History], None] | None,
     meddle: Callable[[Place, str], None] | None,
+    stop: Callable[[Tally], bool],
 ) -> None:
     """Run and judge every round that fits; what ended the last one early is raised when it is counted."""
     profile = search.profile.name
     with _scratch() as scratch:
-        while (spec := choices.next(program.left_s())) is not None:
+        while not stop(search.tally) and (spec := choices.next(program.left_s())) is not None:
             search.progress(f"round {spec.number}: {spec.mode}, {spec.shape.table_type}, {spec.shape.partitions}")
             played = play_round(
                 spec, program=program, scratch=scratch, pace=choices.pace, profile=profile, meddle=meddle

@@ -1,0 +1,223 @@
+"""A campaign by several processes: the same result, nothing left running, and nothing lost when one of them ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign import Campaign
+from marker_sim.errors import HarnessError
+from marker_sim.judges.expect import Known
+from marker_sim.judges.profiles import load_profile
+from marker_sim.plan import MODES, STORAGES
+from marker_sim.pool import VARIABLE, in_order, portable, workers
+from marker_sim.search.campaign import run_simulated
+from marker_sim.search.pieces import PIECE
+
+ROOT = Path(__file__).resolve().parents[1]
+MUTANT = "mutant:ack-before-flush"
+SAME = ("verdict.json", "history.parquet", "history.jsonl", "plan.json")
+# Correct for a while in each process; then something happens that no plan says.
+BAD = """
+import os, signal, time
+import marker_sim.search.watchdog as watchdog
+from marker_sim.markers.direct import DirectMarkers
+
+watchdog.watched.__wrapped__.__defaults__ = (2.0,)
+
+class Bad(DirectMarkers):
+    asked = 0
+
+    def create(self, name):
+        Bad.asked += 1
+        if Bad.asked == 1500:
+            WHAT
+        return super().create(name)
+"""
+
+
+def _verify(*words: str, cwd: Path, hash_seed: str = "1") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "marker_sim.cli", "verify", *words],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def _result(report: Path) -> dict[str, object]:
+    """What a report says, without its time."""
+    verdict = json.loads((report / "verdict.json").read_text(encoding="utf-8"))
+    del verdict["duration_s"]
+    files = {name: (report / name).read_bytes() for name in SAME[1:] if (report / name).exists()}
+    return {"verdict.json": verdict, **files}
+
+
+def _campaign(**changes: object) -> Campaign:
+    asked: dict[str, object] = {
+        "sut": "reference", "modes": MODES, "storages": STORAGES, "seed": 1, "guarantees": None,
+        "profile": load_profile("reference"), "progress": lambda line: None, "canaries": False,
+    }  # fmt: skip
+    return run_simulated(**(asked | changes))  # type: ignore[arg-type]
+
+
+def _marked() -> list[int]:
+    """Processes of pools of a command."""
+    word, found = f"{VARIABLE}={tempfile.gettempdir()}/marker-sim-workers-".encode(), []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                words = Path(entry.path, "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            found += [int(entry.name)] if any(each.startswith(word) for each in words) else []
+    return found
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize(("sut", "runs"), [("reference", 110), (MUTANT, 60)])
+def test_with_a_number_of_runs_neither_jobs_nor_hash_seed_change_a_byte(sut: str, runs: int, tmp_path: Path) -> None:
+    results = []
+    for jobs, hash_seed in (("1", "1"), ("3", "4242")):
+        words = ("--sut", sut, "--runs", str(runs), "--seed", "12345", "--jobs", jobs, "--report", "r")
+        done = _verify(*words, cwd=tmp_path, hash_seed=hash_seed)
+        assert done.returncode == (1 if sut == MUTANT else 3), done.stdout + done.stderr
+        results.append(_result(tmp_path / "r"))
+        assert results[-1].keys() == set(SAME if sut == MUTANT else SAME[:3])
+        shutil.rmtree(tmp_path / "r")
+    assert results[0] == results[1]
+
+
+def test_neighbouring_seeds_come_to_other_counts() -> None:
+    operations = [_campaign(seed=seed, runs_max=40).tally.operations for seed in (1, 2, 3)]
+    assert operations[0] != operations[1] != operations[2] != operations[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "the worker ended with signal 9"),
+        ("os._exit(0)", "the worker ended with exit code 0"),
+        ("time.sleep(600)", "did not give control back within 2 s"),
+    ],
+)
+def test_a_worker_that_ends_or_hangs_is_the_kit_s_trouble_and_what_was_found_is_kept(
+    what: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.py").write_text(BAD.replace("WHAT", what), encoding="utf-8")
+    words = ("--sut", "bad:Bad", "--mode", "direct", "--storage", "s3", "--runs", "5000", "--seed", "3", "--jobs", "2")
+    done = _verify(*words, "--report", "r", cwd=tmp_path)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert said in done.stdout
+    verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
+    assert PIECE <= verdict["runs"] < 5000 and verdict["verdict"] == "inconclusive"
+    assert not _marked()
+
+
+def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    for ending, code in ((signal.SIGKILL, 4), (signal.SIGINT, 130)):
+        report = tmp_path / ending.name
+        words = [
+            sys.executable,
+            "-m",
+            "marker_sim.cli",
+            "verify",
+            "--jobs",
+            "2",
+            "--budget",
+            "5m",
+            "--report",
+            str(report),
+        ]
+        process = subprocess.Popen(
+            words, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stderr is not None and "runs" in process.stderr.readline()
+            ours = [pid for pid in _marked() if _parent(pid) == process.pid]
+            assert len(ours) == 2
+            os.kill(ours[0] if ending is signal.SIGKILL else process.pid, ending)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == code, out + err
+        assert json.loads((report / "verdict.json").read_text(encoding="utf-8"))["runs"] >= PIECE
+        assert ("signal 9" in out) == (code == 4)
+        assert not set(ours) & set(_marked())
+
+
+def test_it_stops_at_the_first_violation_wherever_the_workers_are() -> None:
+    asked = {"sut": MUTANT, "runs_max": 200, "seed": 4, "stop_at_first": True, "shrinking": False}
+    one, two = (_campaign(**asked, jobs=jobs) for jobs in (1, 2))
+    assert one.runs == two.runs < 200 and one.failures
+    assert [failure.plan for failure in one.failures] == [failure.plan for failure in two.failures]
+    assert max(failure.history.header.seed for failure in one.failures) == one.last.header.seed  # type: ignore[union-attr]
+
+
+def test_what_the_baseline_knows_does_not_stop_it() -> None:
+    asked = {"sut": MUTANT, "runs_max": 60, "seed": 4, "stop_at_first": True, "shrinking": False}
+    rows = _campaign(**{**asked, "stop_at_first": False}).tally.rows(load_profile("reference"))
+    known = frozenset(
+        Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under)
+        for row in rows
+        for under, count in row.under.items()
+        if count
+    )
+    assert _campaign(**asked).runs < _campaign(**asked, baseline=known).runs == 60
+
+
+def test_a_search_with_seconds_uses_them() -> None:
+    campaign = _campaign(budget_s=4.0, canaries=False)
+    assert 3.9 <= campaign.duration_s <= 6.0
+
+
+class Squares:
+    """A desk of the pool."""
+
+    def __enter__(self) -> Squares:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
+
+    def do(self, number: int) -> int:
+        if number < 0:
+            raise _Unsendable(number, "no root")
+        time.sleep(0.05 if number % 3 == 0 else 0)
+        return number * number
+
+
+class _Unsendable(Exception):
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(f"{number}: {why}")
+
+
+def test_a_pool_answers_in_order_and_an_error_comes_with_where_it_came_from() -> None:
+    with workers("properties.test_jobs:Squares", 3) as pool:
+        assert list(in_order(iter(range(20)), Squares().do, pool)) == [number**2 for number in range(20)]
+        leaving = in_order(iter(range(20)), Squares().do, pool)
+        assert next(leaving) == 0
+        leaving.close()
+        assert list(in_order([7, 8], Squares().do, pool)) == [49, 64], "answers to who left are nobody's"
+        with pytest.raises(RuntimeError, match="_Unsendable: -1: no root") as caught:
+            list(in_order([1, -1, 2], Squares().do, pool))
+        assert "raise _Unsendable" in caught.value.__notes__[0]
+
+
+def test_an_error_that_can_be_sent_stays_what_it_is() -> None:
+    assert isinstance(portable(HarnessError("x")), HarnessError)
