@@ -83,7 +83,7 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
     def blind(history: History, guarantees: frozenset[str] | None) -> tuple[object, ...]:
         return tuple(replace(finding, breaches=()) for finding in judge(history, guarantees))
 
-    monkeypatch.setattr("marker_sim.search.campaign.judge", blind)
+    monkeypatch.setattr("marker_sim.search.judged.judge", blind)
     outcome = judge_campaign(run(11, guarantees=asked, runs_max=60), PROFILE, None, Path("report"), (), asked)
     assert outcome.campaign.canary is not None and not outcome.campaign.canary.caught
     assert outcome.verdict == "inconclusive" and outcome.exit_code() == EXIT_INCONCLUSIVE
