@@ -52,7 +52,9 @@ def main() -> None:
             each.append(explore(given.runs, given.seed, jobs))
             print(f"--jobs {jobs}: {each[-1][0]:6.1f} s, {each[-1][1]:6.1f} s of processor time", flush=True)
     one, many = (([s for s, _ in each], [cpu for _, cpu in each]) for each in taken.values())
-    print(f"--jobs {given.jobs} is {statistics.median(one[0]) / statistics.median(many[0]):.2f} times as fast, and takes")
+    print(
+        f"--jobs {given.jobs} is {statistics.median(one[0]) / statistics.median(many[0]):.2f} times as fast, and takes"
+    )
     print(f"{statistics.median(many[1]) / statistics.median(one[1]):.2f} times the processor time")
 
 

@@ -66,7 +66,9 @@ def _row(verdict: dict[str, Any], guarantee: str, mode: str, storage: str) -> di
 
 
 def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_json(tmp_path: Path) -> None:
-    done = _run("verify", "--runs", "100", "--seed", "1", "--json", "--guarantees", "G1,G4", "--storage", "s3", cwd=tmp_path)
+    done = _run(
+        "verify", "--runs", "100", "--seed", "1", "--json", "--guarantees", "G1,G4", "--storage", "s3", cwd=tmp_path
+    )
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["verdict"]) == (0, "holds"), done.stdout + done.stderr
     assert verdict == json.loads((tmp_path / "marker-sim-report" / "verdict.json").read_text(encoding="utf-8"))
