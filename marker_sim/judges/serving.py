@@ -88,10 +88,19 @@ def _probes(view: View) -> list[tuple[Directory, Call]]:
 
 
 def _failed_probes(view: View) -> tuple[int, list[Breach]]:
+    """How many probes were judged, and those that failed; one that was asked again and served had its answer.
+
+    Attempts of a write all create at once, and a store may tell all but one of them to ask again.
+    """
     breaches = []
     causes = Causes(view)
     count = 0
-    for directory, call in _probes(view):
+    probes = _probes(view)
+    served = {(directory.path, call.name): call.invoke for directory, call in probes if call.outcome == "ok"}
+    for directory, call in probes:
+        if call.outcome != "ok" and served.get((directory.path, call.name), -1) > call.done:
+            view.excuse("asked-again")
+            continue
         waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
         gone = view.ended(view.events[call.invoke].process) < NEVER
         if call.outcome == "open" and (gone or waited_ns < view.header.answer_bound_ms * MS):
@@ -257,6 +266,8 @@ def isolation(view: View) -> Finding:
         why = _touched_otherwise(view, directory, call, until)
         if not late and (view.timed_out(call) or call.operation in LISTINGS):
             why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
+        if not late and not why and _outrun(view, directory, call):
+            why = "outrun"
         if why:
             view.excuse(why)
             continue
@@ -267,6 +278,19 @@ def isolation(view: View) -> Finding:
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(view.breach(message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _outrun(view: View, directory: Directory, call: Call) -> bool:
+    """Whether another request changed the directory while a call that ended unknown was under way.
+
+    A store that replaces whole objects may tell whoever was too late to ask again; a Python class has no other way to
+    say so than an error. A server has: 409. So this is asked of the simulated world alone, whose effects have an order.
+    """
+    if view.header.world != "simulated":
+        return False
+    others = [other for other in directory.creates if other.invoke < call.done and call.invoke < other.done]
+    inside = (event for event in view.events[call.invoke : call.done] if event.kind == "effect")
+    return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
 
 
 def _is_confined(fault: FaultSpan) -> bool:

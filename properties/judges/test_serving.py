@@ -60,6 +60,20 @@ def test_a_failing_probe_breaks_it() -> None:
     probed(begun(), outcome="fail").breaks("G6", count=3)
 
 
+@pytest.mark.parametrize("again", ["ok", "info", "never"])
+def test_a_probe_that_was_told_to_ask_again_and_is_served_then_had_its_answer(again: str) -> None:
+    story = begun()
+    story.observe("phase", value="probe")
+    story.end(story.ask(B), "info", error="500 Conflicted, ask again")
+    if again != "never":
+        story.end(story.ask(B), again, "created" if again == "ok" else None, error=None if again == "ok" else "500 no")
+    probed(story)
+    if again == "ok":
+        story.holds("G6")
+    else:
+        story.breaks("G6", count=2 if again == "info" else 1)
+
+
 def test_a_server_that_exits_by_itself_breaks_it() -> None:
     story = begun()
     story.add("observe", "exited", "server#1")
@@ -251,6 +265,23 @@ def test_one_directory_alone_says_nothing_about_isolation() -> None:
 def test_a_refusal_is_an_answer_whatever_happens_next_door() -> None:
     hit(outcome="fail").says_nothing("G7")
     hit(outcome="fail", wait_ms=30_000).breaks("G7", under="storage")
+
+
+@pytest.mark.parametrize("world", ["simulated", "foreign"])
+@pytest.mark.parametrize("outrun", [True, False])
+def test_an_error_to_whoever_was_outrun_is_no_harm_done_by_neighbours(outrun: bool, world: str) -> None:
+    story = Story(world=world)
+    story.start()
+    story.ask(B, instant="002")
+    story.fault("throttled", path=f"{OTHER}/MARKERS0")
+    invoke, other = story.ask(A), story.ask(C)
+    if outrun:
+        story.flush(C)
+    story.end(invoke, "info", error="500 Conflicted, ask again")
+    if not outrun:
+        story.flush(C)
+    story.end(other, "ok", "created")
+    assert len(story.finding("G7").breaches) == (not outrun or world == "foreign")
 
 
 @pytest.mark.parametrize("whose", ["its own directory", "another directory"])
