@@ -41,20 +41,24 @@ FORMS: dict[str, Callable[[Path], str]] = {
 
 
 class LocalWorld:
-    """Below `root`, a directory of the whole campaign. form: a key of `FORMS`. command: the user's reader, or ""."""
+    """A directory of the round below `root`: a server may have its storage for itself while another round is played.
+
+    form: a key of `FORMS`. command: the user's reader, or "".
+    """
 
     def __init__(self, stage: Stage, root: Path, form: str, command: str) -> None:
         self.gate: Gate | None = None
         self.whens: tuple[When, ...] = ()
         self.rewrites: Rewrites | None = None
         self.wire: Wire | None = None
+        self._root = root = root / stage.table
         self.reader: Looks = LocalReader(stage.recorder, root, stage.nemesis.pids, command, stage.rng)
-        self._root = root
         self._form = FORMS[form]
         self._layout = "names" if command else "hudi"
         self._mine = root / stage.table
         self._full: list[tuple[int, tuple[int, int]]] = []
         self._watch: Watch | None = None
+        self._mine.mkdir(parents=True)
         if not command:  # Aims go by the names of Hudi's files.
             self._aim_at_files(stage)
 
@@ -111,7 +115,7 @@ class LocalWorld:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
-        shutil.rmtree(self._mine, ignore_errors=True)
+        shutil.rmtree(self._root, ignore_errors=True)
 
     def _aim_at_files(self, stage: Stage) -> None:
         """Let the kernel tell the gate of whole files; under `hands`, so that no look at storage is disturbed."""
@@ -139,7 +143,6 @@ class LocalWorld:
             finally:
                 nemesis.hands.release()
 
-        self._mine.mkdir(parents=True, exist_ok=True)
         watch = self._watch = Watch(
             self._mine,
             told,

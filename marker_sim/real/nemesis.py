@@ -43,7 +43,7 @@ class Nemesis:
     """The servers of one round and what happens to them. `servers` are those alive, the first one first.
 
     world and load: given once they are made, before the first server starts. counts: what happened how often.
-    missed: faults that were declared and did not fire.
+    missed: faults that were declared and did not fire. workdir: of the servers of this round, below that of the fleet.
     before: puts a proxy before a server that came up and returns its port; None for no proxies.
     """
 
@@ -56,8 +56,10 @@ class Nemesis:
         rng: random.Random,
         num_threads: int,
         interval_ms: int,
+        workdir: str,
     ) -> None:
         self.fleet = fleet
+        self.workdir = workdir
         self.recorder = recorder
         self.rng = rng
         self.num_threads = num_threads
@@ -89,7 +91,7 @@ class Nemesis:
         """Start a server and let clients know; HarnessError when it does not come up."""
         probe = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
         server = self.fleet.start(
-            slot,
+            f"{self.workdir}/{slot}",
             self.num_threads,
             self.interval_ms,
             self.world.surroundings,

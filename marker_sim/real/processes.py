@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +34,8 @@ PORTS_TRIED = 4
 LOG_LINES_QUOTED = 8
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
+# A full disk is played with a limit on the size of files, which comes with a signal; real full disks only fail calls.
+_SPARED = ("sh", "-c", 'trap "" XFSZ; exec "$0" "$@"')
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -262,8 +265,11 @@ class Fleet:
             workdir.mkdir(parents=True, exist_ok=True)
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("wb") as output:
+                if shutil.which(words[0]) is None:
+                    missing = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
+                    raise OSError(missing, os.strerror(missing), words[0])
                 popen = subprocess.Popen(
-                    words,
+                    [*_SPARED, *words],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from stat import S_ISREG
 
+from marker_sim.errors import HarnessError
 from marker_sim.names import (
     TYPE_BATCHED,
     TYPE_FILE,
@@ -34,7 +35,7 @@ from marker_sim.names import (
     stored_names,
 )
 from marker_sim.real.recorder import Recorder
-from marker_sim.real.seen import Seen, Told, run_reader
+from marker_sim.real.seen import READER_TIMEOUT_S, STOPPED_TIMEOUT_S, Seen, Told, run_reader
 
 SETTLE_S = 0.35
 TORN_S = 0.15
@@ -103,7 +104,10 @@ class LocalReader:
         try:
             if self._being_written(place, pids):
                 return False
-            mark, seen = self._scan(place, at_rest=False)
+            try:
+                mark, seen = self._scan(place, at_rest=False, timeout_s=STOPPED_TIMEOUT_S)
+            except HarnessError:
+                return False  # It waits for a lock that a stopped server has: a database in the middle of a write.
             gone = seen is not None and self._told.files(place).keys() - seen.files.keys()
             if seen is None or (not self._command and gone):
                 return False
@@ -117,14 +121,17 @@ class LocalReader:
         names = seen.names if self._command else stored_names(place.path, seen.files)
         return self._expected - names - self._excused.get(place.path, set())
 
-    def _scan(self, place: MarkerDirectory, at_rest: bool) -> tuple[int, Seen | None]:
+    def _scan(
+        self, place: MarkerDirectory, at_rest: bool, timeout_s: float = READER_TIMEOUT_S
+    ) -> tuple[int, Seen | None]:
         """The mark and what was read after it; None when it was not at rest."""
         self.looks += 1
         with self.recorder.lock:
             mark = self.recorder.mark()
             self._expected = self.recorder.answered(place)
         if self._command:
-            return mark, Seen({}, frozenset(run_reader(self._command, str(self._storage / place.path))))
+            names = run_reader(self._command, str(self._storage / place.path), timeout_s=timeout_s)
+            return mark, Seen({}, frozenset(names))
         before = _signature(self._storage, place)
         for path, signature in before.items():
             if self._since.get(path, (None, 0.0))[0] != signature:

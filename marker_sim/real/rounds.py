@@ -139,7 +139,7 @@ class Stage:
         self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
         self.spelled = MarkerDirectory(f"{table}/t4", "20260101000000006")
         self.places = (self.main, self.other, self.churned, self.failing, self.hostile, self.spelled)
-        self.nemesis = Nemesis(fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms)
+        self.nemesis = Nemesis(fleet, self.recorder, self.rng, spec.num_threads, spec.interval_ms, table)
         self.world = self.nemesis.world = system.world(self)
         self.targets = (
             Target(place=self.main, weight=6),

@@ -84,6 +84,7 @@ class FrontWorld:
         self.whens: tuple[When, ...] = ("before", "after")
         self.rewrites: Rewrites | None = None
         self.front = S3Front(self.gate, bucket=BUCKET)
+        self.front.spared = READER
         self.wire: Wire | None = None
         self._toxiproxy: Toxiproxy | None = None
         if stage.spec.kind == STORAGE_WIRE:

@@ -16,6 +16,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.real.recorder import Recorder
 
 READER_TIMEOUT_S = 20.0
+STOPPED_TIMEOUT_S = 1.0
 
 
 class Seen(NamedTuple):
@@ -52,7 +53,9 @@ class Told:
             return changed
 
 
-def run_reader(command: str, directory: str, environment: Mapping[str, str] | None = None) -> list[str]:
+def run_reader(
+    command: str, directory: str, environment: Mapping[str, str] | None = None, timeout_s: float = READER_TIMEOUT_S
+) -> list[str]:
     """The names that a reader's command prints, one a line; HarnessError when it fails.
 
     directory: replaces {dir}, as servers are told it. environment: added to the kit's own.
@@ -67,7 +70,7 @@ def run_reader(command: str, directory: str, environment: Mapping[str, str] | No
         done = subprocess.run(
             words,
             capture_output=True,
-            timeout=READER_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
             text=True,
             env={**os.environ, **(environment or {})},

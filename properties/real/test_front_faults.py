@@ -199,6 +199,17 @@ def test_an_empty_bucket_of_tokens_is_a_recorded_503_and_other_prefixes_do_not_f
         assert [_put(s3, key) for key in keys[:2]] == [200, 503]
 
 
+def test_who_reads_for_the_kit_meets_no_fault() -> None:
+    with fronted() as stage:
+        server, reader = client(stage.front.endpoint), client(stage.front.endpoint, "reader")
+        stage.front.spared = "reader"
+        _put(server, "t/a")
+        stage.front.limit(0.01, 0.01)
+        assert server.get_object(Bucket="lake", Key="t/a")["ETag"]
+        assert refusal(server.get_object, Bucket="lake", Key="t/a") == 503
+        assert [reader.get_object(Bucket="lake", Key="t/a")["ETag"] for _ in range(3)]
+
+
 def test_tokens_come_back_with_time_up_to_a_second_of_them() -> None:
     now = [0.0]
     limits = Limits(10, 5, lambda: now[0])
