@@ -1,0 +1,74 @@
+"""S3: a marker directory is one object, replaced only if it is what was read (If-Match, If-None-Match).
+
+python one_key.py PORT s3a://BUCKET    serve; endpoint and keys from the environment
+python one_key.py --names URI          print the names of a directory, for --reader
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
+
+from scenarios.correct_servers.plain_http import Markers, serve
+from scenarios.servers.s3_objects import Changed, S3Objects
+
+KEY = "all-markers.txt"
+PAUSE_S = 0.005
+TRIES = 400
+
+
+class OneKey(Markers):
+    """Remembers nothing; an error goes to whoever asked, and nothing is sent again after one."""
+
+    def __init__(self, bucket: str) -> None:
+        self._objects = S3Objects(os.environ["AWS_ENDPOINT_URL"], bucket)
+
+    def create(self, directory: str, name: str) -> bool:
+        """Read, add, replace; from the beginning when somebody else was faster."""
+        for _ in range(TRIES):
+            there = self._objects.get(_key(directory))
+            data = there[0] if there else b""
+            if name in data.decode().split("\n"):
+                return False
+            etag = there[1] if there else None
+            try:
+                self._objects.put(_key(directory), data + f"{name}\n".encode(), etag=etag, absent=etag is None)
+            except Changed:
+                time.sleep(PAUSE_S)
+                continue
+            return True
+        raise TimeoutError("others were faster each time")
+
+    def names(self, directory: str) -> list[str]:
+        """Its lines."""
+        there = self._objects.get(_key(directory))
+        return there[0].decode().split("\n")[:-1] if there else []
+
+    def delete(self, directory: str) -> bool:
+        """One request."""
+        there = self._objects.get(_key(directory)) is not None
+        self._objects.delete(_key(directory))
+        return there
+
+
+def _key(directory: str) -> str:
+    return directory.partition("://")[2].partition("/")[2] + f"/{KEY}"
+
+
+def main() -> None:
+    """Serve, or print."""
+    first, second = sys.argv[1:3]
+    uri = second if first == "--names" else f"{second}/"
+    markers = OneKey(uri.partition("://")[2].partition("/")[0])
+    if first != "--names":
+        serve(int(first), second, markers)
+    for name in markers.names(second):
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""How the correct servers beside this module are started, and what of languages each needs.
+
+None looks like another or like Hudi's, each keeps what the profile `http` promises, and none may be accused
+(scenarios/test_correct_servers.py, benchmarks/correct_ones.py).
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BUILD_S = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """needs: a program. build: what makes {built} from which file. command and reader: as `verify` takes them."""
+
+    needs: str
+    command: str
+    source: str
+    reader: str = ""
+    storage: str = "local"
+
+
+_CAT = "sh -c 'cat {dir}/%s 2>/dev/null || true'"
+SERVERS = {
+    "go-hex-files": Start(
+        needs="go",
+        source="hexfiles/main.go",
+        command="{built} -port {port} -dir {storage}",
+        reader="{built} -names {dir}",
+    ),
+    "go-by-size": Start(
+        needs="go", source="bysize/main.go", command="{built} -port {port} -dir {storage} -threads {threads}"
+    ),
+    "node-journal": Start(
+        needs="node",
+        source="journal.mjs",
+        command="node {source} {port} {storage}",
+        reader=_CAT % "e[0-9]*",
+    ),
+    "node-alone": Start(needs="node", source="alone.mjs", command="node {source} {port} {storage}"),
+    "java-buckets": Start(
+        needs="java",
+        source="Buckets.java",
+        command="java -Xshare:auto -XX:TieredStopAtLevel=1 {source} {port} {storage}",
+        reader=_CAT % "bucket-[0-9]",
+    ),
+    "python-sqlite": Start(
+        needs="python",
+        source="in_sqlite.py",
+        command="{python} -S {source} {port} {storage}",
+        reader="{python} -S {source} --names {dir}",
+    ),
+    "python-one-log": Start(
+        needs="python",
+        source="one_log.py",
+        command="{python} -S {source} {port} {storage}",
+        reader="{python} -S {source} --names {dir}",
+    ),
+    "python-each-alone": Start(needs="python", source="each_alone.py", command="{python} -S {source} {port} {storage}"),
+    "python-one-key": Start(
+        needs="python",
+        source="one_key.py",
+        command="{python} -S {source} {port} {storage}",
+        reader="{python} -S {source} --names {dir}",
+        storage="s3",
+    ),
+}
+
+
+def missing(name: str) -> str:
+    """What it needs and this machine has not, "" for nothing."""
+    needs = SERVERS[name].needs
+    return "" if needs == "python" or shutil.which(needs) else needs
+
+
+def start(name: str, out: Path) -> tuple[str, str]:
+    """The command and the reader of a server, whose program is built into `out` if it has to be."""
+    server = SERVERS[name]
+    source = HERE / server.source
+    built = out / name
+    if server.needs == "go":
+        build_go(source, built)
+    values = {"{built}": built, "{source}": source, "{python}": sys.executable}
+    texts = [server.command, server.reader]
+    for key, path in values.items():
+        texts = [text.replace(key, shlex.quote(str(path))) for text in texts]
+    return texts[0], texts[1]
+
+
+def build_go(source: Path, built: Path) -> None:
+    """One file and the standard library: no module, and nothing is fetched."""
+    command = ["go", "build", "-o", str(built), source.name]
+    subprocess.run(command, check=True, cwd=source.parent, timeout=BUILD_S)
+
+
+def words(name: str, out: Path) -> list[str]:
+    """The options of `verify`."""
+    command, reader = start(name, out)
+    said = ["--sut", "http", "--storage", SERVERS[name].storage, "--start", command]
+    return [*said, "--reader", reader] if reader else said
