@@ -267,7 +267,7 @@ def isolation(view: View) -> Finding:
         if not late and (view.timed_out(call) or call.operation in LISTINGS):
             why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
         if not late and not why and _outrun(view, directory, call):
-            why = "outrun"
+            why = "outrun-by-another"
         if why:
             view.excuse(why)
             continue
