@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from marker_sim.judges.calls import MS, Call
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.stored import NEVER, directory_of
@@ -28,9 +30,7 @@ def hostile_input_refused(view: View) -> Finding:
                 continue
             silent = view.timed_out(call)
             judged += 1
-            changed = None
-            if not silent:
-                changed = _changed_by_reads(view, call) if view.reads else _changed_by_effects(view, call)
+            changed = None if silent else _changed(view, call)
             if call.outcome == "fail" and changed is None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r}"
@@ -69,28 +69,42 @@ def _waited_ns(view: View, call: Call) -> int:
     return view.time_ns(until) - max(view.time_ns(call.invoke), *faults, 0)
 
 
-def _changed_by_effects(view: View, call: Call) -> int | None:
+def _changed(view: View, call: Call) -> int | None:
+    """The first change below its target that nobody but a request can have made; None when there is none."""
+    busy = False
+    for index, others in _changes_by_reads(view, call) if view.reads else _changes_by_effects(view, call):
+        if not others:
+            return index
+        busy = True
+    if busy:
+        view.excuse("other-request")
+    return None
+
+
+def _changes_by_effects(view: View, call: Call) -> Iterator[tuple[int, bool]]:
+    """Changes that a request may have made, each with whether others may have made it."""
     for event in view.events[call.invoke : call.done]:
         if event.kind != "effect" or event.process == "kit":
             continue
         if event.caused_by == call.invoke:
-            return event.index
-        if _below(call, event.path) and not _busy(view, call, event.path, event.index, event.index):
-            return event.index
-    return next((e.index for e in view.events[call.done :] if e.kind == "effect" and e.caused_by == call.invoke), None)
+            yield event.index, False
+        elif _below(call, event.path):
+            yield event.index, _busy(view, call, event.path, event.index, event.index)
+    for event in view.events[call.done :]:
+        if event.kind == "effect" and event.caused_by == call.invoke:
+            yield event.index, False
 
 
-def _changed_by_reads(view: View, call: Call) -> int | None:
+def _changes_by_reads(view: View, call: Call) -> Iterator[tuple[int, bool]]:
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):
             continue
         since, known = before.get(event.path, (-1, None))
-        if event.index > call.done and known != event.value and not _busy(view, call, event.path, since, event.index):
-            return event.index
+        if event.index > call.done and known != event.value:
+            yield event.index, _busy(view, call, event.path, since, event.index)
         if event.index < call.invoke or event.index > call.done:
             before[event.path] = (event.index, event.value)
-    return None
 
 
 def _below(call: Call, path: str | None) -> bool:
@@ -107,7 +121,5 @@ def _busy(view: View, call: Call, path: str | None, since: int, until: int) -> b
     if directory is None:
         return False
     if any(other != call and other.invoke < until and not view.had_no_effect(other) for other in directory.hostile):
-        return view.excuse("other-request")
-    return any(
-        other.invoke < until and view.over(other) > since for other in (*directory.creates, *directory.deletes)
-    ) and view.excuse("other-request")
+        return True
+    return any(other.invoke < until and view.over(other) > since for other in (*directory.creates, *directory.deletes))

@@ -213,3 +213,14 @@ def test_residue_is_excused_when_the_write_after_it_never_completes_and_not_by_t
         job.begin("002")
     (finding,) = judge(job.history(), frozenset({"G18"}))
     assert dict(finding.excused) == ({} if completed else {"no-later-write": 1})
+
+
+def test_changes_that_others_may_have_made_are_one_excuse_of_one_hostile_request() -> None:
+    story = Story()
+    story.start()
+    invoke = story.invoke("hostile", DIRECTORY, value="x")
+    story.create(A)
+    story.create(B)
+    story.end(invoke, "fail", error="400 no")
+    assert excused(story, "G12") == {"other-request": 1}
+    story.holds("G12")
