@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from marker_sim.judges import judge
@@ -9,6 +12,11 @@ from marker_sim.judges.findings import Finding
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.tally import Tally
 from marker_sim.names import encode_names
+from marker_sim.plan import PLACES
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.sim.cluster import Cluster
+from marker_sim.system import reference
 from properties.judges.build import DIRECTORY, Story, marker
 from properties.judges.jobs import Job
 
@@ -224,3 +232,16 @@ def test_changes_that_others_may_have_made_are_one_excuse_of_one_hostile_request
     story.end(invoke, "fail", error="400 no")
     assert excused(story, "G12") == {"other-request": 1}
     story.holds("G12")
+
+
+def test_excuses_that_decide_in_runs_are_documented_for_their_guarantee() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "honesty.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z-]+)` \| (G[^|]*) \|", text, flags=re.MULTILINE)
+    known = {(guarantee, name) for name, guarantees in rows for guarantee in guarantees.split(", ")}
+    seen: set[tuple[str, str]] = set()
+    for number in range(80):
+        mode, storage = PLACES[number % len(PLACES)]
+        make = make_write_plan if number % 2 else make_plan
+        for finding in judge(Cluster(make(number, mode, storage), reference()).run()):
+            seen |= {(finding.guarantee, name) for name, _ in finding.excused}
+    assert len(seen) > 10 and seen <= known, seen - known
