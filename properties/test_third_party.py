@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from marker_sim.campaign import Campaign
 from marker_sim.errors import HarnessError
+from marker_sim.history import History, Value
+from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.markers.files import read
 from marker_sim.markers.store import Context, Created
@@ -18,9 +21,13 @@ from marker_sim.names import data_path, is_append
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed
 from marker_sim.search.campaign import run_simulated
+from marker_sim.search.exhaustive import Space, explore
 from marker_sim.search.pieces import PieceResult, SearchSettings
-from marker_sim.search.runs import execute
+from marker_sim.search.replay import replay_plan
+from marker_sim.search.runs import execute, findings_of
 from marker_sim.search.writes import make_write_plan
+from marker_sim.sim.cluster import Cluster
+from marker_sim.sut.python import load_system
 from marker_sim.system import System
 
 ROOT = Path(__file__).parent.parent
@@ -120,6 +127,61 @@ def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None
         fit.run_pair(seed, make_write_plan(seed, "timeline", "s3"), journal, settings)
     assert not unfit.found and unfit.tally.judged("G21", "both", "local") is None
     assert not fit.found and fit.tally.judged("G21", "both", "s3") is not None
+
+
+@pytest.mark.usefixtures("modules")
+def test_an_attempt_that_wakes_after_the_end_stores_nothing_and_accuses_nobody() -> None:
+    # Its driver gave an attempt up, which slept until the kit read storage and stored a marker behind its back.
+    history, _ = execute(make_write_plan(270, "direct", "s3"), load_system(CORRECT))
+    assert not [finding for finding in judge(history) if finding.guarantee == "G18" and finding.breaches]
+
+
+def _stored(history: History) -> dict[str | None, Value]:
+    """What the effects of a history add up to, by path."""
+    files: dict[str | None, Value] = {}
+    for event in history.events:
+        if event.kind == "effect" and event.value is None:
+            files.pop(event.path, None)
+        elif event.kind == "effect":
+            files[event.path] = event.value
+    return files
+
+
+@pytest.mark.usefixtures("modules")
+@pytest.mark.parametrize("sut", [CORRECT, "reference"])
+def test_what_is_stored_at_the_end_is_what_the_effects_of_the_history_add_up_to(sut: str) -> None:
+    system, zombies = load_system(sut), 0
+    for seed in range(260, 290):
+        history, _ = execute(make_write_plan(seed, "direct", "s3"), system)
+        assert _stored(history) == {e.path: e.value for e in history.events if e.operation == "file"}, seed
+        zombies += any(event.operation == "zombie" for event in history.events)
+    assert zombies >= 3
+
+
+@pytest.mark.usefixtures("modules")
+def test_no_search_judges_a_class_on_a_storage_that_it_cannot_use() -> None:
+    system, profile = load_system(CORRECT), load_profile("python")
+    unfit = Space(system, ("direct",), ("s3-unconditional",), ("uniform",))
+    assert not explore(unfit, islice(unfit.cases(depths=(1,)), 60), profile).rows
+    plan = make_write_plan(3, "direct", "s3-unconditional")
+    assert all(not findings_of(plan, system, guarantee)[1] for guarantee in ("G14", "G21"))
+    assert not replay_plan(plan, CORRECT, None)[1]
+    fit = Space(system, ("direct",), ("s3",), ("uniform",))
+    explored = explore(fit, islice(fit.cases(depths=(1,)), 60), profile)
+    assert not explored.failures and sum(row.runs for row in explored.rows.values()) == 60
+
+
+class _Counting(_Journal):
+    def list_all(self) -> tuple[str, ...]:
+        names = super().list_all()
+        self._storage.put(f"{self._prefix}listed", str(self._runtime.now_ms()).encode())
+        return names
+
+
+def test_what_the_instance_that_reads_at_the_end_writes_is_not_taken_for_stored() -> None:
+    cluster = Cluster(Plan(mode="direct"), System(name="counting", direct=_Counting, layout="names", profile="python"))
+    history = cluster.run()
+    assert cluster.store.objects == _stored(history) != {}
 
 
 class _Unreadable(_Journal):
