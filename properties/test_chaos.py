@@ -137,7 +137,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     files = sorted((directory / "failures").glob("*.json"))
     failures = [read_stored(file) for file in files]
     assert failures and all(failure.name == file.stem for failure, file in zip(failures, files, strict=True))
-    places = [(f.sighting.guarantee, f.sighting.mode, f.sighting.storage) for f in failures]
+    places = [(f.sighting.guarantee, f.sighting.mode, f.sighting.storage, f.sighting.cause) for f in failures]
     assert max(places.count(place) for place in places) <= 3, "near-duplicates are kept"
     assert sum(f.seen + f.alike for f in failures) == sum(len(line.get("sightings", ())) for line in _lines(directory))
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
@@ -232,7 +232,7 @@ def test_a_worker_that_is_killed_loses_no_turn(tmp_path: Path) -> None:
         (("--stages", "swarm,moon"), "--stages was given 'swarm,moon'; write some of swarm, exhaustive, real, spark"),
         (("--stages", "swarm:-1"), "--stages was given 'swarm:-1'"),
         (("--seed", "x"), "--seed was given 'x'"),
-        (("--sut", "http"), "chaos runs reference, mutant:NAME or package.module:factory"),
+        (("--sut", "http"), "chaos runs reference, mutant:NAME, package.module:factory, and `marker-sim verify` runs"),
         (("--sut", "mutant:none-such"), "there is no mutant 'none-such'"),
         (("--dir", "file"), "file cannot be a chaos directory"),
     ],
