@@ -7,11 +7,11 @@ import pytest
 from marker_sim.judges import judge
 from marker_sim.judges.profiles import load_profile
 from marker_sim.judges.violations import raise_first
+from marker_sim.search.judged import cannot_serve
 from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
-from marker_sim.sim.storage import UNSUPPORTED
 from marker_sim.sut.python import load_system
 
 RUNS = 60
@@ -46,7 +46,7 @@ def test_writes_on_top_of_the_system_under_test_keep_their_promises(
     for seed in (plan_seed(chaos_seed, number) for number in range(RUNS)):
         plan = make_write_plan(seed, mode, storage)
         history, _ = execute(plan, system)
-        if system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events):
+        if cannot_serve(system, history):
             left_out += 1
             continue
         findings = judge(history)

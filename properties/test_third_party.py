@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from marker_sim.markers.files import read
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
 from marker_sim.plan import Op, Plan
-from marker_sim.seams import Condition, PreconditionFailed
+from marker_sim.seams import Condition, PreconditionFailed, StorageError
 from marker_sim.search.campaign import run_simulated
 from marker_sim.search.exhaustive import Space, explore
 from marker_sim.search.pieces import PieceResult, SearchSettings
@@ -169,6 +170,36 @@ def test_no_search_judges_a_class_on_a_storage_that_it_cannot_use() -> None:
     fit = Space(system, ("direct",), ("s3",), ("uniform",))
     explored = explore(fit, islice(fit.cases(depths=(1,)), 60), profile)
     assert not explored.failures and sum(row.runs for row in explored.rows.values()) == 60
+
+
+class _Pretends(_Journal):
+    def create(self, name: str) -> Created:
+        try:
+            return super().create(name)
+        except StorageError:
+            raise ValueError("s3 has no put-if-absent: ask storage.capabilities first") from None
+
+
+def test_a_class_that_says_itself_that_storage_offers_too_little_is_judged_all_the_same() -> None:
+    pretends = System(name="pretends", direct=_Pretends, layout="names", profile="python")
+    settings = SearchSettings(places=(("direct", "s3"),), seed=0, guarantees=None, profile=load_profile("python"))
+    seen = PieceResult()
+    for seed in range(20):
+        seen.run(seed, make_write_plan(seed, "direct", "s3"), pretends, settings, look=False)
+    assert not seen.unsupported and seen.tally.runs == 20
+
+
+def test_what_held_where_a_system_cannot_be_judged_is_forgotten_and_what_broke_is_not() -> None:
+    hasty = replace(load_system("reference"), direct=_Pretends, server=None)
+    settings = SearchSettings(places=(("direct", "s3"),), seed=0, guarantees=None, profile=load_profile("python"))
+    seen = PieceResult()
+    for seed in range(20):
+        seen.run(seed, make_write_plan(seed, "direct", "s3"), hasty, settings, look=False)
+    broken = {row.id for row in seen.tally.rows(settings.profile) if row.violations}
+    seen.tally.leave_out({("direct", "local"), ("timeline", "s3")})
+    assert len(seen.tally.rows(settings.profile)) > len(broken)
+    seen.tally.leave_out({("direct", "s3")})
+    assert {row.id for row in seen.tally.rows(settings.profile)} == broken
 
 
 class _Counting(_Journal):

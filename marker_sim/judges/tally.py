@@ -6,7 +6,7 @@ It is a plain value: picklable, and merging two gives what adding all their runs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -207,6 +207,12 @@ class Tally:
             self.strikes.setdefault(kind, Counter()).update(phases)
         for key, cell in other._cells.items():
             self._cells.setdefault(key, _Cell()).merge(cell)
+
+    def leave_out(self, places: Set[tuple[str, str]]) -> None:
+        """Forget what held in modes and storages that cannot be judged; what broke in some run there stays."""
+        storages = {storage for _, storage in places}
+        out = {*places, *((BOTH, storage) for storage in storages)}
+        self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
 
     def rows(self, profile: Profile) -> tuple[Row, ...]:
         """One row for each guarantee, mode, world and storage that a run was judged in, in the order of the table."""

@@ -88,7 +88,7 @@ class _Search:
     failures_again: int = 0
     differences: int = 0
     elsewhere: int = 0
-    unsupported: set[str] = field(default_factory=set)
+    unsupported: set[tuple[str, str]] = field(default_factory=set)
     planted: Canary | None = None
     trouble: str = ""
     shown: float = 0.0
@@ -170,7 +170,6 @@ def run_simulated(
         baseline=baseline,
     )
     search = _Search(sut=sut, system=system, settings=settings, progress=progress, blame=blame)
-    search.unsupported.update(_unserved(system, modes, storages))
     begin = first * len(places)
     numbers = range(begin, _NO_END if runs_max is None else begin + runs_max)
     interrupted, share = False, SHRINK_SHARE if shrinking else 0.0
@@ -187,10 +186,15 @@ def run_simulated(
         if not search.tally.runs:
             raise
         search.trouble = search.trouble or str(error)
-    return _campaign_of(search, interrupted)
+    search.tally.leave_out(search.unsupported)
+    return _campaign_of(search, interrupted, _unserved(system, modes, storages))
 
 
-def _campaign_of(search: _Search, interrupted: bool) -> Campaign:
+def _campaign_of(search: _Search, interrupted: bool, unserved: list[str]) -> Campaign:
+    unsupported = (
+        f"{mode} mode on {storage}: the system needs what that storage does not offer"
+        for mode, storage in search.unsupported
+    )
     return Campaign(
         sut=search.sut,
         sut_version=search.system.version,
@@ -202,7 +206,7 @@ def _campaign_of(search: _Search, interrupted: bool) -> Campaign:
         failures=_failures(search),
         last=search.last,
         **_met(search),
-        left_out=tuple(sorted(search.unsupported)),
+        left_out=tuple(sorted((*unserved, *unsupported))),
         interrupted=interrupted,
         trouble=search.trouble,
         canary=search.planted,

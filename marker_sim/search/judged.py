@@ -19,5 +19,5 @@ def findings_in(history: History, system: System, guarantees: frozenset[str] | N
 
 
 def cannot_serve(system: System, history: History) -> bool:
-    """Whether a foreign class needs what this storage has not."""
-    return system.layout == "names" and any(UNSUPPORTED in (event.error or "") for event in history.events)
+    """Whether a foreign class asked for what this storage has not; the storage says so, whatever the class raises."""
+    return system.layout == "names" and any(e.kind == "observe" and e.operation == UNSUPPORTED for e in history.events)

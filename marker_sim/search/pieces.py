@@ -93,7 +93,7 @@ class Rechecked(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
     """What was seen in a piece. found: the first run of each kind. rechecked: by number. last: the last history.
-
+    unsupported: modes and storages of runs in which the system needed what the storage has not.
     stopped: at the first violation. error: what ended it early, with the runs before it counted.
     """
 
@@ -102,7 +102,7 @@ class PieceResult:
     found: dict[Kind, Broken] = field(default_factory=dict)
     rechecked: dict[int, Rechecked] = field(default_factory=dict)
     last: History | None = None
-    unsupported: set[str] = field(default_factory=set)
+    unsupported: set[tuple[str, str]] = field(default_factory=set)
     stopped: bool = False
     interrupted: bool = False
     error: Exception | None = None
@@ -112,9 +112,7 @@ class PieceResult:
         history, steps = execute(plan, system)
         findings = findings_in(history, system, settings.guarantees)
         if not findings:
-            self.unsupported.add(
-                f"{plan.mode} mode on {plan.storage}: the system needs what that storage does not offer"
-            )
+            self.unsupported.add((plan.mode, plan.storage))
             return
         self.steps += steps
         self.last = history

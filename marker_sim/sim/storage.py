@@ -46,7 +46,7 @@ from marker_sim.sites import site_of
 
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
-UNSUPPORTED = "ask storage.capabilities first"
+UNSUPPORTED = "unsupported"  # What the kit observes of a caller that did not ask `storage.capabilities` first.
 _WRITES = frozenset({"put", "overwrite"})
 
 CAPABILITIES = {
@@ -161,9 +161,9 @@ class SimStorage:
         """Replace atomically, under a condition where the model has it."""
         store = self._store
         if condition is Condition.IF_ABSENT and not self.capabilities.put_if_absent:
-            raise ValueError(f"{store.model} has no put-if-absent: {UNSUPPORTED}")
+            raise self._unsupported("put-if-absent")
         if expected is not None and not self.capabilities.put_if_unchanged:
-            raise ValueError(f"{store.model} has no put-if-unchanged: {UNSUPPORTED}")
+            raise self._unsupported("put-if-unchanged")
 
         def apply() -> str:
             current = store.objects.get(path)
@@ -176,6 +176,12 @@ class SimStorage:
 
         conditional = condition is not Condition.NONE or expected is not None
         return self._call("put", path, apply, not data, conditional)  # type: ignore[no-any-return]
+
+    def _unsupported(self, what: str) -> ValueError:
+        """The error for what this storage has not; the history keeps that it was asked for, whoever hears the error."""
+        process, model = self._process, self._store.model
+        self._scheduler.record(process.name, process.role, "observe", UNSUPPORTED, error=what)
+        return ValueError(f"{model} has no {what}: ask storage.capabilities first")
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
