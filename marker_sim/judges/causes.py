@@ -5,6 +5,7 @@ What became of a marker that is missing, or of a name that nobody asked for:
     glued                 its text is part of a longer stored name that nobody asked for
     empty-name            it is "", and a line without a name is none
     split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
+    no-text               it has bytes that are no UTF-8, or shows with U+FFFD in their place
     garbled               it shows with other characters, as another encoding has them
     file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
     mixed                 it is the end of a name that was asked for: two writes of one file at a time
@@ -36,6 +37,7 @@ from marker_sim.names import marker_file_index
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # What surrogateescape makes of bytes that are no UTF-8.
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
 
@@ -103,9 +105,9 @@ class Causes:
         """Whence a name comes that nobody asked for; kind: of the listing that shows it."""
         asked = self._asked_as(directory, kind)
         if name in self._forms_of(directory, kind, asked):
-            return "garbled"
+            return "no-text" if "\ufffd" in name else "garbled"
         for mark, word in _BREAKS.items():
-            if any(mark in each and name in _LINES.split(each) for each in asked):
+            if any(mark in each and name in (*_LINES.split(each), *each.split(mark)) for each in asked):
                 return word
         if any(each and each != name and each in name for each in asked):
             return "glued"
@@ -115,9 +117,9 @@ class Causes:
 
     def shown_otherwise(self, directory: Directory, listing: Call, name: str) -> str:
         """What has become of a name in a listing that lacks it: glued, garbled or split, "" for none of them."""
-        for mark, word in _BREAKS.items():
-            if mark in name:
-                return word
+        word = _of_odd(name)
+        if word:
+            return word
         strangers = self._listed.get(listing.invoke)
         if strangers is None:
             listed = frozenset(listing.value if isinstance(listing.value, tuple) else ())
@@ -141,13 +143,13 @@ class Causes:
         """Whether a marker file of a directory is empty, or ends in a line's middle or short, at an event.
 
         That counts only where a kill, or storage that failed, can be the reason.
-        name: only a file that held it before, unless it was never seen stored.
+        name: only a file that held it before, if glued to others, unless it was never seen stored.
         """
-        line = f"{name}\n".encode("utf-8", "surrogateescape") if name else b""
+        text = name.encode("utf-8", "surrogateescape")
         span = self._view.rest.home(path).spans.get(name)
         seen = span is not None and span[0] <= at
         for (earlier, before), (when, now) in self._changes(path, at):
-            if now is None or (seen and line not in (before or b"")):
+            if now is None or (seen and text not in (before or b"")):
                 continue
             shorter = before is not None and len(now) < len(before) and before.startswith(now)
             if (shorter or not now.endswith(b"\n")) and (
@@ -177,11 +179,9 @@ class Causes:
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
         """The cause when the name, or storage itself, shows what became of a marker, else ""."""
-        if not name:
-            return "empty-name"
-        for mark, word in _BREAKS.items():
-            if mark in name:
-                return word
+        word = _of_odd(name)
+        if word:
+            return word
         if self.glued(directory, name, at):
             return "glued"
         return "file-cut" if self.cut(directory.path, at, name) else ""
@@ -243,6 +243,16 @@ class Causes:
                 found.setdefault(home, {}).setdefault(event.path, []).append((event.index, content))
             self._by_directory = found
         return self._by_directory.get(path, {})
+
+
+def _of_odd(name: str) -> str:
+    """What becomes of a name by what it is, "" for nothing."""
+    if not name:
+        return "empty-name"
+    for mark, word in _BREAKS.items():
+        if mark in name:
+            return word
+    return "no-text" if _NO_TEXT.search(name) else ""
 
 
 def _in_other_encodings(name: str) -> Iterator[str]:

@@ -57,6 +57,19 @@ def test_a_file_that_ends_early_after_a_kill_was_cut(left: bytes) -> None:
     assert causes(made, "G3") == {"file-cut"}
 
 
+def test_a_name_that_was_glued_and_then_cut_away_was_in_the_file_that_was_cut() -> None:
+    made = story()
+    made.create(A)
+    made.kill()
+    made.start()
+    made.put(FILE, encode_names([A + B]))
+    made.kill()
+    made.put(FILE, b"")
+    made.start()
+    made.create(A)
+    assert causes(made, "G5") == {"file-cut"}
+
+
 def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
     made = story()
     made.create(A)
@@ -189,6 +202,13 @@ def test_what_a_listing_shows_instead_of_a_name(name: str, shown: str, cause: st
     assert cause in causes(made, "G4")
     missed = {"unasked": {"stored-and-not-listed"}}.get(cause, {cause})
     assert causes(made, "G11") == missed
+
+
+def test_a_name_that_is_no_text_and_is_stored_as_another_is_missed_for_that() -> None:
+    made = story()
+    made.put(FILE, encode_names(["a\ufffdb.parquet.marker.CREATE"]))
+    made.end(made.ask("a\udcffb.parquet.marker.CREATE"), "ok", "created")
+    assert causes(made, "G1") == causes(made, "G4") == {"no-text"}
 
 
 def test_requests_that_hang_are_told_apart_by_what_came_before_them() -> None:

@@ -126,7 +126,8 @@ def test_an_accepted_hostile_name_is_kept_and_its_pieces_are_laid_at_its_door() 
 @pytest.mark.parametrize(
     ("asked", "stored", "cause"),
     [
-        (b"a\xffb.parquet.marker.CREATE", "a\ufffdb.parquet.marker.CREATE", "garbled"),
+        (b"a\xffb.parquet.marker.CREATE", "a\ufffdb.parquet.marker.CREATE", "no-text"),
+        ("a\r\nb.parquet.marker.CREATE", "a\r", "split-at-line-break"),
         ("a\rb.parquet.marker.CREATE", "b.parquet.marker.CREATE", "split-at-carriage-return"),
         ("", "x.parquet.marker.CREATE", "unasked"),
     ],

@@ -139,6 +139,26 @@ carriage_return() {
     directory return; start 1 50
     create $'a\rb.parquet.marker.CREATE'; all; show; killed; start 1 50; all; create c.parquet.marker.CREATE; show; killed
 }
+spellings_of_one_directory() {
+    say "G3, G4: each spelling of a directory's path is a directory of its own to the server, over the same files"
+    directory spelled; start 1 50
+    local plain=$M each
+    for each in a: b:/ c:// d:; do
+        M=$plain${each#*:}; echo "the path ends in 'spelled${each#*:}':"; create "${each%%:*}.parquet.marker.CREATE"; all; M=$plain; show
+    done
+    killed; start 1 50; all; killed
+}
+bytes_that_are_no_text() {
+    say "G4: bytes that are no UTF-8 become U+FFFD, so that two names are one"
+    directory bytes; start 1 50
+    local bytes
+    for bytes in %FF %FE %C0 %EF%BF%BD; do
+        printf '$ POST create?markername=a%sb.parquet.marker.CREATE -> ' "$bytes"
+        curl -s --compressed --max-time 20 -X POST "$U/create?markerdirpath=$M&markername=a${bytes}b.parquet.marker.CREATE"; echo
+    done
+    all; show; killed
+}
 [ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 creates_meet_deletions second_server_overwrites line_break torn_by_kill \
-    slow_directory_holds_up_others failed_flush_takes_others_along retry_after_failed_flush empty_name carriage_return
+    slow_directory_holds_up_others failed_flush_takes_others_along retry_after_failed_flush empty_name carriage_return \
+    spellings_of_one_directory bytes_that_are_no_text
 for finding in "$@"; do "$finding"; done
