@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Event
 from marker_sim.judges.calls import DEADLY, MS, FaultSpan, Step
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.steps import breach, of_its_own
@@ -72,9 +72,12 @@ class _Attempted:
     def verdict(self) -> tuple[str, Breach | None]:
         """The name of the excuse, "" for none; then a breach, or None for a write that completed."""
         view, exit_ = self.view, self.view.exits.get(self.process, NEVER)
-        if self.low <= exit_ < self.until and view.events[exit_].error != APPLICATION_ENDED:
+        ended = self.low <= exit_ < self.until
+        if ended and view.events[exit_].error != APPLICATION_ENDED:
             error = view.events[exit_].error or ""
-            return self._hung(exit_) if error == NOT_GETTING_ON else self._failed(exit_, f"ended by itself: {error}")
+            if error == NOT_GETTING_ON:
+                return self._hung(exit_, "still-working")
+            return self._failed(exit_, f"ended by itself: {error}")
         for event in view.given_up:
             if event.process == self.process and self.low <= event.index < self.until:
                 if event.value == "abandoned":
@@ -86,9 +89,11 @@ class _Attempted:
             f.process == self.process and f.kind in DEADLY and self.low <= f.begin < self.until for f in view.faults
         ):
             return "driver-died", None
-        if self.until == NEVER:
-            return "run-ended", None
-        return "", self._breach("began its next write and had neither committed nor given up this one", self.until)
+        if self.until == NEVER and not ended:
+            return self._hung(min(view.phase("end"), view.end - 1), "run-ended")
+        how = "ended its application" if ended else "began its next write"
+        at = min(exit_, self.until)
+        return "", self._breach(f"{how} and had neither committed nor given up this one", self.low, at)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -115,18 +120,32 @@ class _Attempted:
         reason = reasons[0] if reasons else self._of_tasks(at)
         return reason, None if reason else self._breach(f"{how}, although nothing was wrong", self.low, at)
 
-    def _hung(self, at: int) -> tuple[str, Breach | None]:
-        """A driver was ended because its write took too long; one that still did something had too much to do."""
+    def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
+        """A write took until an event, and was not over; until_then: the excuse of one that still did something.
+
+        With nothing wrong since it began, a write that goes round in circles hangs as well: where time is virtual, no
+        busy machine can be why.
+        """
         view = self.view
         executors = frozenset(attempt.process for attempt in self._attempts(at))
-        acting = {self.process, *executors, *self._servers}
-        last = max((e.index for e in view.events[:at] if e.process in acting and e.kind != "fault"), default=0)
+        own = {self.process, *executors}
+        acts = (e.index for e in view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
+        last = max(acts, default=self.low)
         quiet_ns = view.time_ns(at) - view.time_ns(last)
-        if quiet_ns < view.header.answer_bound_ms * MS + self.lasting_ns:
-            return "still-working", None
-        reason = self._touched(last, at, executors)
-        message = f"hangs: after event {last} nothing more was heard of its write for {quiet_ns / 1e9:.0f} s"
-        return reason, None if reason else self._breach(message, last, at)
+        if quiet_ns >= view.header.answer_bound_ms * MS + self.lasting_ns:
+            reason = self._touched(last, at, executors)
+            message = f"hangs: after event {last} nothing more was heard of its write for {quiet_ns / 1e9:.0f} s"
+            return reason, None if reason else self._breach(message, last, at)
+        if until_then == "run-ended" or view.header.world != "simulated":
+            return until_then, None
+        if self._touched(self.low, at, executors) or self._of_tasks(at):
+            return until_then, None
+        took_s = (view.time_ns(at) - view.time_ns(self.low)) / 1e9
+        return "", self._breach(f"was not through with a write after {took_s:.0f} s, with nothing wrong", self.low, at)
+
+    def _of(self, event: Event) -> bool:
+        """Whether a server did something in the write's table."""
+        return event.process in self._servers and (event.path or "").startswith(f"{self.key[0]}/")
 
     def _attempts(self, at: int) -> list[Step]:
         view = self.view

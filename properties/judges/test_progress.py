@@ -180,19 +180,59 @@ def test_a_write_that_hangs_breaks_it_and_one_that_is_merely_long_does_not() -> 
     gone = exits(hung, NOT_GETTING_ON)
     breach = hung.breaks("G25")
     assert breach.evidence == (last, gone) and "hangs" in breach.message
-    long = Job()
-    long.begin("001")
-    long.wait(899_000)
-    long.attempt(base("a"))
-    exits(long, NOT_GETTING_ON)
-    long.says_nothing("G25")
 
 
-def test_a_driver_that_forgets_a_write_breaks_it() -> None:
+@pytest.mark.parametrize(("world", "touched"), (("simulated", True), ("real", False), ("simulated", False)))
+def test_a_write_that_is_merely_long_breaks_it_only_where_nothing_was_wrong_and_no_machine_is_slow(
+    world: str, touched: bool
+) -> None:
+    job = Job(world=world)
+    job.begin("001")
+    if touched:
+        job.fault("throttled", process=job.driver, path="t/x")
+    job.wait(899_000)
+    job.attempt(base("a"))
+    exits(job, NOT_GETTING_ON)
+    if touched or world == "real":
+        job.says_nothing("G25")
+    else:
+        assert "after 899 s, with nothing wrong" in job.breaks("G25").message
+
+
+def test_what_a_server_does_in_another_table_is_no_sign_of_life_of_a_write() -> None:
+    for table, hangs in (("t", False), ("other", True)):
+        job = Job(mode="timeline", world="real")
+        job.start()
+        job.begin("001")
+        for _ in range(90):
+            job.wait(10_000).put(f"{table}/.hoodie/.temp/001/MARKERS0", b"")
+        exits(job, NOT_GETTING_ON)
+        assert bool(job.finding("G25").breaches) is hangs
+
+
+def test_a_driver_that_forgets_a_write_breaks_it_the_last_one_too() -> None:
     job = Job()
     job.begin("001")
     job.write("002", "b")
     assert "had neither committed nor given up" in job.breaks("G25").message
+    last = Job()
+    begun = last.begin("001")
+    gone = exits(last, APPLICATION_ENDED)
+    assert last.breaks("G25").evidence == (begun, gone)
+
+
+@pytest.mark.parametrize(("wait_ms", "held"), ((9_000, True), (60_000, False)))
+def test_a_write_that_is_open_when_the_run_is_over_breaks_it_once_it_is_quiet_for_too_long(
+    wait_ms: int, held: bool
+) -> None:
+    job = Job()
+    job.begin("001")
+    job.wait(wait_ms)
+    job.observe("phase", value="end")
+    if held:
+        job.says_nothing("G25")
+    else:
+        assert "hangs" in job.breaks("G25").message
 
 
 def test_a_write_whose_driver_was_killed_has_its_reason() -> None:
