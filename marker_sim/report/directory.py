@@ -39,9 +39,11 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP)
 def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
     """A directory ready for a new report, this process's alone in the block; where the earlier report went, if any.
 
-    UsageError when another marker-sim writes to it, or it holds files and no report (nothing is touched then);
-    HarnessError when it cannot be written.
+    UsageError when it is no directory, another marker-sim writes to it, or it holds files and no report (nothing is
+    touched then); HarnessError when it cannot be written.
     """
+    if os.path.lexists(directory) and not directory.is_dir():
+        raise UsageError(f"--report {directory} is no directory; give an empty or a new one")
     with ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -64,6 +66,8 @@ def newest_earlier(directory: Path) -> Path | None:
 def unwritable(directory: Path, error: OSError) -> HarnessError:
     """The sentence for a directory that cannot be written."""
     reason = error.strerror or str(error)
+    if error.filename and Path(os.fsdecode(error.filename)) != directory:
+        reason = f"{reason}: {os.fsdecode(error.filename)}"
     return HarnessError(
         f"the report directory {directory} cannot be written ({reason}); free space there or give another with --report"
     )

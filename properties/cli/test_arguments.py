@@ -267,6 +267,6 @@ def test_a_request_is_complete_and_draws_its_seed() -> None:
 
 def test_an_unwritable_report_directory_is_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    assert main(("verify", "--budget", "1s", "--report", os.fspath(tmp_path / "file"))) == 4
+    assert main(("verify", "--budget", "1s", "--report", os.fspath(tmp_path / "file" / "report"))) == 4
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "cannot be written" in err

@@ -66,11 +66,21 @@ def test_a_directory_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> N
     assert _files(tmp_path) == {"verdict.json": b"mine"}
 
 
-def test_a_directory_that_is_a_file_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_that_is_a_file_or_a_link_to_nothing_is_wrong_usage_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
-    with pytest.raises(HarnessError, match=r"cannot be written .*give another"), open_report(tmp_path / "file", ARGV):
-        raise AssertionError
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("file", "link"):
+        with pytest.raises(UsageError, match=f"{name} is no directory"), open_report(tmp_path / name, ARGV):
+            raise AssertionError
     assert _files(tmp_path) == {"file": b"mine"}
+
+
+def test_what_is_in_the_way_of_an_earlier_report_is_named(tmp_path: Path) -> None:
+    before = _report(tmp_path)
+    (tmp_path / "earlier").write_text("mine", encoding="utf-8")
+    with pytest.raises(HarnessError, match=r"File exists: \S*/earlier"), open_report(tmp_path, ARGV):
+        raise AssertionError
+    assert _files(tmp_path) == {**before, "earlier": b"mine"}
 
 
 def test_a_second_writer_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:
