@@ -69,9 +69,8 @@ class Causes:
         home = view.rest.home(path)
         span = home.spans.get(call.name)
         stored = span is not None and span[0] <= at
-        word = self._stored_otherwise(directory, call.name, at)
-        if not word and not stored:
-            word = self._stored_otherwise(directory, call.name, home.look(call.done) or at)
+        before = span[bisect_right(span, at) - 1] if span is not None and stored else home.look(call.done) or at
+        word = self._stored_otherwise(directory, call.name, at) or self._stored_otherwise(directory, call.name, before)
         if word:
             return word
         if view.crowd(call.invoke, at):

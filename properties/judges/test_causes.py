@@ -70,6 +70,19 @@ def test_a_name_that_was_glued_and_then_cut_away_was_in_the_file_that_was_cut() 
     assert causes(made, "G5") == {"file-cut"}
 
 
+def test_a_file_that_was_cut_and_written_again_lost_its_names_when_it_was_cut() -> None:
+    made = story()
+    made.create(A)
+    made.kill()
+    made.put(FILE, b"")
+    made.start()
+    made.put(FILE, encode_names([B]))
+    again = made.ask(A)
+    made.put(FILE, encode_names([B, C]))
+    made.end(again, "ok", "created")
+    assert causes(made, "G5") == {"file-cut"}
+
+
 def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
     made = story()
     made.create(A)
