@@ -20,10 +20,11 @@ def exact_set(view: View) -> Finding:
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
+    hostile = [call for directory in view.directories.values() for call in directory.hostile]
     for path in sorted(view.directories.keys() | view.rest.homes.keys()):
         directory = view.directories.get(path) or Directory(path)
         home = view.rest.home(path)
-        asked = _asked(view, directory)
+        asked = _asked(view, directory, [call for call in hostile if call.name == path])
         judged += len(home.spans)
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
@@ -40,8 +41,11 @@ def exact_set(view: View) -> Finding:
     return Finding(guarantee="G4", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _asked(view: View, directory: Directory) -> dict[str, int]:
-    """When each name was asked for first, by creates that may have had an effect."""
+def _asked(view: View, directory: Directory, aimed: list[Call]) -> dict[str, int]:
+    """When each name was asked for first, by creates that may have had an effect.
+
+    aimed: hostile requests whose malformed directory leads here.
+    """
     asked: dict[str, int] = {}
     for call in directory.creates:
         if call.outcome == "fail" and view.had_no_effect(call):
@@ -49,7 +53,7 @@ def _asked(view: View, directory: Directory) -> dict[str, int]:
         known = asked.get(call.name)
         if known is None or call.invoke < known:
             asked[call.name] = call.invoke
-    for call in directory.hostile:
+    for call in (*directory.hostile, *aimed):
         if not view.had_no_effect(call) and call.identity is not None:
             identity = call.asked
             query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)

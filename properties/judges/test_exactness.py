@@ -140,6 +140,18 @@ def test_what_became_of_a_hostile_name_is_its_cause(asked: str | bytes, stored: 
     assert {breach.cause for breach in story.finding("G4").breaches if repr(stored) in breach.message} == {cause}
 
 
+def test_what_a_climbing_directory_was_asked_for_is_held_against_the_request_and_not_the_place_it_leads_to() -> None:
+    name, target = "a.parquet.marker.CREATE", "aside/.hoodie/.temp/001"
+    story = Story()
+    climbing = f"?markerdirpath=t/.hoodie/.temp/../../../{target}&markername={name}"
+    invoke = story.invoke("hostile", target, value=climbing)
+    story.put(f"{target}/MARKERS0", encode_names([name]))
+    story.end(invoke, "ok", "created")
+    story.holds("G4")
+    story.put(f"{target}/MARKERS0", encode_names([name, "b.parquet.marker.CREATE"]))
+    story.breaks("G4")
+
+
 def test_bytes_that_are_no_text_are_kept_as_they_are() -> None:
     asked = b"a\xffb.parquet.marker.CREATE"
     story = Story()
