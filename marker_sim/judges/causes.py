@@ -145,11 +145,13 @@ class Causes:
         name: only a file that held it before, if glued to others, unless it was never seen stored.
         """
         text = name.encode("utf-8", "surrogateescape")
-        span = self._view.rest.home(path).spans.get(name)
+        home = self._view.rest.home(path)
+        span = home.spans.get(name)
         seen = span is not None and span[0] <= at
-        for (earlier, before), (when, now) in self._changes(path, at):
+        for (index, before), (when, now) in self._changes(path, at):
             if now is None or (seen and text not in (before or b"")):
                 continue
+            earlier = home.began(index)
             shorter = before is not None and len(now) < len(before) and before.startswith(now)
             if (shorter or not now.endswith(b"\n")) and (
                 self._view.killed(earlier, when) is not None or self.put_failed(path, earlier, when)

@@ -75,6 +75,11 @@ class Home:
         at = bisect_left(self.begun, moment)
         return self.seen[at] if at < len(self.seen) else None
 
+    def began(self, index: int) -> int:
+        """When the reading began that an event belongs to, the event itself where storage is not read."""
+        at = bisect_left(self.seen, index)
+        return min(index, self.begun[at]) if at < len(self.seen) else index
+
     def gone_from(self, name: str, answered: int, until: int) -> int | None:
         """From when on a name is not stored that was answered, the last time until an event; None when it is there.
 

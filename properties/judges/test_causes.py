@@ -109,6 +109,17 @@ def test_a_listing_lacks_what_was_lost_before_by_the_cause_of_that_loss() -> Non
     assert causes(made, "G11") == causes(made, "G3") == {"file-cut"}
 
 
+def test_a_kill_while_a_file_was_read_that_was_cut_is_why_it_is_empty_next_time() -> None:
+    made = story(witness="reads", storage="local")
+    made.create(A)
+    began = made.last
+    made.kill()
+    made.look(A, began=began)
+    made.observe("file", path=FILE, value=b"")
+    made.observe("snapshot", path=DIRECTORY, caused_by=made.last - 1)
+    assert causes(made, "G3") == {"file-cut"}
+
+
 def test_a_file_that_is_written_again_as_a_whole_was_not_cut() -> None:
     made = story()
     made.create(A)
