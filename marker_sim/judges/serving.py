@@ -266,8 +266,11 @@ def isolation(view: View) -> Finding:
         why = _touched_otherwise(view, directory, call, until)
         if not late and (view.timed_out(call) or call.operation in LISTINGS):
             why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
-        if not late and not why and _outrun(view, directory, call):
-            why = "outrun-by-another"
+        if not late and not why:
+            busy = _is_told_busy(view, call) and _is_busy_anyway(
+                view, [(since, over) for _, _, since, over in confined]
+            )
+            why = "busy-anyway" if busy else "outrun-by-another" if _outrun(view, directory, call) else ""
         if why:
             view.excuse(why)
             continue
@@ -291,6 +294,17 @@ def _outrun(view: View, directory: Directory, call: Call) -> bool:
     others = [other for other in directory.creates if other.invoke < call.done and call.invoke < other.done]
     inside = (event for event in view.events[call.invoke : call.done] if event.kind == "effect")
     return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
+
+
+def _is_told_busy(view: View, call: Call) -> bool:
+    """Whether a call was answered 503: the server says that it is asked too much."""
+    return call.done != NEVER and (view.events[call.done].error or "").startswith("503")
+
+
+def _is_busy_anyway(view: View, windows: list[tuple[int, int]]) -> bool:
+    """Whether somebody was told so while no storage fault was about, which therefore is not why."""
+    told_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_told_busy(view, call))
+    return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in told_ns)
 
 
 def _is_confined(fault: FaultSpan) -> bool:

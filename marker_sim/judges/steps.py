@@ -37,7 +37,7 @@ def judge_of_writes(guarantee: str, check: Check) -> Callable[[View], Finding]:
 
 def breach(view: View, key: Key, message: str, *evidence: int) -> Breach:
     """A breach about an instant, counted under the faults of the table and its marker directory too."""
-    return view.breach(f"{key[0]}/{key[1]}: {message}", evidence, f"{key[0]}{TEMP}{key[1]}")
+    return view.breach(f"{'/'.join(filter(None, key))}: {message}", evidence, f"{key[0]}{TEMP}{key[1]}")
 
 
 def ended_badly(view: View, path: WritePath, step: Step) -> Breach | None:

@@ -266,3 +266,11 @@ def test_a_stage_in_which_every_second_write_dies_or_hangs_is_seen_without_any_f
     assert not judge(run(plan, well), frozenset({"G25"}))[0].breaches
     (found,) = judge(run(plan, broken), frozenset({"G25"}))
     assert found.breaches and found.breaches[0].under == "none"
+
+
+def test_a_write_that_hangs_before_it_has_an_instant_is_named_by_its_table() -> None:
+    job = Job()
+    job.step("begin", None)
+    job.wait(900_000)
+    exits(job, NOT_GETTING_ON)
+    assert job.breaks("G25").message.startswith("t: driver#1 hangs")

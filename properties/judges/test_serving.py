@@ -284,6 +284,19 @@ def test_an_error_to_whoever_was_outrun_is_no_harm_done_by_neighbours(outrun: bo
     assert len(story.finding("G7").breaches) == (not outrun or world == "foreign")
 
 
+@pytest.mark.parametrize("before", ["503 Busy", "500 no", ""])
+def test_a_server_that_says_503_without_any_fault_too_is_not_harmed_by_neighbours_when_it_does(before: str) -> None:
+    story = Story()
+    story.start()
+    story.ask(B, instant="002")
+    if before:
+        story.end(story.ask(C), "info", error=before)
+    story.wait(10_000)
+    story.fault("throttled", path=f"{OTHER}/MARKERS0")
+    story.end(story.ask(A), "info", error="503 Busy")
+    assert bool(story.finding("G7").breaches) is not before.startswith("503")
+
+
 @pytest.mark.parametrize("whose", ["its own directory", "another directory"])
 def test_a_request_that_met_a_deletion_of_its_own_directory_may_fail(whose: str) -> None:
     story = Story()
