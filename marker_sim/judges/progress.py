@@ -185,10 +185,14 @@ class _Attempted:
         return not fault.path or fault.path.startswith(f"{self.key[0]}/")
 
     def _of_tasks(self, at: int) -> str:
-        """Whether executors died under the write's driver, or its tasks were run more often than they failed."""
+        """Whether executors of the write's driver died, or its tasks were run more often than they failed.
+
+        One that died in an earlier write is missed as long as no later life of it has made an attempt.
+        """
         view = self.view
         attempts = [s for s in view.steps if s.operation == "attempt"]
-        own = {s.process for s in attempts if (s.table, s.instant) == self.key}
+        begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == self.process}
+        own = {s.process for s in attempts if (s.table, s.instant) in begun}
         others = {s.process for s in attempts} - own
         since = min(step.invoke for step in view.steps if step.process == self.process)
         for fault in view.faults:
@@ -196,9 +200,13 @@ class _Attempted:
                 continue
             if fault.process == self.process:
                 counts = fault.kind in _TASK_FAULTS and fault.begin > self.low
+            elif fault.process in others or view.events[fault.begin].role == "driver":
+                counts = False
             else:
-                foreign = fault.process in others or view.events[fault.begin].role == "driver"
-                counts = not foreign and (fault.begin > self.low or fault.kind in DEADLY)
+                actor = fault.process.partition("#")[0]
+                back = (s for s in attempts if s.process != fault.process and s.process.partition("#")[0] == actor)
+                missed = not any(fault.begin < step.invoke < at for step in back)
+                counts = fault.begin > self.low or (fault.kind in DEADLY and missed)
             if counts:
                 return "executor-fault"
         return ""
