@@ -3,7 +3,7 @@
 crash          SIGKILL at random moments, at answers and, where calls are seen, right before or after a request
                to storage, and while a file is cut (rewrites.py); restart on the same storage, go on; several cycles
 churn          a marker directory is deleted again and again while others create in it
-pause          SIGSTOP and SIGCONT, at random and at requests to storage, once more right before a kill
+pause          SIGSTOP and SIGCONT, first right before a kill, then at requests to storage and at random
 storage        storage fails in every way it can, each healed; sometimes a restart after it
 directory      storage fails below one marker directory, and nothing else happens until the end, so that whoever asks
                for another directory and is not answered can only have been harmed by that
@@ -63,8 +63,11 @@ def churn(stage: Stage, until: float) -> None:
 
 
 def pause(stage: Stage, until: float) -> None:
-    """Pauses, and a kill that follows one."""
+    """A kill that follows a pause, then pauses that the server lives through: it is probed for what they broke."""
     nemesis, rng = stage.nemesis, stage.rng
+    nemesis.pause(nemesis.first, rng.uniform(0.1, 0.4))
+    nemesis.kill(nemesis.first, stage.places, at_ack=rng.random() < 0.5)
+    nemesis.restart()
     for when in nemesis.world.whens:
         aim = Aim(kind=FaultKind.PAUSE, pattern=_files(stage), operations=("put",), nth=rng.randint(1, 3), when=when)
         nemesis.pause_at(aim, f"pause {when} a put of a marker file", rng.uniform(0.1, 1.0))
@@ -72,10 +75,6 @@ def pause(stage: Stage, until: float) -> None:
     while time.monotonic() < until:
         nemesis.pause(nemesis.first, rng.uniform(0.1, 1.5))
         nemesis.wait(rng.uniform(0.2, 0.8))
-    nemesis.pause(nemesis.first, rng.uniform(0.1, 0.4))
-    nemesis.kill(nemesis.first, stage.places, at_ack=rng.random() < 0.5)
-    nemesis.restart()
-    nemesis.wait(0.3)
 
 
 def storage(stage: Stage, until: float) -> None:

@@ -37,6 +37,7 @@ SEPARATORS = {0x2028: "_", 0x2029: "_"}
 ANSWER_S = 300.0
 SLOW_S = 0.06
 STALE_S = 0.5
+PAUSED_S = 0.25
 CONFLICTS_MAX = 40
 BROKEN = {
     "ack-before-flush": "answers a batch first and writes it a little later",
@@ -49,6 +50,7 @@ BROKEN = {
     "swallows-failure": "answers a batch as if it were written although that failed",
     "stores-nothing": "answers every batch and writes nothing",
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
+    "deaf-after-a-pause": "never again answers creates of its second directory when it was stopped for a while",
     "loses-workers": "never gets back a worker, of a pool for all directories, that could not write its batch",
     "stale-list": "answers listings from what it listed half a second ago",
     "accepts-anything": "refuses no name",
@@ -287,11 +289,15 @@ class Service:
         return S3Files(self._objects, path.partition("://")[2].partition("/")[2])
 
     def _dispatch(self) -> None:
+        deaf = False
         while True:
+            before_s = time.monotonic()
             time.sleep(self._interval_s)
+            if self._broken == "deaf-after-a-pause" and time.monotonic() - before_s > self._interval_s + PAUSED_S:
+                deaf = True
             with self._lock:
                 directories = list(self._directories.values())
-            for directory in directories:
+            for directory in directories[:1] + directories[2:] if deaf else directories:
                 taken = directory.take()
                 if taken is not None:
                     self._pool.submit(directory.create, *taken)
