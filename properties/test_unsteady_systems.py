@@ -197,6 +197,8 @@ def test_what_stands_in_the_way_of_a_chaos_directory_is_named(
     if name == "ledger":
         (tmp_path / NAME).mkdir()
     else:
+        with writing(tmp_path) as ledger:
+            ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0)
         (tmp_path / name).write_text("x", encoding="utf-8")
     assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path)]) == 4
     said = capsys.readouterr().err

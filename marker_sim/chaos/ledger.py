@@ -71,12 +71,16 @@ def _refuse_other_files(directory: Path) -> None:
 def read_lines(directory: Path) -> Iterator[Line]:
     """Every whole line of a ledger, oldest first, and none where there is no ledger; needs no lock.
 
-    HarnessError for a damaged line, UsageError for a ledger of a newer schema.
+    HarnessError for a damaged line or a ledger that cannot be read, UsageError for one of a newer schema.
     """
     path = directory / NAME
     if not path.exists():
         return
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise HarnessError(f"{path} cannot be read: {error.strerror}; restore it, or give another --dir") from error
+    with file:
         for number, text in enumerate(file, start=1):
             if not text.endswith(b"\n"):
                 return
