@@ -114,7 +114,8 @@ def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
         if instant is None:
             return
         root = Path(place.uri)
-        source = next(path for path in sorted(root.rglob("*.parquet")) if ".hoodie" not in path.parts)
+        files = [path for path in sorted(root.rglob("*.parquet")) if ".hoodie" not in path.parts]
+        source = min(files, key=lambda path: path.stem.rpartition("_")[2])  # A commit began after the oldest one.
         stray = source.with_name(re.sub(r"_\d+\.parquet$", f"_{instant}.parquet", source.name))
         shutil.copyfile(source, stray)
         over = source.stem.rpartition("_")[2]
