@@ -81,6 +81,14 @@ Value = str | bytes | bool | int | tuple[str, ...] | None
 APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 
+_BOUND_MS, _SAMPLES = 10_000, 20
+
+
+def answer_bound_ms(taken_ms: Iterable[float]) -> int:
+    """The bound of every-request-answered: max(10 s, 20 x p99 of what answers took before the first fault)."""
+    taken = sorted(taken_ms)
+    return _BOUND_MS if len(taken) < _SAMPLES else max(_BOUND_MS, int(20 * taken[int(len(taken) * 0.99)]))
+
 
 class Event(NamedTuple):
     """One row; a tuple and not a dataclass because a run makes one for every step (measured: 4 times cheaper)."""
@@ -124,7 +132,7 @@ class Header:
     identity: bool = True
     num_threads: int = 20
     late_effect_ms: int = 0
-    answer_bound_ms: int = 10_000
+    answer_bound_ms: int = _BOUND_MS
     storage_timeout_ms: int = 1_000
     seed: int = 0
     options: dict[str, str] = field(default_factory=dict)

@@ -49,6 +49,7 @@ class Sights:
         self.attempts: dict[int, str] = {}
         self.replied: set[int] = set()
         self._threads = header.num_threads
+        self._own_format = header.layout == "names"  # Nobody can tell there when a batch was written.
         self._timeout_ns = header.storage_timeout_ms * MS
         self._rest_ns = self._timeout_ns + header.late_effect_ms * MS
         self._invokes: dict[int, Event] = {}
@@ -212,7 +213,7 @@ class Sights:
             if len(asked.missed) >= self._threads:
                 self.seen["all-batch-files-busy"] += 1
         met = self._met.get(invoke[0])
-        if met is not None and (asked is None or asked.written >= 0):
+        if met is not None and (asked is None or asked.written >= 0 or self._own_format):
             self.seen["duplicate-waited"] += 1
             if invoke[9] is not None and met[9] == invoke[9]:
                 self.seen["resend-met-flush"] += 1

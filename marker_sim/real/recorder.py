@@ -11,10 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from marker_sim.history import Event, Kind, Value
+from marker_sim.history import Event, Kind, Value, answer_bound_ms
 from marker_sim.names import MarkerDirectory
-
-SAMPLES_FOR_BOUND = 20
 
 
 class Recorder:
@@ -109,10 +107,7 @@ class Recorder:
     def bound_ms(self) -> int:
         """The bound of every-request-answered: max(10 s, 20 x p99 of the answers before the first fault)."""
         with self.lock:
-            taken = sorted(self._calm_ms)
-        if len(taken) < SAMPLES_FOR_BOUND:
-            return 10_000
-        return max(10_000, int(20 * taken[int(len(taken) * 0.99)]))
+            return answer_bound_ms(self._calm_ms)
 
     def count(self, kinds: Iterable[str], operation: str | None = None) -> int:
         """How many events of these kinds there are."""

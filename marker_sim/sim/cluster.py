@@ -17,7 +17,7 @@ from typing import Any
 from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
-from marker_sim.history import Header, History
+from marker_sim.history import Header, History, answer_bound_ms
 from marker_sim.markers.choice import Choice
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
@@ -39,7 +39,6 @@ FAULT_PHASE_NS = 900_000 * MS
 HEAL_PHASE_NS = (STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500) * MS
 PROBE_PHASE_NS = 900_000 * MS
 DEADLINE_SECS = 30
-ANSWER_BOUND_MS = 10_000
 
 
 def run(plan: Plan, system: System) -> History:
@@ -299,6 +298,19 @@ class Cluster:
         del self.scheduler.events[before:]
         return found[0]
 
+    def _answer_bound_ms(self) -> int:
+        """The bound of every-request-answered, by what creates took before the first fault."""
+        asked: dict[int | None, int] = {}
+        taken_ns = []
+        for event in self.scheduler.events:
+            if event.kind == "fault":
+                break
+            if event.operation == "create" and event.kind == "invoke":
+                asked[event.index] = event.time_ns
+            elif event.operation == "create" and event.kind == "ok" and event.caused_by in asked:
+                taken_ns.append(event.time_ns - asked[event.caused_by])
+        return answer_bound_ms([taken / MS for taken in taken_ns])
+
     def _header(self) -> Header:
         capabilities = self.store.capabilities
         names = ("put_if_absent", "put_if_unchanged", "atomic_replace", "host_lock", "batched_markers")
@@ -314,7 +326,7 @@ class Cluster:
             identity=self.identity,
             num_threads=self.plan.num_threads,
             late_effect_ms=capabilities.late_effect_ms,
-            answer_bound_ms=ANSWER_BOUND_MS,
+            answer_bound_ms=self._answer_bound_ms(),
             storage_timeout_ms=STORAGE_TIMEOUT_MS,
             seed=self.plan.seed,
             options=format_options(self.options),
