@@ -211,6 +211,7 @@ def explore(
                 gc.collect()
             examined = examine(case, space.system, profile, guarantees)
             explored.last = case.cursor
+            before, clock = clock, time.process_time()
             if not examined.findings:
                 continue
             mode, storage, schedule = case.part
@@ -222,9 +223,7 @@ def explore(
             row.violations += bool(examined.breaches)
             for guarantee, breach in examined.breaches:
                 explored.failures.setdefault((guarantee, mode, storage), (case, breach))
-            now = time.process_time()
-            row.seconds += now - clock
-            clock = now
+            row.seconds += clock - before
     finally:
         gc.enable()
     return explored
