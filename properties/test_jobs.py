@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -45,11 +44,17 @@ class Bad(DirectMarkers):
 """
 
 
+def _environment(cwd: Path) -> dict[str, str]:
+    """Of a command whose pools are told from those of commands that run beside it: they lie below `cwd`."""
+    (cwd / "tmp").mkdir(exist_ok=True)
+    return os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(cwd / "tmp")}
+
+
 def _verify(*words: str, cwd: Path, hash_seed: str = "1") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "marker_sim.cli", "verify", *words],
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
+        env=_environment(cwd) | {"PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
         timeout=240,
@@ -73,9 +78,9 @@ def _campaign(**changes: object) -> Campaign:
     return run_simulated(**(asked | changes))  # type: ignore[arg-type]
 
 
-def _marked() -> list[int]:
-    """Processes of pools of a command."""
-    word, found = f"{VARIABLE}={tempfile.gettempdir()}/marker-sim-workers-".encode(), []
+def _marked(cwd: Path) -> list[int]:
+    """Processes of pools of a command that ran with `_environment(cwd)`."""
+    word, found = f"{VARIABLE}={cwd.resolve()}/tmp/marker-sim-workers-".encode(), []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
@@ -126,7 +131,7 @@ def test_a_worker_that_ends_or_hangs_is_the_kit_s_trouble_and_what_was_found_is_
     assert said in done.stdout
     verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
     assert PIECE <= verdict["runs"] < 5000 and verdict["verdict"] == "inconclusive"
-    assert not _marked()
+    assert not _marked(tmp_path)
 
 
 def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
@@ -145,11 +150,11 @@ def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_
             str(report),
         ]
         process = subprocess.Popen(
-            words, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            words, env=_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
             assert process.stderr is not None and "runs" in process.stderr.readline()
-            ours = [pid for pid in _marked() if _parent(pid) == process.pid]
+            ours = [pid for pid in _marked(tmp_path) if _parent(pid) == process.pid]
             assert len(ours) == 2
             os.kill(ours[0] if ending is signal.SIGKILL else process.pid, ending)
             out, err = process.communicate(timeout=60)
@@ -158,7 +163,7 @@ def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_
         assert process.returncode == code, out + err
         assert json.loads((report / "verdict.json").read_text(encoding="utf-8"))["runs"] >= PIECE
         assert ("signal 9" in out) == (code == 4)
-        assert not set(ours) & set(_marked())
+        assert not set(ours) & set(_marked(tmp_path))
 
 
 def test_it_stops_at_the_first_violation_wherever_the_workers_are() -> None:

@@ -235,10 +235,11 @@ def _tupled(value: Any) -> Any:
 def _alike(one: Sighting, other: Sighting) -> bool:
     same_kind = (one.kind, one.world, one.cause) == (other.kind, other.world, other.cause)
     # A plan that nobody had time to shrink has a little of everything in it; it looks like whatever broke the same.
-    return same_kind and (not other.shrunk or not one.shrunk or _signature(one) == _signature(other))
+    return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
 
 
-def _signature(sighting: Sighting) -> tuple[frozenset[str], ...]:
+def signature(sighting: Sighting) -> tuple[frozenset[str], ...]:
+    """The kinds of faults, of operations and of tasks in its plan."""
     plan = sighting.plan
     tasks = [task.get("kind", "CREATE") for write in plan.get("writes", ()) for task in write.get("tasks", ())]
     faults = [*plan.get("faults", ()), *plan.get("spark_faults", ())]
