@@ -21,11 +21,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from marker_sim.chaos.ledger import NAME, read_lines
-from marker_sim.chaos.work import Task, swarm
-from marker_sim.chaos.work_exhaustive import ExhaustiveWork
+from marker_sim.campaign.nightly.ledger import NAME, read_lines
+from marker_sim.campaign.nightly.work import NightlyTask, swarm
+from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
 from marker_sim.cli.request import parse_duration
-from marker_sim.pool import VARIABLE
+from marker_sim.worker_pool import VARIABLE
 
 COMPARED = ("runs", "steps", "judged", "violations", "unpromised", "faults", "reached", "differences")
 GONE_S = 20.0
@@ -143,7 +143,7 @@ def _recounted(lines: list[dict[str, Any]], number: int) -> list[str]:
     exhaustive: ExhaustiveWork | None = None
     for unit in chosen:
         asked = {name: unit[name] for name in ("stream", "first", "count")} | {"space": unit.get("space", "")}
-        task = Task(**asked, sut=lines[0]["sut"], profile=lines[0]["profile"], until=0.0, seed=lines[0]["seed"])
+        task = NightlyTask(**asked, sut=lines[0]["sut"], profile=lines[0]["profile"], until=0.0, seed=lines[0]["seed"])
         if unit["stream"] == "exhaustive":
             exhaustive = exhaustive or ExhaustiveWork(task.sut)
             again = exhaustive.units(task)

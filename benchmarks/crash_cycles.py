@@ -30,12 +30,12 @@ from marker_sim.markers.direct import direct_markers
 from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.options import MarkerOptions
-from marker_sim.real.jobs.seams import ThreadRuntime
 from marker_sim.seams import Condition
 from marker_sim.seeds import plan_seed
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.timeline import WriteToken
+from marker_sim.worlds.processes.seams import ThreadRuntime
 from marker_sim.writer.attempt import Assignment, path_of, write_file
 from marker_sim.writer.slices import RowFormat, decode_rows
 
@@ -140,7 +140,7 @@ def _cycles(seed: int, seconds: float, root: str) -> Counter[str]:
         ask.close()
         _template(asked, place)
     asked.close()
-    from marker_sim.real.jobs.parquet import encode
+    from marker_sim.worlds.processes.parquet import encode
 
     deadline = time.monotonic() + seconds
     cycle = 0

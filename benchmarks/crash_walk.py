@@ -15,10 +15,10 @@ from collections import Counter
 
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.real.jobs.lives import Nursery
-from marker_sim.real.jobs.walk import crash_points, walk
+from marker_sim.worlds.processes.crash_walk import crash_points, walk
+from marker_sim.worlds.processes.fork_server import ForkServer
 
 FIRST = (Task(partition="p", group="a"), Task(group="b"))
 AGAIN = (Task(partition="p", group="a", kind="MERGE"), Task(group="b", kind="APPEND"))
@@ -54,9 +54,9 @@ def main() -> None:
     given = parser.parse_args()
     profile, plan = load_profile("reference"), workload(given.mode, given.storage)
     met, missed, broken, began = Counter[str](), [], Counter[str](), time.monotonic()
-    with Nursery() as nursery:
-        points = crash_points(plan, nursery)
-        for point, happened, history in walk(plan, points[:: given.every], nursery, given.sut):
+    with ForkServer() as fork_server:
+        points = crash_points(plan, fork_server)
+        for point, happened, history in walk(plan, points[:: given.every], fork_server, given.sut):
             if happened:
                 met[point.who] += 1
             else:

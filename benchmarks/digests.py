@@ -25,15 +25,15 @@ from typing import Any
 
 from hypothesis import Phase
 
+from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine_example import MachineStatistics
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.plan import PLACES
-from marker_sim.search.machine import attack, machine_for
-from marker_sim.search.machine_example import Seen
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.sim.cluster import run
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import run
 
 PARTS = ("plan", "history", "verdicts", "messages")
 
@@ -71,7 +71,7 @@ def of_seeds(first: int, count: int, stride: int) -> Iterator[tuple[str, dict[st
             gc.collect()
 
 
-class _Digests(Seen):
+class _Digests(MachineStatistics):
     """What the machine tells its examples to, with digests of their histories."""
 
     def __init__(self) -> None:

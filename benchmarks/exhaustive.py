@@ -11,12 +11,12 @@ import json
 import time
 from collections import defaultdict
 
-from marker_sim.judges.profiles import load_profile
+from marker_sim.campaign.exhaustive import START, Cursor, Explored, ScheduleRow, Space, explore
+from marker_sim.campaign.runs import fails_with
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.exhaustive import START, Cursor, Explored, Row, Space, explore
-from marker_sim.search.runs import fails_with
 from marker_sim.search.schedules import NAMES
-from marker_sim.search.shrink import shrink
+from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import reference
 
 SHRINK_S = 10.0
@@ -24,7 +24,7 @@ SHRINK_S = 10.0
 
 def table(explored: Explored, depth: int, schedules: bool) -> None:
     """Print one line for each combination, or for each schedule of each."""
-    rows: dict[tuple[str, ...], Row] = defaultdict(Row)
+    rows: dict[tuple[str, ...], ScheduleRow] = defaultdict(ScheduleRow)
     for (mode, storage, schedule, at), row in explored.rows.items():
         if at != depth:
             continue

@@ -39,15 +39,15 @@ def requests(inputs: int, seed: int, storage: str, root: Path) -> str:
     place = places.local(root) if storage == "local" else bucket.s3(root)
     with HttpFuzzer(place) as fuzzer:
         broken = broke(lambda: (fuzzer.run_known(), fuzzer.run(inputs, seed)))
-        tally = fuzzer.tally
-    table(f"connections, {storage}", tally.inputs, tally.outcomes)
+        statistics = fuzzer.statistics
+    table(f"connections, {storage}", statistics.inputs, statistics.outcomes)
     print(
-        f"\n{tally.inputs.total()} connections in {tally.trials} trials, {time.monotonic() - began:.0f} s, unanswered"
-        f" {tally.unanswered}, outside touched {tally.touched}, server processes {tally.servers},"
-        f" memory grew by at most {tally.rss_growth_bytes / 2**20:.1f} MiB"
+        f"\n{statistics.inputs.total()} connections in {statistics.trials} trials, {time.monotonic() - began:.0f} s,"
+        f" unanswered {statistics.unanswered}, outside touched {statistics.touched},"
+        f" server processes {statistics.servers}, memory grew by at most {statistics.rss_growth_bytes / 2**20:.1f} MiB"
     )
     owed: Counter[str] = Counter()
-    for (_, due), count in tally.owed.items():
+    for (_, due), count in statistics.owed.items():
         owed[due] += count
     print(f"requests that must be accepted {owed['accept']}, refused {owed['refuse']}, either {owed['either']}")
     return broken
@@ -63,13 +63,16 @@ def files(inputs: int, seed: int, root: Path) -> str:
         for port, share in ((None, inputs - inputs // 4), (subject.port, inputs // 4)):
             fuzzer = FileFuzzer(root, port)
             broken = broken or broke(lambda f=fuzzer, n=share: (f.run_known(), f.run(n, seed)))  # type: ignore[misc]
-            table("damages", fuzzer.tally.inputs, Counter())
+            table("damages", fuzzer.statistics.inputs, Counter())
             calls: Counter[str] = Counter()
-            for (call, _), count in fuzzer.tally.calls.items():
+            for (call, _), count in fuzzer.statistics.calls.items():
                 calls[call] += count
-            table("calls on what was damaged", calls, fuzzer.tally.calls)
+            table("calls on what was damaged", calls, fuzzer.statistics.calls)
             where = "in this process" if port is None else "and by the server"
-            print(f"\n{fuzzer.tally.inputs.total()} damages read {where}, outside touched {fuzzer.tally.touched}")
+            print(
+                f"\n{fuzzer.statistics.inputs.total()} damages read {where},"
+                f" outside touched {fuzzer.statistics.touched}"
+            )
         if not subject.alive() or subject.alarms():
             broken = broken or f"the server died or complained: {subject.log.read_text(errors='replace')[-2000:]}"
     finally:

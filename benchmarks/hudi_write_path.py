@@ -18,9 +18,9 @@ from pathlib import Path
 
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import Profile, load_profile
-from marker_sim.sut.hudi import VERSIONS
-from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.targets.hudi import VERSIONS
+from marker_sim.targets.hudi_spark import run_hudi_spark
 
 _NUMBERS = re.compile(r"\d{6,}|[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 

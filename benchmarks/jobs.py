@@ -14,9 +14,9 @@ import os
 import statistics
 import time
 
-from marker_sim.judges.profiles import load_profile
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.campaign import run_simulated
 
 
 def explore(runs: int, seed: int, jobs: int) -> tuple[float, float]:

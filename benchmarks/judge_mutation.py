@@ -75,7 +75,7 @@ def prepare(workdir: Path) -> None:
     }
     lines = ["[mutmut]", *(f"{key} =\n  " + "\n  ".join(values) for key, values in settings.items())]
     (workdir / "setup.cfg").write_text("\n".join(lines) + "\n")
-    _mutmut(workdir, ["marker_sim.judges.calls.*surrounds__mutmut_1"])
+    _mutmut(workdir, ["marker_sim.history.index.calls.*surrounds__mutmut_1"])
 
 
 def draw(workdir: Path, count: int, seed: int, modules: list[str]) -> list[str]:

@@ -15,15 +15,15 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.odd_names import PARTITIONS
-from marker_sim.search.pieces import WRITES_EVERY
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.sim.cluster import Cluster
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import Cluster
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
 

@@ -35,10 +35,10 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import stored_names
 from marker_sim.options import MarkerOptions
-from marker_sim.real.jobs.seams import ThreadMailbox
 from marker_sim.seams import Mailbox, Refused, Reply, Request
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
+from marker_sim.worlds.processes.seams import ThreadMailbox
 
 INSTANT = "20260101120000000"
 DIRECTORY = f"t/.hoodie/.temp/{INSTANT}"

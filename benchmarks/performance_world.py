@@ -23,10 +23,10 @@ from marker_sim.markers.store import Context, Created
 from marker_sim.names import marker_file_index, stored_names
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Condition, Content, Reply, Request
-from marker_sim.sim.runtime import HostLocks, SimRuntime
-from marker_sim.sim.scheduler import MS, ActorState, Process, Scheduler
-from marker_sim.sim.storage import SimStorage, Store
-from marker_sim.sim.wire import SimWire
+from marker_sim.worlds.simulated.runtime import SimHostLocks, SimRuntime
+from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler
+from marker_sim.worlds.simulated.storage import SimStorage, Store
+from marker_sim.worlds.simulated.wire import SimWire
 
 DIRECTORY = "table/.hoodie/.temp/20210820173605"
 KEYS_A_PAGE = 1_000
@@ -159,7 +159,7 @@ class World:
         self.setting = setting
         self.scheduler = UnrecordedScheduler(self._unexpected, self._unexpected, STEPS_MAX)
         self.store = WeighedStore(self.scheduler, setting.latency_ms)
-        self.locks = HostLocks(self.scheduler)
+        self.locks = SimHostLocks(self.scheduler)
         self.options = MarkerOptions(
             markers_type="DIRECT" if setting.mode == "direct" else "TIMELINE_SERVER_BASED",
             batch_num_threads=setting.num_threads,

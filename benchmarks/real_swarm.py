@@ -13,13 +13,13 @@ import time
 from collections import Counter
 
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.real.jobs.cluster import Cluster
-from marker_sim.real.jobs.lives import Nursery
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
+from marker_sim.worlds.processes.cluster import ProcessCluster
+from marker_sim.worlds.processes.fork_server import ForkServer
 
 MODES = ("direct", "timeline")
 ENTRIES_MAX = 60
@@ -42,10 +42,10 @@ def main() -> None:
     broken, unpromised, undecided = Counter[str](), Counter[str](), Counter[str]()
     profile = load_profile("reference")
     runs, turn, events, began = 0, 0, 0, time.monotonic()
-    with Nursery() as nursery:
+    with ForkServer() as fork_server:
         while runs < given.plans:
             for plan in _plans(plan_seed(given.seed, turn), given.storage):
-                history = Cluster(plan, "reference", nursery).run()
+                history = ProcessCluster(plan, "reference", fork_server).run()
                 runs += 1
                 events += len(history.events)
                 declared.update(fault.kind.value for fault in plan.faults)

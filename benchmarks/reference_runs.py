@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.pieces import WRITES_EVERY
+from marker_sim.campaign.runs import execute, promised_breach
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import PLACES
-from marker_sim.search.pieces import WRITES_EVERY
-from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
@@ -30,7 +30,7 @@ from marker_sim.system import reference
 
 def run_chunk(first: int, runs: int) -> dict[str, Any]:
     """Run and judge `runs` plans from number `first`; the ledger's line."""
-    profile, system, tally = load_profile("reference"), reference(), Tally()
+    profile, system, statistics = load_profile("reference"), reference(), Statistics()
     judged: Counter[str] = Counter()
     unpromised: Counter[str] = Counter()
     violations: list[str] = []
@@ -45,7 +45,7 @@ def run_chunk(first: int, runs: int) -> dict[str, Any]:
         history, made = execute(plan, system)
         steps += made
         findings = judge(history)
-        tally.add(history, findings)
+        statistics.add(history, findings)
         for finding in findings:
             judged[finding.guarantee] += finding.judged
             unpromised[finding.guarantee] += len(finding.breaches)
@@ -64,7 +64,7 @@ def run_chunk(first: int, runs: int) -> dict[str, Any]:
         "violations": violations,
         "judged": judged,
         "not promised": +unpromised,
-        "faults": tally.faults,
+        "faults": statistics.faults,
     }
 
 

@@ -12,8 +12,8 @@ import sys
 from marker_sim.plan import PLACES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.sim.cluster import run
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import run
 
 
 def digests(seeds: int, first: int) -> None:

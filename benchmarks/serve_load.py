@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from marker_sim.names import stored_names
-from marker_sim.sut.hudi import bundle, find_java, start_command
+from marker_sim.targets.hudi import bundle, find_java, start_command
 
 START_TIMEOUT_S = 60.0
 SETTLE_TIMEOUT_S = 20.0

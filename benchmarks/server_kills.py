@@ -20,10 +20,10 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import stored_names
 from marker_sim.plan import Fault, Op, Plan
-from marker_sim.real.gate import WRITES, Aim
-from marker_sim.real.jobs.cluster import Cluster
-from marker_sim.real.jobs.lives import Nursery
 from marker_sim.seeds import plan_seed
+from marker_sim.worlds.interceptor import WRITES, Trigger
+from marker_sim.worlds.processes.cluster import ProcessCluster
+from marker_sim.worlds.processes.fork_server import ForkServer
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "lake/größe tafel/.hoodie/.temp/002")
 CLIENTS = 6
@@ -38,7 +38,7 @@ ANSWER_S = 20.0
 class Round:
     """One run: how it went and what it cost."""
 
-    def __init__(self, storage: str, seed: int, kills: int, nursery: Nursery) -> None:
+    def __init__(self, storage: str, seed: int, kills: int, fork_server: ForkServer) -> None:
         rng = random.Random(f"{storage} {seed}")
         plan = Plan(
             storage=storage,
@@ -48,11 +48,11 @@ class Round:
             ops=_ops(rng),
             seed=seed,
         )
-        aims = _aims(rng, kills // 2)
+        triggers = _triggers(rng, kills // 2)
         self._rng = rng
-        self._cluster = Cluster(plan, "reference", nursery, aims)
+        self._cluster = ProcessCluster(plan, "reference", fork_server, triggers)
         self._over = threading.Event()
-        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(aims),), daemon=True)
+        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(triggers),), daemon=True)
         began = time.monotonic()
         killer.start()
         try:
@@ -67,8 +67,8 @@ class Round:
         fault = Fault(kind=FaultKind.KILL, actor="server", step=0)
         while kills and not self._over.wait(self._rng.uniform(*SECONDS_BETWEEN)):
             server = self._cluster.servers.there("server")
-            if server is not None and server.ready.is_set() and not self._cluster.nemesis.healed:
-                self._cluster.nemesis.kill(server, fault, AT_RANDOM)
+            if server is not None and server.ready.is_set() and not self._cluster.injector.healed:
+                self._cluster.injector.kill(server, fault, AT_RANDOM)
                 kills -= 1
 
     def kills(self, value: str | None) -> int:
@@ -90,13 +90,13 @@ def _ops(rng: random.Random) -> tuple[Op, ...]:
     )
 
 
-def _aims(rng: random.Random, kills: int) -> tuple[Aim, ...]:
-    nth, aims = 0, []
+def _triggers(rng: random.Random, kills: int) -> tuple[Trigger, ...]:
+    nth, triggers = 0, []
     for _ in range(kills):
         nth += rng.randint(*EFFECTS_BETWEEN)
         when = rng.choice(("before", "after"))
-        aims.append(Aim(kind=FaultKind.KILL, process="server", operations=WRITES, nth=nth, when=when))
-    return tuple(aims)
+        triggers.append(Trigger(kind=FaultKind.KILL, process="server", operations=WRITES, nth=nth, when=when))
+    return tuple(triggers)
 
 
 def _lost(history: History) -> tuple[int, list[str]]:
@@ -120,13 +120,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args()
     bad = 0
-    with Nursery() as nursery:
+    with ForkServer() as fork_server:
         for storage in given.storage or ("local", "s3"):
             aimed = timed = answers = losses = violations = 0
             seconds, turn = 0.0, 0
             while aimed + timed < given.kills:
                 seed = plan_seed(given.seed, turn)
-                run = Round(storage, seed, min(60, given.kills - aimed - timed), nursery)
+                run = Round(storage, seed, min(60, given.kills - aimed - timed), fork_server)
                 answered, lost = _lost(run.history)
                 findings = {finding.guarantee: finding for finding in judge(run.history)}
                 broken = [f"{name}: {b.message}" for name, f in findings.items() for b in f.breaches]

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.spark.standalone import Standalone
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.seeds import plan_seed
-from marker_sim.spark.counts import Counts, count
-from marker_sim.spark.draws import driver_plan, task_plan
-from marker_sim.spark.jobs import SparkRun, run_spark
-from marker_sim.sut.bundles import spark_home
-from marker_sim.sut.hudi import find_java
+from marker_sim.targets.bundles import spark_home
+from marker_sim.targets.hudi import find_java
+from marker_sim.worlds.spark.counts import SparkCounts, count
+from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
+from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.standalone import Standalone
 
 PLANS = {"tasks": task_plan, "driver": driver_plan}
 
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster: Standalone, scratch: Path) -> int:
-    total, drivers, began = Counts(), 0, time.monotonic()
+    total, drivers, began = SparkCounts(), 0, time.monotonic()
     broken: list[str] = []
     missed: list[object] = []
     for number in range(given.rounds):

@@ -17,16 +17,16 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import Phase
 
+from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine_example import MachineStatistics
+from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
+from marker_sim.loading import load_system
 from marker_sim.mutants.catalogue import MUTANTS
 from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.mutants.load import load_mutant
-from marker_sim.search.machine import attack, machine_for
-from marker_sim.search.machine_example import Seen
-from marker_sim.search.machine_rules import WritePath
 from marker_sim.seeds import plan_seed
-from marker_sim.sut.python import load_system
 
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs"))
 SLICE = 25
@@ -34,7 +34,7 @@ SLICE = 25
 
 def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> bool:
     """Run the machine everywhere and print what it did; whether all went as it should."""
-    fine, total, began = True, Seen(), time.perf_counter()
+    fine, total, began = True, MachineStatistics(), time.perf_counter()
     for mode, storage in PLACES:
         machine = machine_for(load_system(sut), mode, storage, plans=plans, chaos_seed=chaos_seed)
         start = time.perf_counter()
@@ -55,7 +55,7 @@ def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> boo
     return fine
 
 
-def show(machine: type[WritePath], seconds: float) -> bool:
+def show(machine: type[WritePathMachine], seconds: float) -> bool:
     """Print one place; whether nothing broke and nothing that can happen was missing."""
     seen, declared = machine.seen, machine.declared()
     kinds = [kind.value for kind in FaultKind if machine.can(kind)]

@@ -22,10 +22,10 @@ from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
-from marker_sim.real.permissions import granted
-from marker_sim.real.wires import install as toxiproxy
 from marker_sim.requirements import lacking
-from marker_sim.sut.bundles import Jars
+from marker_sim.targets.bundles import Jars
+from marker_sim.worlds.file_permissions import granted
+from marker_sim.worlds.proxies import install as toxiproxy
 
 JAVA_MIN = 17
 INSTALL_FOREIGN = "pip install '.[foreign]' in a clone of marker-sim"
@@ -128,7 +128,7 @@ def _bundles() -> tuple[Check, ...]:
     if lacking("http on local"):
         how = f"{INSTALL_HUDI}, then marker-sim doctor --install"
         return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
-    from marker_sim.sut import hudi
+    from marker_sim.targets import hudi
 
     wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
     wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
@@ -182,13 +182,13 @@ def _no_jars(part: str, jars: Callable[[], tuple[Jars, ...]]) -> str:
 
 def _bundle_jars() -> tuple[Jars, ...]:
     """Imported here, for it needs the extra."""
-    from marker_sim.sut import hudi
+    from marker_sim.targets import hudi
 
     return tuple(map(hudi.bundle, hudi.VERSIONS))
 
 
 def _s3a_jars() -> tuple[Jars, ...]:
-    from marker_sim.sut import hudi
+    from marker_sim.targets import hudi
 
     return (hudi.S3A,)
 

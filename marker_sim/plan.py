@@ -12,8 +12,8 @@ from typing import Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
+from marker_sim.faults.sites import SITES
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
-from marker_sim.sites import SITES
 
 SCHEMA = 1
 MODES = ("direct", "timeline")
@@ -189,7 +189,7 @@ class Plan:
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
         for fault in self.faults:
             if fault.site and fault.site not in SITES:
-                problems.append(f"site {fault.site!r} is none of those in marker_sim/sites.py")
+                problems.append(f"site {fault.site!r} is none of those in marker_sim/faults/sites.py")
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:
             problems.append("executors must be at least 1")

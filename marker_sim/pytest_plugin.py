@@ -6,7 +6,7 @@
 pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each.
 
 Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
-such test, gets the kit's own (search/conformance.py): `pytest --marker-sut module:factory` is all a third party needs.
+such test, gets the kit's own (campaign/conformance.py): third parties need `pytest --marker-sut module:factory` alone.
 A session that names no system gets nothing, so whoever has the plugin installed for other reasons never sees it.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 SEED_MAX = 2**31 - 1
-CONFORMANCE = "marker_sim.search.conformance"
+CONFORMANCE = "marker_sim.campaign.conformance"
 REFERENCE = "reference"
 _CHAOS_SEED = pytest.StashKey[int]()
 _ADD_CONFORMANCE = pytest.StashKey[bool]()
@@ -83,7 +83,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def marker_sut(pytestconfig: pytest.Config) -> str:
-    """The system under test that was asked for, as `marker_sim.sut` names it."""
+    """The system under test that was asked for, as `marker_sim.targets` names it."""
     return _sut(pytestconfig)
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign, Canary
+from marker_sim.campaign import engine as search
+from marker_sim.campaign.coverage import canary, tampered_history
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.result import Campaign, Canary
+from marker_sim.campaign.runs import execute
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import EXIT_INCONCLUSIVE, judge_campaign
-from marker_sim.search import campaign as search
-from marker_sim.search import canary, planted
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
 
@@ -40,7 +40,7 @@ def test_a_canary_is_caught_wherever_the_table_says(name: str) -> None:
     homes = next(homes for known, homes in canary.CANARIES if known == name)
     for number, home in enumerate(homes):
         mode, storage = home.split("/")
-        place = canary.Place(mode, storage)
+        place = canary.CanaryPlace(mode, storage)
         caught = search.let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
         assert caught.caught, f"{name} lived in {home}"
 
@@ -83,7 +83,7 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
     def blind(history: History, guarantees: frozenset[str] | None) -> tuple[object, ...]:
         return tuple(replace(finding, breaches=()) for finding in judge(history, guarantees))
 
-    monkeypatch.setattr("marker_sim.search.judged.judge", blind)
+    monkeypatch.setattr("marker_sim.campaign.servability.judge", blind)
     outcome = judge_campaign(run(11, guarantees=asked, runs_max=60), PROFILE, None, Path("report"), (), asked)
     assert outcome.campaign.canary is not None and not outcome.campaign.canary.caught
     assert outcome.verdict == "inconclusive" and outcome.exit_code() == EXIT_INCONCLUSIVE
@@ -94,11 +94,11 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_lie_is_planted_in_a_history_that_was_recorded() -> None:
     plan = make_plan(3, "timeline", "s3")
     history, _ = execute(plan, reference())
-    seen = planted.let_go(history)
-    assert seen == Canary(mutant=planted.PLANTS[0].name, guarantee="G4", plans=1, caught=True)
-    assert planted.let_go(None) is None
+    seen = tampered_history.let_go(history)
+    assert seen == Canary(mutant=tampered_history.PLANTS[0].name, guarantee="G4", plans=1, caught=True)
+    assert tampered_history.let_go(None) is None
     quiet = History(history.header, tuple(event for event in history.events if event.kind == "fault"))
-    assert planted.let_go(quiet) is None
+    assert tampered_history.let_go(quiet) is None
 
 
 def test_what_a_profile_promises_nowhere_is_no_canary() -> None:

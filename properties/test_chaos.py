@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from marker_sim.chaos.failures import ALIKE_MAX, read_stored, signature
-from marker_sim.chaos.ledger import read_lines, writing
-from marker_sim.chaos.ranges import Ranges
-from marker_sim.chaos.work import Task, swarm
+from marker_sim.campaign.nightly.failures import ALIKE_MAX, read_stored, signature
+from marker_sim.campaign.nightly.ledger import read_lines, writing
+from marker_sim.campaign.nightly.ranges import Ranges
+from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
-from marker_sim.pool import VARIABLE
+from marker_sim.worker_pool import VARIABLE
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -104,7 +104,7 @@ def test_a_night_killed_again_and_again_has_done_each_turn_once_with_the_counts_
     holes = sum(b - a for a, b in zip([0, *(stop for _, stop in done.taken)], [a for a, _ in done.taken], strict=False))
     assert holes <= 2 * 12, "more was left out than two workers had in hand at the end"
     for line in rng.sample(units, 2):
-        task = Task(
+        task = NightlyTask(
             stream="swarm",
             first=line["first"],
             count=line["count"],

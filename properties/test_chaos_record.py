@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from marker_sim.chaos.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored
-from marker_sim.chaos.ledger import NAME, read_lines, writing
-from marker_sim.chaos.ranges import Ranges
-from marker_sim.chaos.stages import SHARES, parse_stages, schedule
-from marker_sim.chaos.summary import doubts, exit_code, verdict_of
-from marker_sim.chaos.totals import NightTotals, Totals
-from marker_sim.chaos.work import worth_shrinking
-from marker_sim.chaos.work_exhaustive import ExhaustiveWork
+from marker_sim.campaign.coverage.goals import GOALS
+from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored
+from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
+from marker_sim.campaign.nightly.ranges import Ranges
+from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
+from marker_sim.campaign.nightly.summary import exit_code, gaps, verdict_of
+from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.campaign.nightly.work import worth_shrinking
+from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
-from marker_sim.search.reached import MILESTONES
 
 
 def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_night_that_was_blind_or_saw_too_little_never_holds() -> None:
         _night(looked=Counter({"timeline/s3/operations": 10**6}), layout="hudi"),
     ]
     assert {(verdict_of(night), exit_code(night)) for night in doubtful} == {("inconclusive", 3)}
-    assert [line for line in doubts(doubtful[-1]) if line.startswith("never happened: batch-cut")]
+    assert [line for line in gaps(doubtful[-1]) if line.startswith("never happened: batch-cut")]
     assert exit_code(_night(trouble=["swarm 1: the worker ended"])) == 4
     assert exit_code(_night(kinds=Counter({"G1/direct/s3": 1}), trouble=["t"])) == 1
     assert exit_code(_night(replayed={"G1-0": VIOLATED})) == 1, "a failure of another night is one still"
@@ -200,7 +200,7 @@ def test_a_night_that_was_blind_or_saw_too_little_never_holds() -> None:
 
 def test_what_happened_is_reached_and_what_cannot_be_seen_is_not_asked_for() -> None:
     looked = Counter({"timeline/s3/operations": 10**6, "direct/local/writes": 10**6})
-    everything = Counter({milestone.name: 1 for milestone in MILESTONES})
+    everything = Counter({goal.name: 1 for goal in GOALS})
     assert _night(looked=looked, reached=everything, layout="hudi").not_reached == []
     theirs, ours = (len(_night(looked=looked, layout=layout).not_reached) for layout in ("names", "hudi"))
     assert 0 < theirs < ours

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.campaign.runs import execute, promised_breach
+from marker_sim.campaign.servability import cannot_serve
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import raise_first
-from marker_sim.search.judged import cannot_serve
-from marker_sim.search.runs import execute, promised_breach
+from marker_sim.loading import load_system
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
-from marker_sim.sut.python import load_system
 
 RUNS = 60
 

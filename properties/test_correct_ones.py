@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from marker_sim.campaign import Campaign
-from marker_sim.judges.profiles import load_profile
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.result import Campaign
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.store import Created
 from marker_sim.plan import PLACES
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
-from marker_sim.search.campaign import run_simulated
 from properties.correct import compacted_log, one_object
 from properties.correct.compacted_log import View
 from properties.correct.shape import SYSTEMS
@@ -41,8 +41,8 @@ def test_a_correct_class_of_odd_shape_is_not_accused(sut: str, chaos_seed: int) 
     done = search(sut, chaos_seed, RUNS)
     assert [(failure.guarantee, failure.mode, failure.message) for failure in done.failures] == []
     assert not done.trouble and not done.reruns.differences
-    assert done.tally.runs >= RUNS / 4
-    rows = done.tally.rows(load_profile("python"))
+    assert done.statistics.runs >= RUNS / 4
+    rows = done.statistics.rows(load_profile("python"))
     judged = {row.id for row in rows if row.judged}
     assert judged >= {"G3", "G4", "G6", "G10", "G11", "G13", "G14", "G15", "G17", "G18", "G24"}
 

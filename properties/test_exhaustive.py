@@ -7,11 +7,11 @@ from itertools import islice
 
 import pytest
 
+from marker_sim.campaign.exhaustive import START, Case, Cursor, Explored, ScheduleRow, Space, examine, explore
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.search.exhaustive import START, Case, Cursor, Explored, Row, Space, examine, explore
 from marker_sim.system import reference
 
 PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [
@@ -23,9 +23,9 @@ IN_CI = ("uniform", "retried", "given-up", "one-file")
 PROFILE = load_profile("reference")
 
 
-def total(explored: Explored) -> Row:
+def total(explored: Explored) -> ScheduleRow:
     rows = explored.rows.values()
-    return Row(
+    return ScheduleRow(
         runs=sum(r.runs for r in rows), covered=sum(r.covered for r in rows), violations=sum(r.violations for r in rows)
     )
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.runs import execute
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, FaultKind
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
-from marker_sim.search.runs import execute
 from marker_sim.search.swarm import possible_in_writes
 from marker_sim.system import System, reference
 

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign, Doubt
+from marker_sim.campaign.coverage.activity_thresholds import THRESHOLDS, below_thresholds
+from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
+from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
+from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, SURE, reached
+from marker_sim.campaign.coverage.process_phase import activity
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.pieces import WRITES_EVERY
+from marker_sim.campaign.result import Campaign, CoverageGap
+from marker_sim.campaign.runs import execute
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
-from marker_sim.judges.activity import activity
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.store import Context, Created, Rejected
 from marker_sim.plan import PLACES, Fault, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.cells import PHASES, fault_rows, why_not
-from marker_sim.search.elsewhere import differ_elsewhere, digest
-from marker_sim.search.floors import FLOORS, below_floors
-from marker_sim.search.pieces import WRITES_EVERY
-from marker_sim.search.reached import LOOK_EVERY, MILESTONES, SURE, reached
-from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan, possible_in_writes
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
@@ -35,9 +35,9 @@ SEEDS = 25
 
 
 @pytest.fixture(scope="module")
-def tally() -> Tally:
+def statistics() -> Statistics:
     """The first runs of a campaign over everything, all of them looked at."""
-    counted = Tally()
+    counted = Statistics()
     for seed in range(SEEDS):
         for pair in PLACES:
             for make in (make_plan, make_write_plan):
@@ -47,85 +47,88 @@ def tally() -> Tally:
     return counted
 
 
-def test_what_is_declared_often_is_met_as_often_as_declared(tally: Tally) -> None:
-    for milestone in MILESTONES:
-        due = milestone.looked(tally) / milestone.one_in
-        assert milestone.times(tally) >= due / 2 or due < 4, milestone
+def test_what_is_declared_often_is_met_as_often_as_declared(statistics: Statistics) -> None:
+    for goal in GOALS:
+        due = goal.looked(statistics) / goal.one_in
+        assert goal.times(statistics) >= due / 2 or due < 4, goal
 
 
-def test_no_fault_strikes_where_that_is_declared_impossible(tally: Tally) -> None:
-    for kind, phases in tally.strikes.items():
+def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statistics) -> None:
+    for kind, phases in statistics.strikes.items():
         for phase in phases:
             assert phase in PHASES, f"{kind} struck in {phase!r}, which no table knows"
             assert not why_not(FaultKind(kind), phase), f"{kind} struck in {phase}, which is declared impossible"
 
 
-def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(tally: Tally) -> None:
-    rows = {row.kind: row for row in fault_rows(tally, PLACES)}
+def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(statistics: Statistics) -> None:
+    rows = {row.kind: row for row in fault_rows(statistics, PLACES)}
     drawn = {kind.value for kind in FaultKind if any(possible_in_writes(kind, *pair) for pair in PLACES)}
-    assert set(rows) == drawn >= set(tally.strikes)
-    assert rows["kill"].met["server: batch pending"] == tally.strikes["kill"]["server: batch pending"] > 0
+    assert set(rows) == drawn >= set(statistics.strikes)
+    assert rows["kill"].met["server: batch pending"] == statistics.strikes["kill"]["server: batch pending"] > 0
     assert "server: idle" in rows["throttled"].impossible
     for row in rows.values():
         assert not set(row.met) & set(row.unmet)
         assert not set(row.impossible) & (set(row.met) | set(row.unmet))
-    direct = {row.kind: row for row in fault_rows(tally, [("direct", "s3")])}
+    direct = {row.kind: row for row in fault_rows(statistics, [("direct", "s3")])}
     assert "request-lost" not in direct
     assert not any(phase.startswith("server") for phase in direct["kill"].unmet)
 
 
-def test_the_reference_is_above_every_floor(tally: Tally) -> None:
-    assert below_floors(tally, "hudi") == ()
-    for floor in FLOORS:
-        done, of = floor.measure(tally)
-        assert done >= 2 * floor.least * of or floor.least >= 0.4, floor.name
+def test_the_reference_is_above_every_floor(statistics: Statistics) -> None:
+    assert below_thresholds(statistics, "hudi") == ()
+    for threshold in THRESHOLDS:
+        done, of = threshold.measure(statistics)
+        assert done >= 2 * threshold.least * of or threshold.least >= 0.4, threshold.name
 
 
-def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(tally: Tally) -> None:
-    poor = Tally()
-    poor.merge(tally)
+def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(statistics: Statistics) -> None:
+    poor = Statistics()
+    poor.merge(statistics)
     for key in list(poor.met_in):
         if key.endswith("/duplicate-waited"):
             del poor.met_in[key]
     found = reached(poor, PLACES, "hudi", False)
-    assert [doubt.sentence.partition(":")[0] for doubt in found.doubts] == ["duplicate-waited"]
-    assert found.doubts[0].concerns("G5", "timeline", "s3") and not found.doubts[0].concerns("G13", "timeline", "s3")
-    outcome = judge_campaign(_campaign(poor, found.doubts), load_profile("reference"), None, Path("report"), [])
+    assert [gap.sentence.partition(":")[0] for gap in found.gaps] == ["duplicate-waited"]
+    assert found.gaps[0].concerns("G5", "timeline", "s3") and not found.gaps[0].concerns("G13", "timeline", "s3")
+    outcome = judge_campaign(_campaign(poor, found.gaps), load_profile("reference"), None, Path("report"), [])
     verdicts = {row.id: row.verdict for row in outcome.rows if (row.mode, row.storage) == ("timeline", "s3")}
     assert (verdicts["G5"], verdicts["G13"]) == ("inconclusive", "holds")
     assert outcome.exit_code() == 3
 
 
 def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> None:
-    small = Tally()
+    small = Statistics()
     history, _ = execute(make_plan(1, "timeline", "s3"), reference())
     small.add(history, judge(history))
     small.look(history)
     found = reached(small, [("timeline", "s3")], "hudi", False)
-    assert not found.doubts and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
-    assert below_floors(small, "hudi") == ()
+    assert not found.gaps and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
+    assert below_thresholds(small, "hudi") == ()
 
 
 def test_deaths_of_servers_are_asked_of_enough_runs_and_doubt_the_mode_with_servers_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (floor,) = (floor for floor in FLOORS if floor.name.startswith("deaths of servers"))
-    idle = Tally()
+    (threshold,) = (threshold for threshold in THRESHOLDS if threshold.name.startswith("deaths of servers"))
+    idle = Statistics()
     idle.runs = 500
     for runs, doubted in ((70, False), (80, True)):
         shown = (1.0, float(runs))
-        monkeypatch.setattr("marker_sim.search.floors.FLOORS", (replace(floor, measure=partial(_shows, shown)),))
-        doubts = below_floors(idle, "names")
-        assert bool(doubts) == doubted
-        assert all(d.concerns("G3", "timeline", "s3") and not d.concerns("G3", "direct", "s3") for d in doubts)
+        monkeypatch.setattr(
+            "marker_sim.campaign.coverage.activity_thresholds.THRESHOLDS",
+            (replace(threshold, measure=partial(_shows, shown)),),
+        )
+        gaps = below_thresholds(idle, "names")
+        assert bool(gaps) == doubted
+        assert all(d.concerns("G3", "timeline", "s3") and not d.concerns("G3", "direct", "s3") for d in gaps)
 
 
-def _shows(shown: tuple[float, float], _: Tally) -> tuple[float, float]:
+def _shows(shown: tuple[float, float], _: Statistics) -> tuple[float, float]:
     return shown
 
 
-def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(tally: Tally) -> None:
-    asked = reached(tally, PLACES, "names", False)
+def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(statistics: Statistics) -> None:
+    asked = reached(statistics, PLACES, "names", False)
     assert "batch-of-several" not in asked.counts and "duplicate-waited" in asked.counts
 
 
@@ -133,7 +136,7 @@ def test_plans_of_both_kinds_are_looked_at() -> None:
     looked = Counter("writes" if turn % WRITES_EVERY == 1 else "operations" for turn in range(0, 60, LOOK_EVERY))
     assert min(looked["writes"], looked["operations"]) >= 60 // LOOK_EVERY // WRITES_EVERY
     assert SURE >= 10
-    assert len({milestone.name for milestone in MILESTONES}) == len(MILESTONES) >= 25
+    assert len({goal.name for goal in GOALS}) == len(GOALS) >= 25
 
 
 def test_a_death_is_filed_under_what_its_process_was_doing() -> None:
@@ -212,23 +215,23 @@ def test_a_system_that_does_nothing_never_holds(factory: str) -> None:
         runs_max=30,
         shrinking=False,
     )
-    assert any(doubt.sentence.startswith("share of creates that succeed") for doubt in campaign.doubts)
+    assert any(gap.sentence.startswith("share of creates that succeed") for gap in campaign.gaps)
     outcome = judge_campaign(campaign, load_profile("reference"), None, Path("report"), [])
     assert outcome.verdict != "holds" and outcome.exit_code() in (1, 3)
     assert not any(row.verdict == "holds" for row in outcome.rows)
 
 
-def _campaign(tally: Tally, doubts: tuple[Doubt, ...]) -> Campaign:
+def _campaign(statistics: Statistics, gaps: tuple[CoverageGap, ...]) -> Campaign:
     return Campaign(
         sut="reference",
         sut_version="",
         seed=1,
         duration_s=1.0,
-        runs=tally.runs,
+        runs=statistics.runs,
         steps=1,
-        tally=tally,
+        statistics=statistics,
         failures=(),
         last=None,
-        not_reached=tuple(doubt.sentence for doubt in doubts),
-        doubts=doubts,
+        not_reached=tuple(gap.sentence for gap in gaps),
+        gaps=gaps,
     )

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.pieces import PIECE
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
-from marker_sim.judges.expect import Known
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.baselines.baseline import Known
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.pool import VARIABLE, in_order, portable, workers
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.pieces import PIECE
+from marker_sim.worker_pool import VARIABLE, in_order, portable, workers
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANT = "mutant:ack-before-flush"
@@ -28,7 +28,7 @@ SAME = ("verdict.json", "history.parquet", "history.jsonl", "plan.json")
 # Correct for a while in each process; then something happens that no plan says.
 BAD = """
 import os, signal, time
-import marker_sim.search.watchdog as watchdog
+import marker_sim.worlds.simulated.watchdog as watchdog
 from marker_sim.markers.direct import DirectMarkers
 
 watchdog.watched.__wrapped__.__defaults__ = (2.0,)
@@ -109,7 +109,7 @@ def test_with_a_number_of_runs_neither_jobs_nor_hash_seed_change_a_byte(sut: str
 
 
 def test_neighbouring_seeds_come_to_other_counts() -> None:
-    operations = [_campaign(seed=seed, runs_max=40).tally.operations for seed in (1, 2, 3)]
+    operations = [_campaign(seed=seed, runs_max=40).statistics.operations for seed in (1, 2, 3)]
     assert operations[0] != operations[1] != operations[2] != operations[0]
 
 
@@ -176,7 +176,7 @@ def test_it_stops_at_the_first_violation_wherever_the_workers_are() -> None:
 
 def test_what_the_baseline_knows_does_not_stop_it() -> None:
     asked = {"sut": MUTANT, "runs_max": 60, "seed": 4, "stop_at_first": True, "shrinking": False}
-    rows = _campaign(**{**asked, "stop_at_first": False}).tally.rows(load_profile("reference"))
+    rows = _campaign(**{**asked, "stop_at_first": False}).statistics.rows(load_profile("reference"))
     known = frozenset(
         Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under)
         for row in rows

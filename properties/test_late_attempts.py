@@ -13,8 +13,8 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory
 from marker_sim.options import MarkerOptions
-from marker_sim.real.jobs.seams import ThreadRuntime
 from marker_sim.storages.local import LocalStorage
+from marker_sim.worlds.processes.seams import ThreadRuntime
 from marker_sim.writer.client import WriteClient
 
 OPTIONS = MarkerOptions(markers_type="DIRECT")

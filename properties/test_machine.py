@@ -12,16 +12,16 @@ import pytest
 from hypothesis import Phase
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from marker_sim.campaign.conformance import test_the_write_path_survives_the_state_machine
+from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
+from marker_sim.campaign.replay import replay_plan
+from marker_sim.campaign.runs import execute
 from marker_sim.cli import main
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, read_plan
-from marker_sim.search.conformance import test_the_write_path_survives_the_state_machine
-from marker_sim.search.machine import attack, machine_for
-from marker_sim.search.machine_rules import FAULT_RULES, WritePath
-from marker_sim.search.replay import replay_plan
-from marker_sim.search.runs import execute
 from marker_sim.system import reference
 
 __all__ = ["test_the_write_path_survives_the_state_machine"]
@@ -43,7 +43,7 @@ PLANTED = (
 )
 
 
-def planted(name: str, mode: str, storage: str, plans: Path, **settled: object) -> type[WritePath]:
+def planted(name: str, mode: str, storage: str, plans: Path, **settled: object) -> type[WritePathMachine]:
     return machine_for(load_mutant(find_mutant(name)), mode, storage, plans=plans, **settled)  # type: ignore[arg-type]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.campaign.runs import execute, fails_with, promised_breach
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.hunts import Limit, swarm
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.search.runs import execute, fails_with, promised_breach
-from marker_sim.search.shrink import shrink
+from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import reference
 
 SECONDS_MAX = 60.0

@@ -7,7 +7,7 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.markers.choice import choose_mode
 from marker_sim.options import KEYS, MarkerOptions, format_options, parse_options
-from marker_sim.sim.storage import CAPABILITIES
+from marker_sim.worlds.simulated.storage import CAPABILITIES
 
 
 def test_no_options_are_hudis_defaults() -> None:

@@ -12,7 +12,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Plan, Task, Write, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.shrink import shrink
+from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.campaign.runs import compare_modes, execute, promised_breach
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.plan import write_plan
-from marker_sim.search.runs import compare_modes, execute, promised_breach
 from marker_sim.search.swarm import make_plan, possible
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
@@ -27,41 +27,41 @@ WRITES = {f"G{n}" for n in (*range(13, 20), 24)}
 @pytest.mark.parametrize(("mode", "storage"), [*COMBINATIONS, ("direct", "hdfs"), ("direct", "s3-unconditional")])
 def test_no_guarantee_is_violated_in_a_swarm(mode: str, storage: str, chunk: int, chaos_seed: int, tmp_path) -> None:  # type: ignore[no-untyped-def]
     profile = load_profile("reference")
-    tally = Tally()
+    statistics = Statistics()
     system = reference()
     for number in range(RUNS):
         plan = make_plan(plan_seed(chaos_seed, chunk * RUNS + number), mode, storage)
         history, _ = execute(plan, system)
         findings = judge(history)
-        tally.add(history, findings)
+        statistics.add(history, findings)
         for finding in findings:
             breach = promised_breach(finding, plan, profile)
             if breach is not None:
                 write_plan(plan, tmp_path / "plan.json")
                 pytest.fail(f"{finding.guarantee} {breach.message}; marker-sim replay {tmp_path / 'plan.json'}")
-    assert tally.runs == RUNS
-    fired = set(tally.faults)
+    assert statistics.runs == RUNS
+    fired = set(statistics.faults)
     declared = {kind.value for kind in FaultKind if possible(kind, mode, storage)}
     assert len(fired & declared) >= len(declared) - 2, f"hardly ever fired: {declared - fired}"
 
 
 def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int) -> None:
-    tally = Tally()
+    statistics = Statistics()
     for number in range(240):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
         history, _ = execute(make_plan(plan_seed(chaos_seed, number), mode, storage), reference())
-        tally.add(history, judge(history))
-    held = {row.id for row in tally.rows(load_profile("reference")) if row.verdict == "holds"}
+        statistics.add(history, judge(history))
+    held = {row.id for row in statistics.rows(load_profile("reference")) if row.verdict == "holds"}
     assert held == STORE
 
 
 def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) -> None:
-    tally = Tally()
+    statistics = Statistics()
     for number in range(360):
         mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
         history, _ = execute(make_write_plan(plan_seed(chaos_seed, number), mode, storage), reference())
-        tally.add(history, judge(history))
-    rows = tally.rows(load_profile("reference"))
+        statistics.add(history, judge(history))
+    rows = statistics.rows(load_profile("reference"))
     assert {row.id for row in rows if row.verdict == "holds"} >= WRITES
     late = [row for row in rows if row.id == "G20"]
     assert {row.verdict for row in late} == {"not-promised"}

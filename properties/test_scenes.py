@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from marker_sim.judges.profiles import load_profile
+from marker_sim.campaign.runs import findings_of, promised_breach
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan
-from marker_sim.search.runs import findings_of, promised_breach
-from marker_sim.search.scenes import Scene
-from marker_sim.search.scenes_of_operations import OF_OPERATIONS
-from marker_sim.search.scenes_of_writes import OF_WRITES
+from marker_sim.search.scenarios import Scenario
+from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
+from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
@@ -40,15 +40,15 @@ DIES = {
     "ended_by_the_dead": "no-wait-for-the-dead",
     "left_to_the_sweep": "sweep-leaves-files",
 }
-SCENES = {scene.make.__name__: scene for scene in (*OF_OPERATIONS, *OF_WRITES)}
+SCENARIOS = {scenario.make.__name__: scenario for scenario in (*OF_OPERATIONS, *OF_WRITES)}
 
 
-def plans_of(scene: Scene) -> Iterator[Plan]:
+def plans_of(scenario: Scenario) -> Iterator[Plan]:
     """Plans of a scene, round the places that it fits."""
-    make = make_plan if scene in OF_OPERATIONS else make_write_plan
-    places = [place for place in PLACES if scene.fits(*place)]
+    make = make_plan if scenario in OF_OPERATIONS else make_write_plan
+    places = [place for place in PLACES if scenario.fits(*place)]
     for seed in range(PLANS):
-        plan = scene.make(random.Random(seed), make(seed, *places[seed % len(places)]))
+        plan = scenario.make(random.Random(seed), make(seed, *places[seed % len(places)]))
         plan.check()
         yield plan
 
@@ -60,13 +60,13 @@ def broken(plan: Plan, system: System, guarantee: str) -> bool:
 
 
 def test_every_scene_has_a_mutant_that_it_is_for() -> None:
-    assert SCENES.keys() == DIES.keys()
+    assert SCENARIOS.keys() == DIES.keys()
 
 
 @pytest.mark.parametrize("name", DIES)
 def test_a_scene_kills_its_mutant_and_not_the_reference(name: str) -> None:
     mutant = find_mutant(DIES[name])
     system, sound = load_mutant(mutant), reference()
-    killing = next((plan for plan in plans_of(SCENES[name]) if broken(plan, system, mutant.kills)), None)
+    killing = next((plan for plan in plans_of(SCENARIOS[name]) if broken(plan, system, mutant.kills)), None)
     assert killing is not None, f"{mutant.name} lives through {PLANS} plans of {name}"
     assert not broken(killing, sound, mutant.kills)

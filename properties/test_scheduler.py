@@ -15,9 +15,9 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Context, Created
 from marker_sim.plan import Fault, Op, Plan
-from marker_sim.search.watchdog import watched
-from marker_sim.sim.cluster import run
 from marker_sim.system import System, reference
+from marker_sim.worlds.simulated.cluster import run
+from marker_sim.worlds.simulated.watchdog import watched
 
 CREATES = tuple(Op(actor="executor-0", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from marker_sim.campaign.runs import fails_with
 from marker_sim.faults import FaultKind
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write
-from marker_sim.search.runs import fails_with
-from marker_sim.search.shrink import Fails, shrink
+from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 
@@ -82,7 +82,7 @@ def test_a_budget_of_runs_is_never_exceeded(runs_max: int) -> None:
 def test_a_budget_of_seconds_is_exceeded_by_one_run_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_write_plan(3, "timeline", "s3")
     clock = [0.0]
-    monkeypatch.setattr("marker_sim.search.shrink.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("marker_sim.search.shrinking.shrinker.time.monotonic", lambda: clock[0])
 
     def slow(candidate: Plan) -> bool:
         clock[0] += 1.0

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
+from marker_sim.campaign.runs import execute
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
+from marker_sim.faults.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
 from marker_sim.history import History
 from marker_sim.plan import Fault, Op, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.runs import execute
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
-from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.steps import by_steps
-from marker_sim.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.steps import by_steps
 
 CREATES = tuple(Op(actor=f"executor-{n}", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
 TWICE = (Task(copies=2), Task(group="f1"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.spark.counts import count
+from marker_sim.worlds.spark.counts import count
 from properties.judges.jobs import EXECUTOR, Job, base
 
 LATE = base("late", "001", "1-0-1")

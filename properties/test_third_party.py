@@ -11,25 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.exhaustive import Space, explore
+from marker_sim.campaign.pieces import PieceResult, SearchSettings
+from marker_sim.campaign.replay import replay_plan
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.errors import HarnessError
 from marker_sim.history import History, Value
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.markers.files import read
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed, StorageError
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.exhaustive import Space, explore
-from marker_sim.search.pieces import PieceResult, SearchSettings
-from marker_sim.search.replay import replay_plan
-from marker_sim.search.runs import execute, findings_of
 from marker_sim.search.writes import make_write_plan
-from marker_sim.sim.cluster import Cluster
-from marker_sim.sut.python import load_system
 from marker_sim.system import System
+from marker_sim.worlds.simulated.cluster import Cluster
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "third-party.md"
@@ -68,9 +68,9 @@ def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: in
 def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot_use(chaos_seed: int) -> None:
     campaign = search(CORRECT, ("direct", "timeline"), ("s3", "local", "s3-unconditional"), 900, chaos_seed)
     assert campaign.failures == ()
-    assert campaign.tally.runs >= 500
+    assert campaign.statistics.runs >= 500
     assert [line for line in campaign.left_out if "s3-unconditional" in line]
-    judged = {row.id for row in campaign.tally.rows(load_profile("python")) if row.judged}
+    judged = {row.id for row in campaign.statistics.rows(load_profile("python")) if row.judged}
     assert judged >= {f"G{number}" for number in (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)}
 
 
@@ -126,8 +126,8 @@ def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None
     for seed in range(6):
         unfit.run_pair(seed, make_write_plan(seed, "timeline", "local"), journal, settings)
         fit.run_pair(seed, make_write_plan(seed, "timeline", "s3"), journal, settings)
-    assert not unfit.found and unfit.tally.judged("G21", "both", "local") is None
-    assert not fit.found and fit.tally.judged("G21", "both", "s3") is not None
+    assert not unfit.found and unfit.statistics.judged("G21", "both", "local") is None
+    assert not fit.found and fit.statistics.judged("G21", "both", "s3") is not None
 
 
 @pytest.mark.usefixtures("modules")
@@ -186,7 +186,7 @@ def test_a_class_that_says_itself_that_storage_offers_too_little_is_judged_all_t
     seen = PieceResult()
     for seed in range(20):
         seen.run(seed, make_write_plan(seed, "direct", "s3"), pretends, settings, look=False)
-    assert not seen.unsupported and seen.tally.runs == 20
+    assert not seen.unsupported and seen.statistics.runs == 20
 
 
 def test_what_held_where_a_system_cannot_be_judged_is_forgotten_and_what_broke_is_not() -> None:
@@ -195,11 +195,11 @@ def test_what_held_where_a_system_cannot_be_judged_is_forgotten_and_what_broke_i
     seen = PieceResult()
     for seed in range(20):
         seen.run(seed, make_write_plan(seed, "direct", "s3"), hasty, settings, look=False)
-    broken = {row.id for row in seen.tally.rows(settings.profile) if row.violations}
-    seen.tally.leave_out({("direct", "local"), ("timeline", "s3")})
-    assert len(seen.tally.rows(settings.profile)) > len(broken)
-    seen.tally.leave_out({("direct", "s3")})
-    assert {row.id for row in seen.tally.rows(settings.profile)} == broken
+    broken = {row.id for row in seen.statistics.rows(settings.profile) if row.violations}
+    seen.statistics.leave_out({("direct", "local"), ("timeline", "s3")})
+    assert len(seen.statistics.rows(settings.profile)) > len(broken)
+    seen.statistics.leave_out({("direct", "s3")})
+    assert {row.id for row in seen.statistics.rows(settings.profile)} == broken
 
 
 class _Counting(_Journal):

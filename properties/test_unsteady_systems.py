@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from marker_sim.chaos.failures import FIXED, NOT_REPRODUCED, VIOLATED, Failures, Sighting, read_sighting
-from marker_sim.chaos.ledger import NAME, read_lines, writing
-from marker_sim.chaos.summary import doubts
-from marker_sim.chaos.totals import Totals
-from marker_sim.chaos.work import Task, stored, swarm
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.nightly.failures import FIXED, NOT_REPRODUCED, VIOLATED, Failures, Sighting, read_sighting
+from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
+from marker_sim.campaign.nightly.summary import gaps
+from marker_sim.campaign.nightly.totals import Totals
+from marker_sim.campaign.nightly.work import NightlyTask, stored, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.plan import Fault, Plan
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.shrink import shrink
-from marker_sim.sut.python import load_system
+from marker_sim.search.shrinking.shrinker import shrink
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -67,7 +67,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_run_calls_it_fixed(module: str) -> None:
     sut = f"{module}:Forgetful"
-    done = swarm(Task(stream="swarm", first=1, count=12, sut=sut, profile="python", until=0.0))
+    done = swarm(NightlyTask(stream="swarm", first=1, count=12, sut=sut, profile="python", until=0.0))
     assert done["runs"] and done["differences"] and not done["trouble"]
     seen = [read_sighting(raw) for raw in done["sightings"]]
     assert "G1" in {sighting.guarantee for sighting in seen}
@@ -80,8 +80,8 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
 
-def _again(failure: dict[str, Any], sut: str) -> Task:
-    return Task(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
+def _again(failure: dict[str, Any], sut: str) -> NightlyTask:
+    return NightlyTask(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
 
 
 def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_again(module: str) -> None:
@@ -170,7 +170,7 @@ def test_a_night_that_could_not_say_whether_an_open_failure_is_fixed_does_not_ho
     for status, sure in ((None, False), (NOT_REPRODUCED, False), (FIXED, True)):
         if status is not None:
             totals.add(words | {"status": status})
-        assert any(failure.name in doubt for doubt in doubts(totals.night)) is not sure
+        assert any(failure.name in gap for gap in gaps(totals.night)) is not sure
     totals.add(_unit(1, sightings=[asdict(_sighting())]))
     (back,) = totals.failures.open
     assert back.status == VIOLATED, "what came back is not called fixed"

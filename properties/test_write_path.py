@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Fault, Plan, Task, Write
-from marker_sim.search.runs import execute, promised_breach
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import reference

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
-from marker_sim.real.processes import Command, Fleet
-from marker_sim.real.reader import LocalReader
-from marker_sim.real.recorder import Recorder
-from marker_sim.real.world import Surroundings
-from marker_sim.sut.http import run_http
+from marker_sim.targets.http import run_http
+from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.world import Surroundings
+from marker_sim.worlds.recorder import Recorder
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
 
 BUDGET_S = 8.0
@@ -70,7 +70,7 @@ def test_a_correct_server_of_odd_shape_is_not_accused(tmp_path: Path, name: str)
     done = campaign(tmp_path, command, reader, SERVERS[name].storage, KINDS[name])
     assert [(failure.guarantee, failure.message) for failure in done.failures] == []
     assert not done.trouble
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {name for name in ("G1", "G3", "G4", "G6", "G11") if rows[name].judged == 0} == set()
 
 

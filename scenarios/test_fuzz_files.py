@@ -37,16 +37,16 @@ def server(root: Path, fault: str = "") -> Iterator[Subject]:
 def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
     fuzzer = FileFuzzer(tmp_path)
     fuzzer.run_known()
-    assert fuzzer.tally.touched == 0
+    assert fuzzer.statistics.touched == 0
 
 
 def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     fuzzer = FileFuzzer(tmp_path)
     fuzzer.run(INPUTS, chaos_seed)
-    tally = fuzzer.tally
-    assert tally.inputs.total() >= INPUTS and set(tally.inputs) >= KINDS
-    assert tally.calls["list_all", "ok"] and tally.calls["list_all", "PathRefused"], tally.calls
-    assert tally.calls["begin", "ok"] and tally.calls["begin", "ValueError"], tally.calls
+    statistics = fuzzer.statistics
+    assert statistics.inputs.total() >= INPUTS and set(statistics.inputs) >= KINDS
+    assert statistics.calls["list_all", "ok"] and statistics.calls["list_all", "PathRefused"], statistics.calls
+    assert statistics.calls["begin", "ok"] and statistics.calls["begin", "ValueError"], statistics.calls
 
 
 def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
@@ -54,7 +54,7 @@ def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) ->
         fuzzer = FileFuzzer(tmp_path, port=subject.port)
         fuzzer.run_known()
         fuzzer.run(INPUTS // 4, chaos_seed)
-        assert fuzzer.tally.calls["server /all", "200"] and fuzzer.tally.calls["server /create", "200"]
+        assert fuzzer.statistics.calls["server /all", "200"] and fuzzer.statistics.calls["server /create", "200"]
         assert subject.alive() and not subject.alarms()
 
 

@@ -56,17 +56,19 @@ def good_create(place: Place, name: str) -> tuple[int, bytes]:
 def test_every_known_hostile_input_is_withstood(tmp_path: Path) -> None:
     with HttpFuzzer(places.local(tmp_path)) as fuzzer:
         fuzzer.run_known()
-        assert fuzzer.tally.unanswered == 0 and fuzzer.tally.touched == 0 and fuzzer.tally.servers == 1
+        assert fuzzer.statistics.unanswered == 0 and fuzzer.statistics.touched == 0 and fuzzer.statistics.servers == 1
 
 
 def test_drawn_hostile_inputs_are_answered_and_change_nothing(tmp_path: Path, chaos_seed: int) -> None:
     with HttpFuzzer(places.local(tmp_path)) as fuzzer:
         fuzzer.run(INPUTS, chaos_seed)
-        tally = fuzzer.tally
-    assert tally.inputs.total() >= INPUTS and len(tally.inputs) == len(KINDS) and set(tally.inputs) == KINDS
-    assert {status for _, status in tally.outcomes} >= {"200", "400", "403", "404", "405"}
-    assert tally.owed["target", "accept"] and tally.owed["target", "refuse"]
-    assert tally.servers == 1, "the server was the same process all the time"
+        statistics = fuzzer.statistics
+    assert (
+        statistics.inputs.total() >= INPUTS and len(statistics.inputs) == len(KINDS) and set(statistics.inputs) == KINDS
+    )
+    assert {status for _, status in statistics.outcomes} >= {"200", "400", "403", "404", "405"}
+    assert statistics.owed["target", "accept"] and statistics.owed["target", "refuse"]
+    assert statistics.servers == 1, "the server was the same process all the time"
 
 
 KINDS = {

@@ -17,20 +17,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.hostile_rounds import REFUSED
-from marker_sim.real.rewrites import CUT_KILL, NEVER_CUT
-from marker_sim.real.rounds import KINDS
-from marker_sim.real.wires.faults import WireFaultKind
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.sut.batching import batching
-from marker_sim.sut.http import _Rounds, run_http
+from marker_sim.targets.batching import batching
+from marker_sim.targets.http import _Rounds, run_http
+from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
+from marker_sim.worlds.http.hostile_rounds import REFUSED
+from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.worlds.proxies.faults import WireFaultKind
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
@@ -72,7 +72,7 @@ def campaign(
         on_round=shown.append,
     )
     for kind in {history.header.options["round"] for history in shown}:
-        assert FAULTS_OF[kind] <= done.tally.faults.keys(), f"a round of kind {kind} without its faults"
+        assert FAULTS_OF[kind] <= done.statistics.faults.keys(), f"a round of kind {kind} without its faults"
     return done
 
 
@@ -85,14 +85,14 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     done = campaign(tmp_path, kinds=(kind,), seed=7)
     assert accused(done) == {}
     assert done.not_reached == ()
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
     assert kind != "directory" or rows["G7"].judged > 0
     assert done.last is not None and done.last.header.seed == done.seed == 7, "the seed that was given"
     assert kind != "churn" or rows["G10"].judged > 0
     assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
-    assert done.tally.operations["create"]["ok"] > 50
+    assert done.statistics.operations["create"]["ok"] > 50
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
 def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_it(tmp_path: Path, broken: str) -> None:
     histories: list[History] = []
     done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=("crash",), seed=3, histories=histories)
-    assert done.tally.reached[CUT_KILL] > 0
+    assert done.statistics.reached[CUT_KILL] > 0
     assert not done.not_reached
     for history in histories:
         cuts = [event for event in history.events if event.error == "cut"]
@@ -136,8 +136,8 @@ def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_i
 
 def test_a_server_that_renames_has_no_such_place_and_is_not_said_to_miss_it(tmp_path: Path) -> None:
     done = campaign(tmp_path, kinds=("crash",), seed=3)
-    assert done.tally.reached[CUT_KILL] == 0
-    assert done.tally.reached[NEVER_CUT] > 0
+    assert done.statistics.reached[CUT_KILL] == 0
+    assert done.statistics.reached[NEVER_CUT] > 0
     assert (done.not_reached, done.left_out) == ((), ())
     assert accused(done) == {}
 
@@ -157,9 +157,9 @@ def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_
         tmp_path, start=f"{START} --broken torn-in-place", kinds=("churn",), budget_s=5.0, histories=histories
     )
     assert accused(done) == {}
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert rows["G23"].violations > 0, "no single read met a file in the middle of being written"
-    assert done.tally.operations["delete"]["ok"] > 0
+    assert done.statistics.operations["delete"]["ok"] > 0
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
     done = campaign(tmp_path, kinds=("crash",), reader=reader, histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert rows["G3"].judged > 50
     assert rows["G8"].verdict == "not-applicable"
 

@@ -11,26 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS, OBJECT_STORE_ONLY, REMOTE_ONLY, FaultKind
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.front import Honesty, S3Front
-from marker_sim.real.gate import Gate
-from marker_sim.real.hostile_rounds import REFUSED
-from marker_sim.real.probed import honest, name_of
-from marker_sim.real.recorder import Recorder
-from marker_sim.real.rounds import KINDS
-from marker_sim.real.s3_world import TROUBLES
-from marker_sim.real.site_world import NEED_THE_FRONT
-from marker_sim.real.storage_wire import WORDS
-from marker_sim.real.wires.install import missing
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.sut.endpoint import Endpoint
-from marker_sim.sut.http import run_http
+from marker_sim.targets.http import run_http
+from marker_sim.targets.s3_endpoint import Endpoint
+from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
+from marker_sim.worlds.http.front_world import TROUBLES
+from marker_sim.worlds.http.hostile_rounds import REFUSED
+from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.worlds.http.s3_capabilities import honest, name_of
+from marker_sim.worlds.http.storage_wire_rounds import WORDS
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.proxies.install import missing
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front
 
 SERVERS = Path(__file__).parent / "servers"
 PYTHON = f"{shlex.quote(sys.executable)} -S"
@@ -55,7 +55,7 @@ AIMED = {
     "directory": {trouble.name for trouble in TROUBLES if trouble.sure},
     "storage-wire": {f"{word} seen" for word in WORDS.values()},
 }
-HONEST = Honesty(
+HONEST = ProbedCapabilities(
     put_if_absent=True, put_if_unchanged=True, list_after_put=True, read_after_delete=True, tries={},
     seen=dict.fromkeys(("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete"), "kept"),
 )  # fmt: skip
@@ -84,7 +84,9 @@ def campaign(
         on_round=shown.append,
     )
     for kind in {history.header.options["round"] for history in shown}:
-        assert (faults_of or FAULTS_OF)[kind] <= done.tally.faults.keys(), f"a round of kind {kind} without its faults"
+        assert (faults_of or FAULTS_OF)[kind] <= done.statistics.faults.keys(), (
+            f"a round of kind {kind} without its faults"
+        )
     return done
 
 
@@ -100,8 +102,8 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     done = campaign(tmp_path, kinds=(kind,), seed=7, histories=histories)
     assert accused(done) == {}
     assert done.not_reached == ()
-    assert {name for name in AIMED.get(kind, ()) if not done.tally.reached.get(name)} == set()
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    assert {name for name in AIMED.get(kind, ()) if not done.statistics.reached.get(name)} == set()
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
     assert kind != "directory" or rows["G7"].judged > 0
     assert kind != "churn" or rows["G10"].judged > 0
@@ -154,11 +156,11 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
 def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path: Path) -> None:
     done = campaign(tmp_path, kinds=("churn", "crash"), budget_s=6.0, identity=True)
     assert accused(done) == {}
-    assert {row.id: row for row in done.tally.rows(load_profile("http"))}["G5"].judged > 20
+    assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 20
 
 
 def test_a_fault_that_was_declared_and_did_not_fire_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.real.nemesis.AIMED_MAX_S", 0.3)
+    monkeypatch.setattr("marker_sim.worlds.http.fault_injector.AIMED_MAX_S", 0.3)
     done = campaign(tmp_path, start=f"{START} --broken stores-nothing", kinds=("crash",), budget_s=4.0)
     missed = [what for what in done.not_reached if what.startswith("kill before a put of a marker file (declared in ")]
     assert missed, done.not_reached
@@ -171,21 +173,21 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
     done = campaign(tmp_path, kinds=("crash",), reader=reader, dir_format="s3", histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert rows["G3"].judged > 50
     assert rows["G8"].verdict == "not-applicable"
 
 
 def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> None:
     histories: list[History] = []
-    with S3Front(Gate(Recorder(), lambda aim, call: None), bucket="mine") as store:
+    with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
         done = campaign(tmp_path, endpoint=endpoint, kinds=("crash", *NEED_THE_FRONT), histories=histories)
         assert store.objects() == {}
     assert accused(done) == {}
     assert {history.header.options["round"] for history in histories} == {"crash"}
     assert {history.header.witness for history in histories} == {"reads"}
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G7", "G10", "G12"}
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert any(what.startswith("storage faults") for what in done.left_out)
@@ -193,7 +195,7 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
 
 
 def test_a_broken_server_is_accused_on_an_endpoint_of_ones_own(tmp_path: Path) -> None:
-    with S3Front(Gate(Recorder(), lambda aim, call: None), bucket="mine") as store:
+    with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
         start = f"{START} --broken ack-before-flush"
         done = campaign(tmp_path, start=start, endpoint=endpoint, kinds=("crash",), budget_s=6.0)
@@ -225,9 +227,9 @@ def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_p
     assert "exited by itself" in accused(done)["G6"]
 
 
-def replaced(seen: str, **promise: bool) -> Honesty:
+def replaced(seen: str, **promise: bool) -> ProbedCapabilities:
     given = {name: getattr(HONEST, name) for name in HONEST.seen} | promise
-    return Honesty(**given, tries={}, seen={**HONEST.seen, **dict.fromkeys(promise, seen)})
+    return ProbedCapabilities(**given, tries={}, seen={**HONEST.seen, **dict.fromkeys(promise, seen)})
 
 
 def test_faults_of_the_real_store_count_under_the_classes_of_the_simulated_one() -> None:
@@ -239,4 +241,4 @@ def test_a_history_of_a_round_is_judged_again_with_the_same_findings(tmp_path: P
     histories: list[History] = []
     done = campaign(tmp_path, start=f"{START} --broken memory-only", kinds=("crash",), histories=histories)
     breaches = sum(len(finding.breaches) for history in histories for finding in judge(history))
-    assert breaches == sum(row.violations for row in done.tally.rows(load_profile("http"))) > 0
+    assert breaches == sum(row.violations for row in done.statistics.rows(load_profile("http"))) > 0

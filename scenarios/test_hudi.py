@@ -16,19 +16,19 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.cache import CACHE_VARIABLE
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.cache import CACHE_VARIABLE
-from marker_sim.real.client import answers
-from marker_sim.real.front import S3Front
-from marker_sim.real.gate import Aim, Gate
-from marker_sim.real.probed import environment
-from marker_sim.real.processes import Command, Fleet
-from marker_sim.real.recorder import Recorder
-from marker_sim.real.world import Surroundings
-from marker_sim.sut import bundles, hudi
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.targets import bundles, hudi
+from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.s3_capabilities import environment
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.world import Surroundings
+from marker_sim.worlds.interceptor import Interceptor, Trigger
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import S3Front
 
 
 def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...], storage: str = "local") -> Campaign:
@@ -48,9 +48,9 @@ def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ..
 def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path: Path) -> None:
     """Known: MarkerDirState joins the names of a file by commas when it loads them (docs/findings.md)."""
     done = campaign(tmp_path, "1.0.2", 20.0, ("crash",))
-    assert done.tally.faults["kill"] > 0
-    assert done.tally.faults["restart"] > 0
-    rows = {row.id: row for row in done.tally.rows(load_profile("hudi"))}
+    assert done.statistics.faults["kill"] > 0
+    assert done.statistics.faults["restart"] > 0
+    rows = {row.id: row for row in done.statistics.rows(load_profile("hudi"))}
     for guarantee in ("G3", "G4"):
         assert rows[guarantee].verdict == "violated"
         assert rows[guarantee].under["restart"] > 0
@@ -62,17 +62,17 @@ def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path
 @pytest.mark.parametrize("version", hudi.VERSIONS)
 def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version: str) -> None:
     """Known: MarkerDirState.flushMarkersToFile closes the file quietly, and S3A puts it at the close."""
-    gate = Gate(Recorder(), lambda aim, call: None)
+    interceptor = Interceptor(Recorder(), lambda trigger, call: None)
     with (
-        S3Front(gate, bucket="lake") as front,
+        S3Front(interceptor, bucket="lake") as front,
         Fleet(hudi_command(version), tmp_path / "work", tmp_path / "logs") as fleet,
     ):
         around = Surroundings({"storage": "s3a://lake"}, environment(front.endpoint, "server-1"))
         probe = "s3a://lake/probe/.hoodie/.temp/000"
         port = fleet.start("first", 1, 50, lambda name: around, lambda port: answers(port, probe)).door
         assert create(port, "a") == b"true"
-        refused = Aim(kind=FaultKind.SERVER_ERROR, pattern=r"/MARKERS0$", operations=("put",))
-        gate.arm(refused)
+        refused = Trigger(kind=FaultKind.SERVER_ERROR, pattern=r"/MARKERS0$", operations=("put",))
+        interceptor.arm(refused)
         assert (create(port, "b"), refused.fired) == (b"true", 1)
         assert create(port, "b") == b"false"
         assert stored(front) == b"a.parquet.marker.CREATE\n", "neither answer was true"
@@ -101,7 +101,7 @@ def test_every_listed_version_starts_and_answers(tmp_path: Path, storage: str) -
     for version in hudi.VERSIONS:
         done = campaign(tmp_path, version, 1.0, ("churn",), storage)
         assert done.runs == 1
-        assert done.tally.operations["create"]["ok"] > 20
+        assert done.statistics.operations["create"]["ok"] > 20
         assert done.sut_version == version
     assert not left_over()
 

@@ -15,16 +15,16 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.processes import VARIABLE
-from marker_sim.sut.bundles import Jars
-from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
-from marker_sim.sut.hudi_spark.places import Place
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.tables.entries import facts, place_of
+from marker_sim.targets.bundles import Jars
+from marker_sim.targets.hudi_spark import run_hudi_spark
+from marker_sim.worlds.http.servers import VARIABLE
+from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
@@ -65,7 +65,7 @@ def play(
     names: tuple[str, ...] = ("driver killed at data-file",),
     mode: str = "timeline",
     storage: str = "local",
-    meddle: Callable[[Place, str], None] | None = None,
+    meddle: Callable[[TableStorage, str], None] | None = None,
     enough: Callable[[], bool] = lambda: False,
 ) -> Campaign:
     """A campaign that ends with its budget, or after the round that was `enough`."""
@@ -90,15 +90,15 @@ def play(
 
 
 def verdicts(done: Campaign) -> dict[str, str]:
-    return {row.id: row.verdict for row in done.tally.rows(load_profile("hudi-spark"))}
+    return {row.id: row.verdict for row in done.statistics.rows(load_profile("hudi-spark"))}
 
 
 @pytest.mark.spark
 def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
     rounds = iter(range(2))
     done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: next(rounds) == 1)
-    assert done.tally.reached["driver killed at data-file"] >= 1
-    assert done.tally.reached["audit"] >= 2
+    assert done.statistics.reached["driver killed at data-file"] >= 1
+    assert done.statistics.reached["audit"] >= 2
     assert done.not_reached == ()
     found = verdicts(done)
     assert [found[name] for name in ("G14", "G15", "G18", "G19", "G24")] == ["holds"] * 5
@@ -109,7 +109,7 @@ def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
 def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
     planted: list[str] = []
 
-    def damage(place: Place, table: str) -> None:
+    def damage(place: TableStorage, table: str) -> None:
         instant = rolled_back(place, table)
         if instant is None:
             return
@@ -128,7 +128,7 @@ def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
     assert planted
     messages = {failure.guarantee: failure.message for failure in done.failures}
     assert planted[0] in messages["G15"]
-    residue = next(row for row in done.tally.rows(load_profile("hudi-spark")) if row.id == "G18")
+    residue = next(row for row in done.statistics.rows(load_profile("hudi-spark")) if row.id == "G18")
     assert residue.violations > 0
     assert planted[1] in residue.message
     assert verdicts(done)["G14"] == "holds"
@@ -138,7 +138,7 @@ def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
 def test_a_lost_file_and_a_lost_row_are_found(tmp_path: Path) -> None:
     planted: list[str] = []
 
-    def damage(place: Place, table: str) -> None:
+    def damage(place: TableStorage, table: str) -> None:
         if rolled_back(place, table) is None or planted:
             return
         bases = [path for path in Path(place.uri).rglob("*.parquet") if ".hoodie" not in path.parts]
@@ -169,11 +169,11 @@ if NIGHTLY:
     def test_no_trouble_of_the_kit_in_a_long_campaign(tmp_path: Path, version: str, mode: str, storage: str) -> None:
         done = play(tmp_path, version, 600.0, names=(), mode=mode, storage=storage)
         assert not done.trouble
-        assert done.tally.faults["kill"] >= 20
+        assert done.statistics.faults["kill"] >= 20
         assert not left_over()
 
 
-def rolled_back(place: Place, table: str) -> str | None:
+def rolled_back(place: TableStorage, table: str) -> str | None:
     """The instant of the first rollback that is on the timeline."""
     for path in place.tree.list():
         entry = place_of(path.removeprefix(f"{table}/"))

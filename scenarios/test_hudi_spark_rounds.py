@@ -15,17 +15,17 @@ from typing import Any, cast
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.real.gate import Aim, Call
-from marker_sim.real.recorder import Recorder
-from marker_sim.real.spark.application import Gone
-from marker_sim.sut.hudi_spark.choices import Choices
-from marker_sim.sut.hudi_spark.lives import Hangs, Life, OutOfTime, Program
-from marker_sim.sut.hudi_spark.phases import DATA, PHASES, REWRITE
-from marker_sim.sut.hudi_spark.places import Place, Target, local_place
-from marker_sim.sut.hudi_spark.settings import draw_shape
-from marker_sim.sut.hudi_spark.strikes import Strikes
-from marker_sim.sut.hudi_spark.table import Pace, Refused, Table
 from marker_sim.tables import LocalTree, Unreadable
+from marker_sim.worlds.hudi_spark.choices import Choices
+from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
+from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
+from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
+from marker_sim.worlds.hudi_spark.settings import draw_shape
+from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
+from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
+from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Gone
 
 I1, I2 = "20261121172129786", "20261121172133948"
 FILE_ID = "f7a62827-d340-4e43-94d2-6206a470252b-0"
@@ -74,9 +74,9 @@ NEVER_AIMED_AT = (
 
 
 def fitting(operation: str, path: str, process: str = "driver-1") -> set[str]:
-    call = Call(process, "driver", operation, f"t0/{path}")
+    call = StorageCall(process, "driver", operation, f"t0/{path}")
     rng = random.Random(0)
-    return {phase.word for phase in PHASES if phase.blow(rng).aim("t0", "driver-1").fits(call)}
+    return {phase.word for phase in PHASES if phase.blow(rng).trigger("t0", "driver-1").fits(call)}
 
 
 @pytest.mark.parametrize("word", sorted(EFFECTS))
@@ -167,13 +167,13 @@ def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_i
         "for n in (2, 3, 4):\n"
         "    with open(sys.argv[1], 'wb', buffering=0) as out: time.sleep(0.3); out.write(b'name\\n' * n)\n"
     )
-    recorder, target = Recorder(), Target(process="driver-1")
+    recorder, target = Recorder(), TriggerActions(process="driver-1")
     with local_place(recorder, target, tmp_path, "t0") as place:
         file.parent.mkdir(parents=True)
         file.write_bytes(b"name\n")
         with subprocess.Popen([sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE) as driver:
-            life = cast(Life, SimpleNamespace(name="driver-1", strike=(lambda: None) if late else driver.kill))
-            strikes = Strikes(rewriting.step(random.Random(0), 1), "t0", life, recorder, tuple)
+            life = cast(DriverLife, SimpleNamespace(name="driver-1", strike=(lambda: None) if late else driver.kill))
+            strikes = WriteFaultInjector(rewriting.step(random.Random(0), 1), "t0", life, recorder, tuple)
             strikes.arm(place, target)
             assert driver.stdin is not None
             driver.stdin.write(b"\n")
@@ -235,28 +235,28 @@ class Driver:
 class Nowhere:
     """Storage that nothing happens to, but for what is aimed: an aim strikes when it is armed."""
 
-    def __init__(self, root: Path, target: Target) -> None:
+    def __init__(self, root: Path, target: TriggerActions) -> None:
         self.tree, self.uri = LocalTree(root), str(root)
         self.reader: tuple[str, dict[str, str]] = (str(root), {})
         self._target = target
 
-    def arm(self, *aims: Aim, at: str = "whole") -> None:
-        for aim in aims:
-            aim.fired += 1
-            self._target.acts[aim](Call(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+    def arm(self, *triggers: Trigger, at: str = "whole") -> None:
+        for trigger in triggers:
+            trigger.fired += 1
+            self._target.acts[trigger](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
 
     def disarm(self) -> None: ...
 
 
 def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
-    recorder, target = Recorder(), Target()
+    recorder, target = Recorder(), TriggerActions()
     shape = draw_shape(random.Random(3), 0, "1.0.2")
     program = Program(
         home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
     )  # fmt: skip
     table = Table(
-        name="t0", shape=shape, recorder=recorder, place=cast(Place, Nowhere(tmp_path, target)), target=target,
-        begin=lambda name: cast(Life, Driver(name, outcomes)), program=program, rng=random.Random(1), pace=Pace(),
+        name="t0", shape=shape, recorder=recorder, place=cast(TableStorage, Nowhere(tmp_path, target)), target=target,
+        begin=lambda name: cast(DriverLife, Driver(name, outcomes)), program=program, rng=random.Random(1), pace=Pace(),
         executors=tuple,
     )  # fmt: skip
     return table, recorder
@@ -266,7 +266,7 @@ KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "out of time"])
     with pytest.raises(OutOfTime):
         table.play([KILL])
@@ -278,9 +278,9 @@ def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch
 def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "dies", last])
-    with pytest.raises(Refused, match="no write succeeded any more"):
+    with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play([KILL])
     assert table.count.met[KILL.name] == 1
     assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
@@ -295,9 +295,9 @@ def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
 def test_a_driver_that_dies_by_itself_after_a_fault_is_not_the_kits_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, _ = acted(tmp_path, ["ok", "dies", "dies"])
-    with pytest.raises(Refused, match="no write succeeded any more"):
+    with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play([KILL])
     assert "its driver ended by itself" in table.count.refused[0]
 
@@ -318,7 +318,7 @@ def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
         asked.append(uri)
         raise Unreadable("no such codec")
 
-    monkeypatch.setattr("marker_sim.sut.hudi_spark.table.read_rows", unreadable)
+    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", unreadable)
     table, recorder = acted(tmp_path, ["ok", "dies", "ok"])
     table.play([KILL])
     said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]

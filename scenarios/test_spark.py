@@ -16,14 +16,14 @@ import pytest
 from benchmarks.spark_jobs import promised
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.real.spark.standalone import Standalone
 from marker_sim.seeds import plan_seed
-from marker_sim.spark.counts import Counts, count
-from marker_sim.spark.draws import TASKS, driver_plan, task_plan
-from marker_sim.spark.jobs import SparkRun, run_spark
-from marker_sim.spark.plans import DriverKill, SparkPlan, TaskFault, TaskKind
-from marker_sim.sut.bundles import spark_home
-from marker_sim.sut.hudi import find_java
+from marker_sim.targets.bundles import spark_home
+from marker_sim.targets.hudi import find_java
+from marker_sim.worlds.spark.counts import SparkCounts, count
+from marker_sim.worlds.spark.plans import DriverKill, SparkPlan, TaskFault, TaskKind
+from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
+from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.standalone import Standalone
 
 pytestmark = pytest.mark.spark
 
@@ -84,7 +84,7 @@ def test_a_planted_defect_is_seen(
     assert guarantee in {finding.guarantee for finding in judge(run.history) if finding.breaches}
 
 
-def _sound(run: SparkRun) -> Counts:
+def _sound(run: SparkRun) -> SparkCounts:
     """Every fault struck, no promise was broken, and the next write left no data file that no commit names."""
     assert not run.missed
     assert not promised(run)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.history import History
-from marker_sim.judges.profiles import load_profile
-from marker_sim.real.wire_rounds import WIRE, kinds_here
-from marker_sim.real.wires import install
-from marker_sim.real.wires.faults import BROKEN, WireFaultKind
-from marker_sim.sut.http import run_http
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.targets.http import run_http
+from marker_sim.worlds.http.wire_rounds import WIRE, kinds_here
+from marker_sim.worlds.proxies import install
+from marker_sim.worlds.proxies.faults import BROKEN, WireFaultKind
 from scenarios.test_http import START
 
 needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
@@ -42,12 +42,12 @@ def test_the_correct_server_is_not_accused_of_what_the_wire_does(tmp_path: Path)
     assert {failure.guarantee: failure.message for failure in done.failures} == {}
     assert done.not_reached == (), "a fault was not seen on the wire"
     for kind in WireFaultKind:
-        assert done.tally.reached[f"{kind.value} seen on the wire"] >= 1
-    assert done.tally.faults[BROKEN] >= len(histories) and done.tally.faults["kill"] >= len(histories)
-    rows = {row.id: row for row in done.tally.rows(load_profile("http"))}
+        assert done.statistics.reached[f"{kind.value} seen on the wire"] >= 1
+    assert done.statistics.faults[BROKEN] >= len(histories) and done.statistics.faults["kill"] >= len(histories)
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {rows[guarantee].verdict for guarantee in ("G1", "G3", "G4", "G6")} == {"holds"}
     _nobody_knows_what_was_broken(histories)
-    assert done.tally.operations["create"]["info"] > 0 and done.tally.operations["create"]["ok"] > 300
+    assert done.statistics.operations["create"]["info"] > 0 and done.statistics.operations["create"]["ok"] > 300
 
 
 def _nobody_knows_what_was_broken(histories: list[History]) -> None:

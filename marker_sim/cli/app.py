@@ -22,8 +22,8 @@ from typer.main import get_command
 from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.loading import PYTHON
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
-from marker_sim.sut import PYTHON
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"

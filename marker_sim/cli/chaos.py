@@ -9,17 +9,25 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from marker_sim.chaos.night import Ended, Request, run_night
-from marker_sim.chaos.stages import parse_stages
-from marker_sim.chaos.summary import COLUMNS, exit_code, failure_lines, night_row, remarks, summary_of, verdict_of
+from marker_sim.campaign.nightly.nightly_run import NightEnd, NightRequest, run_night
+from marker_sim.campaign.nightly.stages import parse_stages
+from marker_sim.campaign.nightly.summary import (
+    COLUMNS,
+    exit_code,
+    failure_lines,
+    night_row,
+    remarks,
+    summary_of,
+    verdict_of,
+)
 from marker_sim.cli.progress import Progress
 from marker_sim.cli.request import SEED_MAX, default_profile, parse_duration, parse_seed, parse_sut
 from marker_sim.errors import UsageError
-from marker_sim.pool import parse_jobs
+from marker_sim.loading import PYTHON
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
-from marker_sim.sut import PYTHON
+from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
 # A directory goes on with its seeds night after night; drawn ones leave room for some.
@@ -42,7 +50,7 @@ def chaos(
         raise UsageError(
             f"--sut was given {sut!r}; chaos runs {', '.join(PYTHON)}, and `marker-sim verify` runs servers and Hudi"
         )
-    request = Request(
+    request = NightRequest(
         directory=Path(directory),
         budget_s=parse_duration(budget, "--budget"),
         sut=sut,
@@ -61,7 +69,7 @@ def chaos(
     return EXIT_INTERRUPTED if ended.interrupted else exit_code(ended.totals.night)
 
 
-def _print(ended: Ended, directory: Path, console: Console) -> None:
+def _print(ended: NightEnd, directory: Path, console: Console) -> None:
     totals, night = ended.totals, ended.totals.night
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("", *(str(each.number) for each in totals.nights[-NIGHTS_SHOWN:])):

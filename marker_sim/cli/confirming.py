@@ -6,12 +6,12 @@ violation that is not seen again is no less one: the plan determines a run in th
 
 from __future__ import annotations
 
+from marker_sim.campaign.runs import MODES_AGREE, promised_breach
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
-from marker_sim.judges.profiles import Profile
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.requirements import lacking
-from marker_sim.search.runs import MODES_AGREE, promised_breach
 
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
@@ -35,13 +35,13 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
 
 def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
     """In how many of `times` runs with real processes a guarantee was broken; HarnessError when there can be none."""
-    from marker_sim.real.jobs.cluster import Cluster
-    from marker_sim.real.jobs.lives import Nursery
+    from marker_sim.worlds.processes.cluster import ProcessCluster
+    from marker_sim.worlds.processes.fork_server import ForkServer
 
     broken = 0
-    with Nursery() as nursery:
+    with ForkServer() as fork_server:
         for _ in range(times):
-            findings = judge(Cluster(plan, sut, nursery).run(), frozenset({guarantee}))
+            findings = judge(ProcessCluster(plan, sut, fork_server).run(), frozenset({guarantee}))
             broken += any(promised_breach(finding, plan, profile) is not None for finding in findings)
     return broken
 

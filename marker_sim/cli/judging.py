@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from marker_sim.campaign import Campaign, Failure
+from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
 from marker_sim.judges import judge
-from marker_sim.judges.expect import load_baseline
+from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
-from marker_sim.judges.profiles import Profile, load_profile, parse_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.report.columns import read_parquet
 from marker_sim.report.directory import newest_earlier
 from marker_sim.report.table import output_console, print_outcome
@@ -38,8 +38,8 @@ def rejudge(
     promises = _profile_of(history, path) if profile is None else load_profile(profile)
     baseline = None if expect is None else load_baseline(expect)
     findings = judge(history, only)
-    tally = Tally()
-    tally.add(history, findings)
+    statistics = Statistics()
+    statistics.add(history, findings)
     campaign = Campaign(
         sut=history.header.sut,
         sut_version=history.header.sut_version,
@@ -47,7 +47,7 @@ def rejudge(
         duration_s=(history.events[-1].time_ns - history.events[0].time_ns) / 1e9 if history.events else 0.0,
         runs=1,
         steps=0,
-        tally=tally,
+        statistics=statistics,
         failures=_failures(history, findings, promises),
         last=history,
     )

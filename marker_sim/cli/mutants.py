@@ -18,12 +18,12 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
 from marker_sim.mutants.kill import DESK, Kill, KillTask
 from marker_sim.mutants.load import find_mutant
-from marker_sim.pool import in_order, parse_jobs, workers
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
+from marker_sim.worker_pool import in_order, parse_jobs, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"

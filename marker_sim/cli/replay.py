@@ -13,21 +13,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.chaos.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
-from marker_sim.chaos.pruning import has_ledger, pruning, stored_files
+from marker_sim.campaign.nightly.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
+from marker_sim.campaign.replay import replay_plan, undecided
+from marker_sim.campaign.runs import promised_breach
 from marker_sim.cli.confirming import confirm, count_real
 from marker_sim.cli.request import default_profile, parse_sut
-from marker_sim.cli.stored import Stored, failure_of_chaos, failures_at
+from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.profiles import Profile, load_profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
+from marker_sim.loading import load_system
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
-from marker_sim.search.replay import replay_plan, undecided
-from marker_sim.search.runs import promised_breach
-from marker_sim.sut.python import load_system
 
 REAL_TIMES = 3
 WORDS = {
@@ -75,9 +75,9 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
     return _ended(results, path, console)
 
 
-def _readable(files: Sequence[Path], console: Console) -> list[Stored | str]:
+def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]:
     """The failures in files; for one that this version cannot read the reason."""
-    found: list[Stored | str] = []
+    found: list[StoredPlan | str] = []
     for file in files:
         try:
             found.append(failure_of_chaos(file))
@@ -104,11 +104,11 @@ def _end(results: Sequence[str], console: Console) -> int:
     return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
 
 
-def _run_all(failures: Sequence[Stored | str], wanted: Wanted, console: Console) -> list[str]:
+def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
     """The status of each, "" for one whose cause another has shown to be there still."""
     results: list[str] = []
     seen: set[tuple[str, str, str]] = set()
-    systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, Stored) and stored.plan}
+    systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
     for system in sorted(systems):
         if parse_sut(system)[0] == "python":
             load_system(system)  # One that cannot be loaded is said once and not for each failure.
@@ -131,7 +131,7 @@ def _run_all(failures: Sequence[Stored | str], wanted: Wanted, console: Console)
     return results
 
 
-def _run_one(stored: Stored, wanted: Wanted, console: Console) -> str:
+def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
     system = wanted.sut or stored.sut
     why = _missing(stored, system)
     if why:
@@ -144,7 +144,7 @@ def _run_one(stored: Stored, wanted: Wanted, console: Console) -> str:
     return _run_simulated(stored, system, profile, wanted, console)
 
 
-def _missing(stored: Stored, system: str) -> str:
+def _missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
     if stored.plan is None or parse_sut(system)[0] != "python":
         return stored.hint or f"{system} runs in the real world, where no plan determines a run"
@@ -154,7 +154,7 @@ def _missing(stored: Stored, system: str) -> str:
     return f"it needs {why}" if why else ""
 
 
-def _run_simulated(stored: Stored, system: str, profile: Profile, wanted: Wanted, console: Console) -> str:
+def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wanted, console: Console) -> str:
     plan = stored.plan
     assert plan is not None
     times = wanted.times or 1
@@ -178,16 +178,16 @@ def _run_simulated(stored: Stored, system: str, profile: Profile, wanted: Wanted
             _print(console, confirm(plan, system, guarantee, profile, times), indent="  ")
         return VIOLATED
     steady = stored.deterministic or system != stored.sut
-    doubt = undecided(plan, load_system(system), stored.guarantee, history, findings, steady)
-    if doubt:
-        _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {doubt}")
+    gap = undecided(plan, load_system(system), stored.guarantee, history, findings, steady)
+    if gap:
+        _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
         return NOT_REPRODUCED
     broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks nothing"
     _print(console, f"FIXED: {stored.name}: {system}{broke}{runs}")
     return FIXED
 
 
-def _run_for_real(stored: Stored, system: str, profile: Profile, times: int, console: Console) -> str:
+def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
     """With real processes, a few times: races there may come out otherwise, so that nothing seen is not yet fixed."""
     assert stored.plan is not None and stored.guarantee is not None
     broken = count_real(stored.plan, system, stored.guarantee, profile, times)

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 from marker_sim.errors import UsageError
-from marker_sim.judges.expect import Known, load_baseline
+from marker_sim.judges.baselines.baseline import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
-from marker_sim.judges.profiles import Profile, load_profile
-from marker_sim.pool import parse_jobs
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.loading import NAMES
 from marker_sim.report.verdict import without_option
-from marker_sim.sut import NAMES
-from marker_sim.sut.batching import parse_batch_threads
-from marker_sim.sut.endpoint import FORMS, Endpoint, parse_endpoint
+from marker_sim.targets.batching import parse_batch_threads
+from marker_sim.targets.s3_endpoint import FORMS, Endpoint, parse_endpoint
+from marker_sim.worker_pool import parse_jobs
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 # What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
@@ -45,7 +45,7 @@ Kind = Literal["python", "http", "hudi", "hudi-spark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class VerifyRequest:
     """One `verify`, complete and consistent.
 
     kind: who runs it. detail: the version of a Hudi. modes: of a system with more than one. storages: models there, one
@@ -140,7 +140,7 @@ def parse_request(
     runs: str | None = None,
     jobs: str | None = None,
     stop_at_first: bool = False,
-) -> Request:
+) -> VerifyRequest:
     """The request these words make; UsageError for the first thing wrong with them."""
     words = foreign or ForeignWords()
     kind, detail = parse_sut(sut)
@@ -155,7 +155,7 @@ def parse_request(
             words.refuse_all(sut)
         words.check(kind, sut, storages[0])
     seconds, number = _parse_extent(budget, runs, kind, sut)
-    return Request(
+    return VerifyRequest(
         kind=kind,
         sut=sut,
         detail=detail,

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marker_sim.chaos.failures import plan_of, read_stored
+from marker_sim.campaign.nightly.failures import plan_of, read_stored
 from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.profiles import Profile, load_profile, parse_profile
+from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredPlan:
     """A failure to run again.
 
     name: what it is called on the terminal. guarantee: None when only a plan is known. cause: of its breach, "" for
@@ -44,11 +44,11 @@ class Stored:
         return (self.guarantee, cause) if self.guarantee else ("", self.name)
 
 
-def failure_of_chaos(file: Path) -> Stored:
+def failure_of_chaos(file: Path) -> StoredPlan:
     """A failure that `chaos` stored; UsageError when this version cannot read it."""
     failure = read_stored(file)
     sighting = failure.sighting
-    return Stored(
+    return StoredPlan(
         name=f"{_guarantee(sighting.guarantee)}, {file.name}",
         sut=failure.sut,
         guarantee=sighting.guarantee,
@@ -60,7 +60,7 @@ def failure_of_chaos(file: Path) -> Stored:
     )
 
 
-def failures_at(path: Path) -> tuple[Stored, ...]:
+def failures_at(path: Path) -> tuple[StoredPlan, ...]:
     """Those of a report directory, a plan or a history; UsageError when there are none."""
     if path.is_dir():
         return _failures_in_report(path)
@@ -70,7 +70,7 @@ def failures_at(path: Path) -> tuple[Stored, ...]:
         header = read_history(path).header
         plan = None if header.plan is None else Plan.from_dict(header.plan, f"the plan in {path}")
         hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
-        return (Stored(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
+        return (StoredPlan(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
     plan = read_plan(path)
     for folder in (path.parent, path.parent.parent):
         if (folder / "verdict.json").is_file():
@@ -78,11 +78,11 @@ def failures_at(path: Path) -> tuple[Stored, ...]:
             for entry in _entries(verdict):
                 if Path(entry["plan"]).name == path.name:
                     return (_stored(entry, verdict, plan, folder),)
-            return (Stored(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
-    return (Stored(name=path.name, sut="reference", guarantee=None, plan=plan),)
+            return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
+    return (StoredPlan(name=path.name, sut="reference", guarantee=None, plan=plan),)
 
 
-def _failures_in_report(directory: Path) -> tuple[Stored, ...]:
+def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
     verdict = _read_verdict(directory)
     stored = []
     for entry in _entries(verdict):
@@ -109,10 +109,10 @@ def _plan_in(command: str) -> str:
     return Path(words[2]).name if words[:2] == ["marker-sim", "replay"] and len(words) == 3 else ""
 
 
-def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, directory: Path) -> Stored:
+def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, directory: Path) -> StoredPlan:
     profile = verdict.get("profile", {})
     cause = "" if entry["cause"] in ("", UNEXPLAINED) else f", {entry['cause']}"
-    return Stored(
+    return StoredPlan(
         name=f"{_guarantee(entry['guarantee'])} in {entry['mode']} mode on {entry['storage']}{cause}",
         sut=verdict["sut"],
         guarantee=entry["guarantee"],

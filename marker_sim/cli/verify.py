@@ -9,26 +9,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.coverage.tampered_history import let_go
+from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
 from marker_sim.cli.ready import check_ready, short_budget
-from marker_sim.cli.request import Request
+from marker_sim.cli.request import VerifyRequest
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.judges.expect import counts_against
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.baselines.baseline import counts_against
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_outcome
-from marker_sim.search.campaign import run_simulated
-from marker_sim.search.planted import let_go
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
 
 
-def verify(request: Request, as_json: bool) -> int:
+def verify(request: VerifyRequest, as_json: bool) -> int:
     """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
     with Progress() as progress:
         check_ready(request, progress)
@@ -40,7 +40,7 @@ def verify(request: Request, as_json: bool) -> int:
         return _verify(request, as_json)
 
 
-def _verify(request: Request, as_json: bool) -> int:
+def _verify(request: VerifyRequest, as_json: bool) -> int:
     try:
         with Progress() as progress:
             campaign = _run(request, progress)
@@ -81,7 +81,7 @@ def store_traceback(error: Exception, log: Path) -> str:
     return f"{what}; this is a defect of the kit or of code loaded into it, the traceback is in {log}"
 
 
-def _run(request: Request, progress: Progress) -> Campaign:
+def _run(request: VerifyRequest, progress: Progress) -> Campaign:
     if request.kind == "python":
         campaign = run_simulated(
             sut=request.sut,
@@ -105,7 +105,7 @@ def _run(request: Request, progress: Progress) -> Campaign:
     return replace(campaign, canary=let_go(campaign.last))
 
 
-def _confirmed(campaign: Campaign, request: Request, progress: Progress) -> Campaign:
+def _confirmed(campaign: Campaign, request: VerifyRequest, progress: Progress) -> Campaign:
     """The campaign with its shortest failure played once with real processes, where it can be."""
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
     if number is None or campaign.interrupted:
@@ -118,15 +118,15 @@ def _confirmed(campaign: Campaign, request: Request, progress: Progress) -> Camp
     return replace(campaign, failures=failures)
 
 
-def _run_foreign(request: Request, progress: Progress) -> Campaign:
+def _run_foreign(request: VerifyRequest, progress: Progress) -> Campaign:
     """Imported here, so that judging Python needs none of the extras."""
 
-    def stop(tally: Tally) -> bool:
-        rows = tally.rows(request.profile) if request.stop_at_first else ()
+    def stop(statistics: Statistics) -> bool:
+        rows = statistics.rows(request.profile) if request.stop_at_first else ()
         return counts_against(rows, request.baseline, request.profile)
 
     if request.kind == "http":
-        from marker_sim.sut.http import run_http
+        from marker_sim.targets.http import run_http
 
         return run_http(
             request.start,
@@ -146,7 +146,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             sut_version="",
         )
     if request.kind == "hudi-spark":
-        from marker_sim.sut.hudi_spark.campaign import run_hudi_spark
+        from marker_sim.targets.hudi_spark import run_hudi_spark
 
         return run_hudi_spark(
             request.detail,
@@ -159,7 +159,7 @@ def _run_foreign(request: Request, progress: Progress) -> Campaign:
             profile=request.profile,
             stop=stop,
         )
-    from marker_sim.sut.hudi import run_hudi
+    from marker_sim.targets.hudi import run_hudi
 
     return run_hudi(
         request.detail,

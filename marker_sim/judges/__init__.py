@@ -13,25 +13,30 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from marker_sim.history import History
-from marker_sim.judges import tables_ends, tables_files, tables_refusals, tables_rollbacks, tables_rows
-from marker_sim.judges.commits import marker_before_data, reconcile_exact
-from marker_sim.judges.durability import acked_marker_survives, exists_is_durable, flushed_before_ack, rewrite_atomic
-from marker_sim.judges.exactness import exact_set, one_creator
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.judges.black_box import ends, files, refusals, rollbacks, rows
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.hostile import hostile_input_refused
-from marker_sim.judges.layout import bounded_files, hdfs_falls_back, type_recorded
-from marker_sim.judges.leftovers import markers_last, no_late_write, no_residue
-from marker_sim.judges.listing import delete_complete, readable_while_written
 from marker_sim.judges.pairs import modes_agree
-from marker_sim.judges.progress import writes_go_on
-from marker_sim.judges.rollbacks import rollback_complete, rollback_first, rollback_retryable
-from marker_sim.judges.rows import rows_survive
-from marker_sim.judges.serving import every_request_answered, isolation
-from marker_sim.judges.view import View
+from marker_sim.judges.store.durability import (
+    acked_marker_survives,
+    exists_is_durable,
+    flushed_before_ack,
+    rewrite_atomic,
+)
+from marker_sim.judges.store.exactness import exact_set, one_creator
+from marker_sim.judges.store.hostile import hostile_input_refused
+from marker_sim.judges.store.layout import bounded_files, hdfs_falls_back, type_recorded
+from marker_sim.judges.store.listing import delete_complete, readable_while_written
+from marker_sim.judges.store.serving import every_request_answered, isolation
+from marker_sim.judges.write_path.commits import marker_before_data, reconcile_exact
+from marker_sim.judges.write_path.leftovers import markers_last, no_late_write, no_residue
+from marker_sim.judges.write_path.progress import writes_go_on
+from marker_sim.judges.write_path.rollbacks import rollback_complete, rollback_first, rollback_retryable
+from marker_sim.judges.write_path.rows import rows_survive
 
-__all__ = ["BLACK_BOX_JUDGES", "JUDGES", "Breach", "Finding", "View", "judge", "modes_agree"]
+__all__ = ["BLACK_BOX_JUDGES", "JUDGES", "Breach", "Finding", "HistoryIndex", "judge", "modes_agree"]
 
-JUDGES: dict[str, Callable[[View], Finding]] = {
+JUDGES: dict[str, Callable[[HistoryIndex], Finding]] = {
     "G1": flushed_before_ack,
     "G2": exists_is_durable,
     "G3": acked_marker_survives,
@@ -59,21 +64,21 @@ JUDGES: dict[str, Callable[[View], Finding]] = {
 }
 
 # Of a black-box write path nobody sees what it asks its marker store for, nor when it lists or commits.
-BLACK_BOX_JUDGES: dict[str, Callable[[View], Finding]] = {
-    "G13": tables_ends.marker_before_data,
-    "G14": tables_files.reconcile_exact,
-    "G15": tables_files.rollback_complete,
-    "G16": tables_rollbacks.rollback_retryable,
-    "G18": tables_ends.no_residue,
-    "G19": tables_ends.rollback_first,
-    "G24": tables_rows.rows_survive,
-    "G25": tables_refusals.writes_go_on,
+BLACK_BOX_JUDGES: dict[str, Callable[[HistoryIndex], Finding]] = {
+    "G13": ends.marker_before_data,
+    "G14": files.reconcile_exact,
+    "G15": files.rollback_complete,
+    "G16": rollbacks.rollback_retryable,
+    "G18": ends.no_residue,
+    "G19": ends.rollback_first,
+    "G24": rows.rows_survive,
+    "G25": refusals.writes_go_on,
 }
 
 
 def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
     """Judge a history by some guarantees (ids), by default all; one finding for each, in the order of the table."""
-    view = View(history)
+    view = HistoryIndex(history)
     names = [name for name in JUDGES if guarantees is None or name in guarantees]
     if not view.black_box:
         findings = tuple(_counted(view, JUDGES[name]) for name in names)
@@ -88,7 +93,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     return findings
 
 
-def _counted(view: View, judged: Callable[[View], Finding]) -> Finding:
+def _counted(view: HistoryIndex, judged: Callable[[HistoryIndex], Finding]) -> Finding:
     """A finding with the excuses that decided while it was made."""
     view.excused.clear()
     finding = judged(view)

@@ -29,9 +29,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from urllib.parse import parse_qs
 
-from marker_sim.judges.calls import Call, Directory
-from marker_sim.judges.stored import directory_of, present
-from marker_sim.judges.view import View
+from marker_sim.history.index.calls import Directory, RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import directory_of, present
 from marker_sim.names import marker_file_index
 
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "storage-wire-latency"})
@@ -48,7 +48,7 @@ class Causes:
     Cheap to make: nothing is read before the first breach.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: HistoryIndex) -> None:
         self._view = view
         self._asked: dict[str, frozenset[str]] = {}
         self._losses: dict[tuple[int, int], str] = {}
@@ -57,14 +57,14 @@ class Causes:
         self._other_forms: dict[str, frozenset[str]] = {}
         self._by_directory: dict[str, _Versions] | None = None
 
-    def of_loss(self, directory: Directory, call: Call, at: int) -> str:
+    def of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """Why a marker that was answered is not stored at an event."""
         known = self._losses.get((call.invoke, at))
         if known is None:
             known = self._losses[call.invoke, at] = self._of_loss(directory, call, at)
         return known
 
-    def _of_loss(self, directory: Directory, call: Call, at: int) -> str:
+    def _of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
         view, path = self._view, directory.path
         home = view.rest.home(path)
         span = home.spans.get(call.name)
@@ -73,7 +73,7 @@ class Causes:
         word = self._stored_otherwise(directory, call.name, at) or self._stored_otherwise(directory, call.name, before)
         if word:
             return word
-        if view.crowd(call.invoke, at):
+        if view.overlapping_servers(call.invoke, at):
             return "another-server"
         if not stored and call.value == "exists":
             word = self._of_exists(directory, call, at)
@@ -88,7 +88,7 @@ class Causes:
             return "never-stored" if view.killed(call.done, at + 1) is None else "lost-at-kill"
         return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
 
-    def _of_exists(self, directory: Directory, call: Call, at: int) -> str:
+    def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """Why a marker was answered "exists" that never was stored, "" when no other create of it can be why."""
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         created = [c for c in before if c.value == "created" and c.done < call.done]
@@ -114,7 +114,7 @@ class Causes:
             return "mixed"
         return "file-cut" if any(each.startswith(name) for each in asked) else "unasked"
 
-    def shown_otherwise(self, directory: Directory, listing: Call, name: str) -> str:
+    def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """What has become of a name in a listing that lacks it: glued, garbled or split, "" for none of them."""
         word = _of_odd(name)
         if word:

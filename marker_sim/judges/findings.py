@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from marker_sim.history.index.history_index import HistoryIndex
 
 UNEXPLAINED = "unexplained"
 
@@ -40,3 +43,12 @@ class Finding:
     undecided: str = ""
     eligible: int = 0
     excused: tuple[tuple[str, int], ...] = ()
+
+
+def breach_of(
+    view: HistoryIndex, message: str, evidence: Iterable[int], directory: str | None = None, cause: str = UNEXPLAINED
+) -> Breach:
+    """A breach that is proven by events, counted under the faults of the time between them."""
+    proof = tuple(sorted({index for index in evidence if 0 <= index < view.end}))
+    low, high = (proof[0], proof[-1]) if proof else (0, view.end)
+    return Breach(message=message, evidence=proof, under=view.under(low, high, directory), cause=cause)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from marker_sim.history import History
-from marker_sim.judges.calls import Directory
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.stored import NEVER
-from marker_sim.judges.view import View
+from marker_sim.history.index.calls import Directory
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER
+from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.timeline import parse_data_file
 
 
@@ -18,7 +18,7 @@ from marker_sim.timeline import parse_data_file
 class _Run:
     """What is compared of one run, by table. named: data paths by ordinal of their write, "markers" or "commits"."""
 
-    view: View
+    view: HistoryIndex
     named: Mapping[tuple[str, str], frozenset[str]]
     rows: Mapping[str, tuple[str, ...] | None]
     rows_at: Mapping[str, int]
@@ -65,7 +65,7 @@ def _plan(history: History) -> dict[str, Any]:
 
 
 def _read(history: History) -> _Run:
-    view = View(history)
+    view = HistoryIndex(history)
     events = [e for e in view.events if e.kind == "observe" and e.operation == "rows" and e.table is not None]
     rows = {str(e.table): e.value if isinstance(e.value, tuple) and not e.error else None for e in events}
     return _Run(
@@ -77,7 +77,7 @@ def _read(history: History) -> _Run:
     )
 
 
-def _named(view: View) -> dict[tuple[str, str], frozenset[str]]:
+def _named(view: HistoryIndex) -> dict[tuple[str, str], frozenset[str]]:
     path = view.writes
     exact = all(task.get("copies", 1) == 1 for write in _writes(view) for task in write.get("tasks", ()))
     ordinals: dict[str, dict[str, int]] = {}
@@ -95,13 +95,13 @@ def _named(view: View) -> dict[tuple[str, str], frozenset[str]]:
     return named
 
 
-def _markers(view: View, directory: Directory) -> set[str]:
+def _markers(view: HistoryIndex, directory: Directory) -> set[str]:
     """The markers that ever were stored in a directory, or answered where only that is known."""
     home = None if view.reads else view.rest.homes.get(directory.path)
     return {call.name for call in directory.answers} if home is None else set(home.spans)
 
 
-def _completed(view: View) -> dict[str, int]:
+def _completed(view: HistoryIndex) -> dict[str, int]:
     """How many writes of each table have completed, of those that began before everything healed."""
     healed = min((index for index, phase in view.phases if phase != "faults"), default=NEVER)
     begun = {write.key for write in view.writes.writes if write.begin.invoke < healed}
@@ -111,7 +111,7 @@ def _completed(view: View) -> dict[str, int]:
     return completed
 
 
-def _writes(view: View) -> list[dict[str, Any]]:
+def _writes(view: HistoryIndex) -> list[dict[str, Any]]:
     return list((view.header.plan or {}).get("writes", ()))
 
 
@@ -149,7 +149,7 @@ def _other_paths(first: _Run, second: _Run) -> Iterator[Breach]:
             has = first if differ[0] in one else second
             mode = has.view.header.mode
             message = f"the {what} of {table} name {differ[0]!r} in {mode} mode only ({len(differ)} path(s) differ)"
-            yield second.view.breach(message, (_last(second, table),))
+            yield breach_of(second.view, message, (_last(second, table),))
 
 
 def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:

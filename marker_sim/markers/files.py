@@ -87,7 +87,7 @@ def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected
             unsure = unsure or not error.definite
             raise
 
-    return persist(storage, runtime, attempt)
+    return retry_until_decided(storage, runtime, attempt)
 
 
 def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Contents:
@@ -95,11 +95,11 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
     typed = False
-    for path in persist(storage, runtime, lambda: storage.list(directory + "/")):
+    for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
         if index is not None or relative == TYPE_FILE:
-            content = persist(storage, runtime, lambda path=path: read(storage, path))  # type: ignore[misc]
+            content = retry_until_decided(storage, runtime, lambda path=path: read(storage, path))  # type: ignore[misc]
             if content is None:
                 continue
             if index is None:
@@ -120,7 +120,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
             replace(storage, runtime, path, TYPE_BATCHED, expected)
             return
         except PreconditionFailed:
-            content = persist(storage, runtime, lambda: read(storage, path))
+            content = retry_until_decided(storage, runtime, lambda: read(storage, path))
             if content is not None and content.data == TYPE_BATCHED:
                 return
             expected = content.version if content is not None else None
@@ -129,7 +129,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
 
 def is_stored(storage: Storage, runtime: Runtime, path: str) -> Content | None:
     """The object at a path, None when there is none."""
-    return persist(storage, runtime, lambda: read(storage, path))
+    return retry_until_decided(storage, runtime, lambda: read(storage, path))
 
 
 def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once: int) -> bool:
@@ -140,19 +140,22 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
     """
     found_any = False
     for _ in range(TRIES):
-        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))
+        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))
         if not paths:
             return found_any
         found_any = True
         for typed in (False, True):
             part = [path for path in paths if path.endswith(TYPE_FILE) is typed]
             for_each(
-                runtime, at_once, part, lambda path: persist(storage, runtime, lambda: _delete(storage, runtime, path))
+                runtime,
+                at_once,
+                part,
+                lambda path: retry_until_decided(storage, runtime, lambda: _delete(storage, runtime, path)),
             )
     return found_any
 
 
-def persist(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
+def retry_until_decided(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
     """Run `attempt` until it succeeds, with growing pauses; what is decided is not tried again."""
     last: StorageError | None = None
     for number in range(TRIES):

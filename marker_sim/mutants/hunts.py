@@ -2,7 +2,7 @@
 
     swarm        plans from seeds, of operations or of writes, whichever the guarantee is about, round COMBINATIONS
     machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it knows writes alone
-    exhaustive   every single crash of the short workloads of search/exhaustive.py, round the workloads
+    exhaustive   every single crash of the short workloads of campaign/exhaustive.py, round the workloads
 
 Times are process time of one core. A hunt ends with the first breach of a promise, or when its seconds are over.
 """
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from hypothesis import Phase, Verbosity
 
-from marker_sim.judges.profiles import load_profile
+from marker_sim.campaign.exhaustive import Space, examine
+from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.runs import MODES_AGREE, findings_of, promised_breach
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
-from marker_sim.search.exhaustive import Space, examine
-from marker_sim.search.machine import attack, machine_for
-from marker_sim.search.runs import MODES_AGREE, findings_of, promised_breach
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed

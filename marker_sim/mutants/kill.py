@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from marker_sim.campaign.runs import comparable, compare_modes, execute, fails_with, promised_breach
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Limit, Search
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
-from marker_sim.search.runs import comparable, compare_modes, execute, fails_with, promised_breach
-from marker_sim.search.shrink import shrink
+from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System

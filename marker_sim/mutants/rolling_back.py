@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from marker_sim.mutants.mutant import Mutant
 
-_DELETE = '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
+_DELETE = (
+    '        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
+)
 _ROLL_BACK_FILES = "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n"
 _ROLL_BACK_ENTRIES = "        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n"
 _ROLL_BACK_DONE = "        self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)\n"
@@ -118,9 +120,9 @@ ROLLING_BACK = (
         name="command-block-appended",
         record="HUDI-5862, P 8077: the rollback of a log file appended a command block where the file should be deleted",
         module="writer.client",
-        before='        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
+        before='        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
         after='        if ".log." in path:\n            self._storage.put(f"{self._table}/{path}", b"#rollback\\n")\n            return\n'
-        '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
+        '        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n',
         kills="G15",
     ),
     Mutant(

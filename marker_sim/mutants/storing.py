@@ -96,7 +96,7 @@ STORING = (
         name="short-list",
         record="P 18887: a transient read error was taken for nothing there",
         module="markers.files",
-        before="            content = persist(storage, runtime, lambda path=path: read(storage, path))"
+        before="            content = retry_until_decided(storage, runtime, lambda path=path: read(storage, path))"
         "  # type: ignore[misc]\n",
         after="            try:\n                content = read(storage, path)\n"
         "            except StorageError:\n                continue\n",
@@ -141,8 +141,8 @@ STORING = (
         name="prefix-deletes-neighbour",
         record="plausible: deleting instant 001 by prefix also deletes instant 0010",
         module="markers.files",
-        before='        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths:\n',
-        after="        paths = persist(storage, runtime, lambda: storage.list(directory))\n        if not paths:\n",
+        before='        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths:\n',
+        after="        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory))\n        if not paths:\n",
         kills="G3",
     ),
     Mutant(
@@ -253,8 +253,8 @@ STORING = (
         name="one-page-deleted",
         record="plausible: a deletion lists once and deletes the first page of the listing (here of 20)",
         module="markers.files",
-        before='    for _ in range(TRIES):\n        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))\n',
-        after='    for _ in range(1):\n        paths = persist(storage, runtime, lambda: storage.list(directory + "/"))[:20]\n',
+        before='    for _ in range(TRIES):\n        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))\n',
+        after='    for _ in range(1):\n        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))[:20]\n',
         kills="G10",
     ),
     Mutant(
@@ -286,8 +286,8 @@ STORING = (
         name="first-page-only",
         record="plausible: a listing of an object store comes in pages, and only the first is read (here of 40)",
         module="markers.files",
-        before='    for path in persist(storage, runtime, lambda: storage.list(directory + "/")):\n',
-        after='    for path in persist(storage, runtime, lambda: storage.list(directory + "/"))[:40]:\n',
+        before='    for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):\n',
+        after='    for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))[:40]:\n',
         kills="G11",
     ),
     Mutant(

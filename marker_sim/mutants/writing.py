@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from marker_sim.mutants.mutant import Mutant
 
-_DELETE = '        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
+_DELETE = (
+    '        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
+)
 
 WRITING = (
     Mutant(
@@ -115,7 +117,7 @@ WRITING = (
         name="half-a-file",
         record="plausible: a file is cut short when its put has to be repeated, and committed",
         module="writer.attempt",
-        before="    persist(storage, runtime, lambda: write(path, data))\n",
+        before="    retry_until_decided(storage, runtime, lambda: write(path, data))\n",
         after="    try:\n        write(path, data)\n    except SeamError:\n        write(path, data[: len(data) // 2])\n",
         kills="G24",
     ),

@@ -12,13 +12,13 @@ from marker_sim.judges.guarantees import GUARANTEES
 SCHEMA = 1
 
 
-class Killed(Protocol):
+class MutantResult(Protocol):
     """What is shown of a mutant: its `to_dict`, as mutants.json has it."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
-def matrix_dict(kills: Sequence[Killed], settings: dict[str, Any], interrupted: bool) -> dict[str, Any]:
+def matrix_dict(kills: Sequence[MutantResult], settings: dict[str, Any], interrupted: bool) -> dict[str, Any]:
     """The content of mutants.json. settings: of the command, as given or by default."""
     rows = [kill.to_dict() for kill in kills]
     return {

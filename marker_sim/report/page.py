@@ -8,16 +8,16 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from marker_sim import __version__
-from marker_sim.campaign import Failure
+from marker_sim.campaign.result import Failure
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.report.table import remarks, under_text
-from marker_sim.report.verdict import Outcome, place
+from marker_sim.report.verdict import VerdictOutcome, place
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 EVENTS_AROUND = 3
 
 
-def render_page(outcome: Outcome) -> str:
+def render_page(outcome: VerdictOutcome) -> str:
     """The page as text; whatever came from a system under test is escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((files("marker_sim.report") / "page.html.j2").read_text(encoding="utf-8"))
@@ -28,13 +28,13 @@ def render_page(outcome: Outcome) -> str:
         remarks=remarks(outcome),
         rows=[(row, BY_ID[row.id].sentence, under_text([row]), printable(row.message)) for row in outcome.rows],
         failures=[_failure(outcome, failure) for failure in outcome.failures],
-        faults=sorted(outcome.campaign.tally.faults.items()),
-        reached=sorted(outcome.campaign.tally.reached.items()),
-        operations=sorted(outcome.campaign.tally.operations.items()),
+        faults=sorted(outcome.campaign.statistics.faults.items()),
+        reached=sorted(outcome.campaign.statistics.reached.items()),
+        operations=sorted(outcome.campaign.statistics.operations.items()),
     )
 
 
-def _failure(outcome: Outcome, failure: Failure) -> dict[str, Any]:
+def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
     _, mode, storage = place(failure)
     return {
         "guarantee": BY_ID[failure.guarantee],

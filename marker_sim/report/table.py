@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from marker_sim.judges.expect import Known
+from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.tally import Row
-from marker_sim.report.verdict import Outcome, place
+from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.report.verdict import VerdictOutcome, place
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 FAILURES_SHOWN_MAX = 3
@@ -33,7 +33,7 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
 
 
-def guarantee_table(rows: Iterable[Row]) -> Table:
+def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
     """One line for each guarantee, mode and verdict; the storages that agree share it, their counts added up."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("guarantee", no_wrap=True)
@@ -44,7 +44,7 @@ def guarantee_table(rows: Iterable[Row]) -> Table:
     table.add_column("violations", justify="right", no_wrap=True)
     table.add_column("under", min_width=12)
     for (_, mode), same in groupby(rows, key=lambda row: (row.id, row.mode)):
-        lines: dict[str, list[Row]] = {}
+        lines: dict[str, list[VerdictRow]] = {}
         for row in same:
             lines.setdefault(row.verdict, []).append(row)
         for verdict, members in lines.items():
@@ -60,7 +60,7 @@ def guarantee_table(rows: Iterable[Row]) -> Table:
     return table
 
 
-def under_text(rows: Iterable[Row]) -> str:
+def under_text(rows: Iterable[VerdictRow]) -> str:
     """Violations by the fault class they came under, "restart 2, wire 1"."""
     counts: dict[str, int] = {}
     for row in rows:
@@ -69,7 +69,7 @@ def under_text(rows: Iterable[Row]) -> str:
     return ", ".join(f"{under} {count:,}" for under, count in counts.items() if count)
 
 
-def print_outcome(outcome: Outcome, console: Console, where: str) -> None:
+def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None:
     """The table, then the failures that matter most, then what else a reader must know, then the verdict."""
     console.print(guarantee_table(outcome.rows))
     for number in range(min(len(outcome.failures), FAILURES_SHOWN_MAX)):
@@ -92,7 +92,7 @@ def print_outcome(outcome: Outcome, console: Console, where: str) -> None:
     )
 
 
-def print_failure(outcome: Outcome, number: int, console: Console) -> None:
+def print_failure(outcome: VerdictOutcome, number: int, console: Console) -> None:
     """The guarantee's sentence, what happened, the events that prove it, the plan as sentences, the replay command."""
     failure = outcome.failures[number]
     known = BY_ID[failure.guarantee]
@@ -116,7 +116,7 @@ def print_failure(outcome: Outcome, number: int, console: Console) -> None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
 
 
-def remarks(outcome: Outcome) -> tuple[str, ...]:
+def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
     """What the table does not show: differences from the baseline, what was not reached, why the run is not whole."""
     lines = []
     for row in outcome.rows:

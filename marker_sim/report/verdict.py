@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign import Campaign, Failure
-from marker_sim.judges.expect import Differences, Known, compare
-from marker_sim.judges.profiles import Profile, unshipped
-from marker_sim.judges.tally import Row, overall
+from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.statistics import overall
+from marker_sim.judges.baselines.baseline import Differences, Known, compare
+from marker_sim.judges.promises.profiles import Profile, unshipped
+from marker_sim.judges.verdict_row import VerdictRow
 
 SCHEMA = 1
 EXIT_HOLDS = 0
@@ -26,7 +27,7 @@ EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class VerdictOutcome:
     """A campaign judged against a profile and, when there is one, a baseline.
 
     verdict: "violated", "inconclusive" or "holds". rows: with message, evidence and replay of the failure shown for
@@ -37,7 +38,7 @@ class Outcome:
     campaign: Campaign
     profile: Profile
     verdict: str
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
     differences: Differences | None
     failures: tuple[Failure, ...]
     again: tuple[str, ...]
@@ -67,9 +68,11 @@ class Outcome:
             "runs": campaign.runs,
             "guarantees": [_listed(row) for row in self.rows],
             "failures": [_stored(*each) for each in zip(count(), self.failures, self.again, strict=False)],
-            "operations": {name: campaign.tally.operations[name] for name in sorted(campaign.tally.operations)},
-            "faults": {name: campaign.tally.faults[name] for name in sorted(campaign.tally.faults)},
-            "reached": {name: campaign.tally.reached[name] for name in sorted(campaign.tally.reached)},
+            "operations": {
+                name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
+            },
+            "faults": {name: campaign.statistics.faults[name] for name in sorted(campaign.statistics.faults)},
+            "reached": {name: campaign.statistics.reached[name] for name in sorted(campaign.statistics.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "reruns": campaign.reruns.to_dict(),
@@ -89,15 +92,15 @@ def judge_campaign(
     directory: Path,
     argv: Sequence[str],
     guarantees: frozenset[str] | None = None,
-) -> Outcome:
+) -> VerdictOutcome:
     """What a campaign means. directory and argv only word the replay commands; guarantees: None for all.
 
     A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
     one that the kit's own trouble cut short, or whose canary was not caught.
     """
-    judged = (row for row in campaign.tally.rows(profile) if guarantees is None or row.id in guarantees)
+    judged = (row for row in campaign.statistics.rows(profile) if guarantees is None or row.id in guarantees)
     rows = tuple(_doubted(_decided(row, campaign), campaign) for row in judged)
-    differences = None if baseline is None else compare(rows, baseline, profile, campaign.tally.faults)
+    differences = None if baseline is None else compare(rows, baseline, profile, campaign.statistics.faults)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
@@ -110,7 +113,7 @@ def judge_campaign(
         again if failure.plan is None else shlex.join(("marker-sim", "replay", str(directory / plan_name(n, failure))))
         for n, failure in enumerate(failures)
     )
-    return Outcome(
+    return VerdictOutcome(
         campaign=campaign,
         profile=profile,
         verdict=verdict,
@@ -121,7 +124,7 @@ def judge_campaign(
     )
 
 
-def _decided(row: Row, campaign: Campaign) -> Row:
+def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     """A row with what was met of what decides it; it does not hold before all of that was."""
     own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
     met = {each.name: each.met for each in own if each.met}
@@ -136,13 +139,13 @@ def _decided(row: Row, campaign: Campaign) -> Row:
     return replace(row, verdict="inconclusive", message=message)
 
 
-def _doubted(row: Row, campaign: Campaign) -> Row:
+def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     """A row that holds on ground that was never reached is inconclusive, and says why."""
     if row.verdict != "holds":
         return row
-    for doubt in campaign.doubts:
-        if doubt.concerns(row.id, row.mode, row.storage):
-            return replace(row, verdict="inconclusive", message=doubt.sentence)
+    for gap in campaign.gaps:
+        if gap.concerns(row.id, row.mode, row.storage):
+            return replace(row, verdict="inconclusive", message=gap.sentence)
     return row
 
 
@@ -166,7 +169,7 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     return tuple(sorted(failures, key=lambda failure: (*place(failure), failure.cause) not in new))
 
 
-def _listed(row: Row) -> dict[str, Any]:
+def _listed(row: VerdictRow) -> dict[str, Any]:
     """A row as JSON has it."""
     lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
     return row.to_dict() | lists
@@ -188,7 +191,7 @@ def _stored(number: int, failure: Failure, again: str) -> dict[str, Any]:
     }
 
 
-def _show(row: Row, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> Row:
+def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:
     """The row with the message and evidence of its stored failure, and the command that shows it again."""
     for failure, command in zip(failures, commands, strict=True):
         if place(failure) == (row.id, row.mode, row.storage):

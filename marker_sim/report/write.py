@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign import Campaign, Failure
+from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.history import History, write_jsonl
-from marker_sim.judges.expect import Known
-from marker_sim.judges.profiles import Profile, unshipped
+from marker_sim.judges.baselines.baseline import Known
+from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import unwritable
 from marker_sim.report.page import render_page
-from marker_sim.report.verdict import Outcome, judge_campaign, plan_name
+from marker_sim.report.verdict import VerdictOutcome, judge_campaign, plan_name
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -40,7 +40,7 @@ def write_report(
     return write_outcome(judge_campaign(campaign, profile, baseline, directory, argv, guarantees), directory)
 
 
-def write_outcome(outcome: Outcome, directory: Path) -> dict[str, Any]:
+def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     """The same for a campaign that was judged already."""
     content = outcome.to_dict()
     try:

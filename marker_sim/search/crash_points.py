@@ -14,13 +14,13 @@ from marker_sim.history import History
 from marker_sim.plan import Fault, Plan
 from marker_sim.seams import Condition
 from marker_sim.search.schedules import crashes
-from marker_sim.search.watchdog import watched
-from marker_sim.sim.cluster import Cluster
-from marker_sim.sim.runtime import SimRuntime
-from marker_sim.sim.scheduler import Process
-from marker_sim.sim.storage import CAPABILITIES, SimStorage, Store
-from marker_sim.sim.wire import SimWire
 from marker_sim.system import System
+from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.runtime import SimRuntime
+from marker_sim.worlds.simulated.scheduler import Process
+from marker_sim.worlds.simulated.storage import CAPABILITIES, SimStorage, Store
+from marker_sim.worlds.simulated.watchdog import watched
+from marker_sim.worlds.simulated.wire import SimWire
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,13 +101,13 @@ class _Watching(Cluster):
 
     def _strike(self, process: Process, fault: Fault) -> None:
         # Noted ahead: an attempt that is killed never comes back from it.
-        if process.alive and not self.nemesis.healed:
+        if process.alive and not self.injector.healed:
             self._note(fault)
         super()._strike(process, fault)
 
     def _tear(self, process: Process, fault: Fault) -> None:
         self._note(fault)
-        self.nemesis.tear(process, fault)
+        self.injector.tear(process, fault)
 
     def _note(self, fault: Fault) -> None:
         if fault in self._crashed:

@@ -19,12 +19,12 @@ from marker_sim.faults import (
     WIRE_FAULTS,
     FaultKind,
 )
+from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
 from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
-from marker_sim.search.scenes import aimed
-from marker_sim.search.scenes_of_operations import OF_OPERATIONS
-from marker_sim.search.sites import draw_at_sites, extent
-from marker_sim.sites import LOCK_ASKED, SITES
+from marker_sim.search.scenarios import apply_scenario
+from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
+from marker_sim.search.site_faults import draw_at_sites, extent
 
 CLIENT_SITES = (
     "executor: marker asked for",
@@ -55,7 +55,7 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
         seed=seed,
         restart_threads=rng.choice((0, 0, 0, 0, 1, 2)),
     )
-    return aimed(rng, plan, OF_OPERATIONS)
+    return apply_scenario(rng, plan, OF_OPERATIONS)
 
 
 def _operations(rng: random.Random, clients: list[str], directories: int) -> tuple[Op, ...]:

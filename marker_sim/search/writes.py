@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 
 from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
-from marker_sim.search.scenes import aimed
-from marker_sim.search.scenes_of_writes import OF_WRITES
-from marker_sim.search.sites import draw_at_sites, extent
+from marker_sim.search.scenarios import apply_scenario
+from marker_sim.search.scenarios_of_writes import OF_WRITES
+from marker_sim.search.site_faults import draw_at_sites, extent
 from marker_sim.search.swarm import possible_in_writes
-from marker_sim.sites import LOCK_ASKED, SITES
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -50,7 +50,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
     )
-    return aimed(rng, plan, OF_WRITES)
+    return apply_scenario(rng, plan, OF_WRITES)
 
 
 def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:

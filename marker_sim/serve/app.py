@@ -56,7 +56,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Stores = Callable[[Located], tuple[MarkerStore, Creates]]
 
 
-class Asked(NamedTuple):
+class MarkerRequest(NamedTuple):
     """A request whose form is right."""
 
     request: Request
@@ -78,14 +78,14 @@ class MarkerApp:
         """Answer one request, whatever it is."""
         assert scope["type"] == "http", scope["type"]
         asked = self.parse(scope["method"], scope["path"], scope["query_string"])
-        if isinstance(asked, Asked) and has_body(scope["headers"]):
+        if isinstance(asked, MarkerRequest) and has_body(scope["headers"]):
             size = await _read_body(receive)
             if size is None:
                 return  # The body broke off: the request was never whole, so nothing is done.
             if size > BODY_SIZE_MAX_BYTES:
                 said = f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query"
                 asked = Reply(413, said)
-        if isinstance(asked, Asked):
+        if isinstance(asked, MarkerRequest):
             future: asyncio.Future[Reply] = self._runtime.loop.create_future()
             asked = self.start(asked, partial(_resolve, future)) or await future
         headers, body = await self.packed(asked, encode(asked.body), scope["path"], scope["headers"])
@@ -95,7 +95,7 @@ class MarkerApp:
     def begin(self, method: str, path: str, query: bytes, done: Callable[[Reply], object]) -> None:
         """Answer a request without a body; `done` gets the reply in a later turn of the loop."""
         asked = self.parse(method, path, query)
-        refused = self.start(asked, done) if isinstance(asked, Asked) else asked
+        refused = self.start(asked, done) if isinstance(asked, MarkerRequest) else asked
         if refused is not None:
             self._runtime.loop.call_soon(done, refused)
 
@@ -110,7 +110,7 @@ class MarkerApp:
         headers.append((b"content-length", b"%d" % len(body)))
         return headers, body
 
-    def parse(self, method: str, path: str, query: bytes) -> Asked | Reply:
+    def parse(self, method: str, path: str, query: bytes) -> MarkerRequest | Reply:
         """A request whose form is right, or the refusal."""
         operation = path.removeprefix(BASE_PATH)
         right = METHODS.get(operation)
@@ -134,9 +134,9 @@ class MarkerApp:
             return Reply(error.status, str(error))
         except ValueError as error:
             return Reply(400, str(error))
-        return Asked(Request(operation, parameters), located)
+        return MarkerRequest(Request(operation, parameters), located)
 
-    def start(self, asked: Asked, done: Callable[[Reply], object]) -> Reply | None:
+    def start(self, asked: MarkerRequest, done: Callable[[Reply], object]) -> Reply | None:
         """Let an actor answer and hand its reply to `done`; a 503 at once when too many wait already."""
         if self._waiting >= self._waiting_max:
             return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
@@ -144,7 +144,7 @@ class MarkerApp:
         self._runtime.spawn_now("request", partial(self._answer, asked, done))
         return None
 
-    def _answer(self, asked: Asked, done: Callable[[Reply], object]) -> None:
+    def _answer(self, asked: MarkerRequest, done: Callable[[Reply], object]) -> None:
         try:
             store, create = self._stores(asked.located)
             reply = handle(asked.request, lambda _: store, lambda _: create)

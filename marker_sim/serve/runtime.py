@@ -20,7 +20,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from marker_sim.seams import Mailbox
-from marker_sim.serve.lanes import Lanes
+from marker_sim.serve.fair_thread_pool import FairThreadPool
 
 
 class LoopMailbox:
@@ -67,7 +67,7 @@ class LoopRuntime:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        lanes: Lanes,
+        lanes: FairThreadPool,
         hold: Callable[[LoopRuntime, str], AbstractContextManager[None]],
         died: Callable[[str, BaseException], None],
     ) -> None:

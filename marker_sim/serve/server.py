@@ -30,7 +30,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
-from marker_sim.serve.lanes import FIRST_MAX, Lanes
+from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
@@ -97,7 +97,7 @@ async def _serve(
     from marker_sim.serve.connections import Connection, QuietServer, sweep_connections
 
     loop = asyncio.get_running_loop()
-    lanes = Lanes(loop)
+    lanes = FairThreadPool(loop)
     stores = _Stores(loop, lanes, storages, settings.options, factory)
     runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
     config = Config(
@@ -137,7 +137,7 @@ class _Stores:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        lanes: Lanes,
+        lanes: FairThreadPool,
         storages: Mapping[tuple[bool, str], Storage],
         options: MarkerOptions,
         factory: Factory,

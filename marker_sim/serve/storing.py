@@ -62,12 +62,12 @@ class LoopLocks:
     def __init__(self, locks: HostLocks | None) -> None:
         self._locks = locks
 
-    def hold(self, runtime: LoopRuntime, name: str) -> nullcontext[None] | _Held:
+    def hold(self, runtime: LoopRuntime, name: str) -> nullcontext[None] | _LoopLockHeld:
         """Hold the lock of a name for a block; waits as long as its holder lives."""
-        return nullcontext() if self._locks is None else _Held(runtime, self._locks, name)
+        return nullcontext() if self._locks is None else _LoopLockHeld(runtime, self._locks, name)
 
 
-class _Held:
+class _LoopLockHeld:
     def __init__(self, runtime: LoopRuntime, locks: HostLocks, name: str) -> None:
         self._runtime, self._locks, self._name = runtime, locks, name
         self._file = -1

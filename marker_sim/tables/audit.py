@@ -26,8 +26,8 @@ _MARKERS = ".hoodie/.temp/"
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 
 
-class Records(Protocol):
-    """What keeps the history in the making: `marker_sim.real.recorder.Recorder`, as far as it is needed here."""
+class AuditRecorder(Protocol):
+    """What keeps the history in the making: `marker_sim.worlds.recorder.Recorder`, as far as it is needed here."""
 
     def record(
         self,
@@ -44,7 +44,7 @@ class Records(Protocol):
         """Add an event and return its index."""
 
 
-def observe_table(recorder: Records, table: str, files: Tree, caused_by: int) -> None:
+def observe_table(recorder: AuditRecorder, table: str, files: Tree, caused_by: int) -> None:
     """Record what is found of a table, from `audit` "begin" on. table: its storage path; caused_by: the write before.
 
     OSError when the storage cannot be read; an entry that cannot be is an `entry` with an error.
@@ -65,7 +65,7 @@ def observe_table(recorder: Records, table: str, files: Tree, caused_by: int) ->
             recorder.record(KIT, KIT, "observe", "data-file", place, path=relative, value=files.size(path))
 
 
-def _observe_entry(recorder: Records, table: str, path: str, relative: str, files: Tree) -> None:
+def _observe_entry(recorder: AuditRecorder, table: str, path: str, relative: str, files: Tree) -> None:
     if is_archive(relative):
         recorder.record(KIT, KIT, "observe", "archive", MarkerDirectory(table, ""), path=path)
     entry = place_of(relative)

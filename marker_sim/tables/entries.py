@@ -51,7 +51,7 @@ _BASE_FILE = ".parquet"
 _AVRO = b"Obj\x01"
 
 
-class Place(NamedTuple):
+class EntryName(NamedTuple):
     """What the name of a timeline entry says. completion: "" where the name has none."""
 
     instant: str
@@ -64,7 +64,7 @@ class Unreadable(Exception):
     """An entry or a table cannot be read; the text says why."""
 
 
-def place_of(relative: str) -> Place | None:
+def place_of(relative: str) -> EntryName | None:
     """The entry that a path relative to its table is, None for every other file."""
     folder, _, name = relative.rpartition("/")
     match = _NAME.match(name) if folder in _FOLDERS else None
@@ -72,10 +72,10 @@ def place_of(relative: str) -> Place | None:
         return None
     instant, completion, action, state, inflight = match.groups()
     if inflight:
-        return Place(instant, "commit", "inflight", "")
+        return EntryName(instant, "commit", "inflight", "")
     if completion and state:
         return None
-    return Place(instant, action, state or "completed", completion or "")
+    return EntryName(instant, action, state or "completed", completion or "")
 
 
 def is_archive(relative: str) -> bool:
@@ -84,7 +84,7 @@ def is_archive(relative: str) -> bool:
     return relative.startswith(_ARCHIVES) and (name.endswith(".parquet") or ".archive." in name)
 
 
-def facts(place: Place, content: bytes) -> tuple[str, ...]:
+def facts(place: EntryName, content: bytes) -> tuple[str, ...]:
     """The facts of an entry, sorted and each once; Unreadable when its content is not what it should be."""
     found = [f"action {place.action}", f"state {place.state}"]
     if place.completion:
@@ -101,7 +101,7 @@ def facts(place: Place, content: bytes) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def _completed(place: Place, content: bytes) -> Iterator[str]:
+def _completed(place: EntryName, content: bytes) -> Iterator[str]:
     if place.action in COMMITS:
         yield from _commit(decode(content))
     elif place.action == "rollback":
@@ -112,7 +112,7 @@ def _completed(place: Place, content: bytes) -> Iterator[str]:
         yield from _restore(decode(content))
 
 
-def _requested(place: Place, content: bytes) -> Iterator[str]:
+def _requested(place: EntryName, content: bytes) -> Iterator[str]:
     if place.action == "rollback":
         plan = decode(content)
         yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from marker_sim.markers.files import persist
+from marker_sim.markers.files import retry_until_decided
 from marker_sim.markers.store import Rejected
 from marker_sim.names import MarkerType, marker_name
 from marker_sim.seams import Runtime, SeamError, Storage
@@ -72,7 +72,7 @@ def write_file(
     path = f"{work.table}/{work.path}"
     # A local file is written under its own name, piece by piece, so that whoever dies leaves a part of it.
     write = storage.overwrite if storage.capabilities.host_lock else storage.put
-    persist(storage, runtime, lambda: write(path, data))
+    retry_until_decided(storage, runtime, lambda: write(path, data))
     base = work.slice.instant if work.slice else ""
     return WriteStat(work.partition, work.file_id, work.path, len(rows), base)
 
@@ -101,6 +101,6 @@ def read_slice(
     """The rows of a file slice, later files over earlier ones; NotFound when a committed file is missing."""
     rows: dict[str, str] = {}
     for path in (*((slice_.base,) if slice_.base else ()), *slice_.logs):
-        content = persist(storage, runtime, lambda path=path: storage.get(f"{table}/{path}"))  # type: ignore[misc]
+        content = retry_until_decided(storage, runtime, lambda path=path: storage.get(f"{table}/{path}"))  # type: ignore[misc]
         rows |= rows_as.decode(content.data)
     return rows

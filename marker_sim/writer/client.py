@@ -8,7 +8,8 @@
                the rollback completed; then the marker directory. Each part can be done again, so a rollback that was
                cut short is run again, under the same record, and comes to the same end.
     after both what was deleted is deleted once more: an attempt that nobody counts any more may have written its file
-               meanwhile, and one that writes it later finds no marker directory and takes it back (spark/tasks.py)
+               meanwhile, and one that writes it later finds no marker directory and takes it back
+               (worlds/spark/tasks.py)
 
 One writer for each table, and eager rollback. Before it takes over from a driver that may be dead, a driver waits until
 nothing that the other sent can still be applied: a completed instant must not appear while it is being rolled back.
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from marker_sim.history import Value
-from marker_sim.markers.files import persist
+from marker_sim.markers.files import retry_until_decided
 from marker_sim.markers.several import for_each
 from marker_sim.markers.store import MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory, data_path
@@ -212,7 +213,7 @@ class WriteClient:
                 return
 
     def _delete_file(self, path: str) -> None:
-        persist(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))
+        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))
 
     def _delete_markers(self, instant: str) -> None:
         """The instant is over; a directory that cannot be deleted now is swept by the next write."""

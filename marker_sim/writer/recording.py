@@ -48,7 +48,7 @@ class Actor(Protocol):
     def state(self) -> dict[str, Any]: ...
 
 
-class Ended(NamedTuple):
+class CallEnd(NamedTuple):
     """How a call ended: "ok" with its value, or "fail" or "info" with the error that was raised."""
 
     kind: Kind
@@ -65,7 +65,7 @@ def record_call(
     asked: Value,
     server: int | None,
     act: Callable[[], Any],
-) -> Ended:
+) -> CallEnd:
     """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
     table, instant = place
     invoke = events.record(process.name, process.role, "invoke", operation, table, instant, path, asked, None, server)
@@ -87,7 +87,7 @@ def record_call(
     else:
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
     events.record(process.name, process.role, kind, operation, table, instant, path, shown, text, invoke)
-    return Ended(kind, value, error)
+    return CallEnd(kind, value, error)
 
 
 def create_with_identity(store: MarkerStore) -> Creates:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 
-from marker_sim.markers.files import create_if_absent, is_stored, persist
+from marker_sim.markers.files import create_if_absent, is_stored, retry_until_decided
 from marker_sim.seams import Runtime, Storage
 from marker_sim.timeline import HOODIE, ROLLBACK, Entry, State, WriteStat, decode_commit, decode_rollback, parse_entry
 
@@ -58,7 +58,7 @@ class Records:
         """What is on the timeline now."""
         prefix = f"{self._table}/{HOODIE}/"
         found = []
-        for path in persist(self._storage, self._runtime, lambda: self._storage.list(prefix)):
+        for path in retry_until_decided(self._storage, self._runtime, lambda: self._storage.list(prefix)):
             entry = parse_entry(path) if "/" not in path[len(prefix) :] else None
             if entry is not None:
                 found.append(entry)
@@ -67,14 +67,14 @@ class Records:
     def instants_with_markers(self) -> tuple[str, ...]:
         """The instants that have a marker directory, sorted."""
         prefix = f"{self._table}/{HOODIE}/.temp/"
-        paths = persist(self._storage, self._runtime, lambda: self._storage.list(prefix))
+        paths = retry_until_decided(self._storage, self._runtime, lambda: self._storage.list(prefix))
         return tuple(sorted({path[len(prefix) :].partition("/")[0] for path in paths}))
 
     def write(self, entry: Entry, data: bytes) -> None:
         """Put an entry on the timeline; fine when it is there with the same content, Conflict with another one."""
         path = entry.path(self._table)
         if not self._storage.capabilities.put_if_absent:
-            persist(self._storage, self._runtime, lambda: self._storage.put(path, data))
+            retry_until_decided(self._storage, self._runtime, lambda: self._storage.put(path, data))
             return
         if not create_if_absent(self._storage, self._runtime, path, data):
             there = is_stored(self._storage, self._runtime, path)
@@ -83,7 +83,7 @@ class Records:
 
     def remove(self, entry: Entry) -> None:
         """Take an entry off the timeline; fine when it is not there."""
-        persist(self._storage, self._runtime, lambda: self._storage.delete(entry.path(self._table)))
+        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(entry.path(self._table)))
 
     def commit(self, entry: Entry) -> tuple[WriteStat, ...]:
         """The write stats of a completed commit."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from marker_sim.campaign import Campaign, Failure
+from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Header, History
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.tally import Tally
 from marker_sim.plan import Fault, Op, Plan
 
 MARKER = "p/<b>f</b>_0-0-0_001.parquet.marker.CREATE"
@@ -38,12 +38,12 @@ def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str
     """A campaign of one run: G1 violated under a restart or holding, G2 holding."""
     run = history()
     breach = Breach(message=f"{MARKER!r} is not stored", evidence=(1, 2, 3), under="restart")
-    tally = Tally()
+    statistics = Statistics()
     findings = (
         Finding(guarantee="G1", applicable=True, judged=3, breaches=(breach,) if violated else (), eligible=3),
         Finding(guarantee="G2", applicable=True, judged=2),
     )
-    tally.add(run, findings)
+    statistics.add(run, findings)
     failure = Failure(
         guarantee="G1",
         message=breach.message,
@@ -60,7 +60,7 @@ def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str
         duration_s=1.25,
         runs=1,
         steps=70,
-        tally=tally,
+        statistics=statistics,
         failures=(failure,) if violated else (),
         last=run,
         not_reached=not_reached,

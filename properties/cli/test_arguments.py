@@ -15,12 +15,12 @@ import pytest
 from marker_sim.cli import main
 from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request, parse_sut
 from marker_sim.errors import UsageError
-from marker_sim.judges.profiles import SHIPPED
-from marker_sim.real.kinds import LEAST_S, PLAYS
+from marker_sim.judges.promises.profiles import SHIPPED
+from marker_sim.loading import NAMES, PYTHON
 from marker_sim.report.verdict import without_option
-from marker_sim.sut import NAMES, PYTHON
-from marker_sim.sut.ground import kinds_on
-from marker_sim.sut.http import room_of
+from marker_sim.targets.http import room_of
+from marker_sim.targets.run_environment import kinds_on
+from marker_sim.worlds.http.round_types import LEAST_S, PLAYS
 
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
 S3 = (*HTTP, "--storage", "s3")

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
 from marker_sim.cli.progress import Progress
 from marker_sim.doctor import CORE, Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
-from marker_sim.real.cache import CACHE_VARIABLE
-from marker_sim.real.wires import install as toxiproxy
 from marker_sim.requirements import EXTRAS
-from marker_sim.sut import hudi
-from marker_sim.sut.bundles import Jars
+from marker_sim.targets import hudi
+from marker_sim.targets.bundles import Jars
+from marker_sim.worlds.proxies import install as toxiproxy
 from properties.cli.campaigns import history
 
 ROOT = Path(__file__).parent.parent.parent

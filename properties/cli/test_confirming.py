@@ -11,9 +11,9 @@ import pytest
 
 from marker_sim.cli.confirming import CONFIRMED, NOT_REPRODUCED, SIMULATED_ONLY, STAYS, confirm, count_real
 from marker_sim.errors import HarnessError
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.real.jobs.lives import FORK_TIMEOUT_S
+from marker_sim.worlds.processes.fork_server import FORK_TIMEOUT_S
 
 PROFILE = load_profile("reference")
 LEFT_BEHIND = Plan(mode="timeline", storage="local", directories=(), writes=(Write(tasks=(Task(),), abandon=True),))

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marker_sim.campaign import replay as searching
 from marker_sim.cli import main
 from marker_sim.cli.confirming import SIMULATED_ONLY
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import read_jsonl
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
-from marker_sim.search import replay as searching
+from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
 DEFECTS = """

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from marker_sim.campaign import Campaign
+from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, History, read_jsonl
-from marker_sim.judges.expect import Known
+from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Fault, Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet

@@ -18,7 +18,7 @@ from marker_sim.cli import main
 from marker_sim.cli.ready import check_ready
 from marker_sim.cli.request import ForeignWords, parse_request
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.judges.profiles import load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.directory import newest_earlier, open_report
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_report
@@ -151,7 +151,12 @@ CANNOT_RUN: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
     ("a system that is not there", ("verify", "--sut", "no_such_module_:f"), 2, "cannot be imported"),
     ("a factory that is not there", ("verify", "--sut", "json:nope"), 2, "has no factory 'nope'"),
     ("a mutant that is none", ("verify", "--sut", "mutant:nope"), 2, "there is no mutant 'nope'"),
-    ("a module that is no factory", ("verify", "--sut", "marker_sim.sut.python:load_system", "--mode", "x"), 2, "mode"),
+    (
+        "a module that is no factory",
+        ("verify", "--sut", "marker_sim.loading:load_system", "--mode", "x"),
+        2,
+        "mode",
+    ),
     ("a profile that is not there", ("verify", "--profile", "nope.toml"), 2, "cannot be read"),
     ("a baseline that is not there", ("verify", "--expect", "nope.json"), 2, "cannot be read"),
     ("a program that is not there", (*HTTP, "./no-such-server {port}"), 4, "'./no-such-server' was not found"),

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import encode_names
 from marker_sim.plan import PLACES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.sim.cluster import Cluster
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import Cluster
 from properties.judges.build import DIRECTORY, Story, marker
 from properties.judges.jobs import Job
 
@@ -51,9 +51,9 @@ def test_an_excuse_is_counted_when_it_decided_and_not_when_the_answer_was_right_
 
 def test_the_excuses_of_two_runs_add_up_in_a_tally_and_in_two_that_are_merged() -> None:
     history = torn_by_a_deletion(gone=True).history()
-    one, other = Tally(), Tally()
-    for tally in (one, one, other):
-        tally.add(history, judge(history))
+    one, other = Statistics(), Statistics()
+    for statistics in (one, one, other):
+        statistics.add(history, judge(history))
     one.merge(other)
     (row,) = (row for row in one.rows(load_profile("reference")) if row.id == "G1")
     assert row.excused == {"deletion-open": 3}
@@ -203,10 +203,10 @@ def test_a_paused_server_may_fail_to_refuse_a_hostile_request_but_not_accept_it(
 def test_a_row_that_judged_little_and_excused_nearly_all_is_inconclusive_and_says_why(
     judged: int, excuses: int, verdict: str
 ) -> None:
-    tally = Tally()
+    statistics = Statistics()
     found = Finding(guarantee="G1", applicable=True, judged=judged, excused=(("deletion-open", excuses),))
-    tally.add(torn_by_a_deletion(gone=False).history(), (found,))
-    (row,) = tally.rows(load_profile("reference"))
+    statistics.add(torn_by_a_deletion(gone=False).history(), (found,))
+    (row,) = statistics.rows(load_profile("reference"))
     assert row.verdict == verdict
     assert ("deletion-open" in row.message) == (verdict == "inconclusive")
 

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from marker_sim.history import Event, History
+from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges import judge
-from marker_sim.judges.view import View
 from marker_sim.names import stored_names
 from properties.judges.build import DIRECTORY, Story, marker
 
@@ -194,7 +194,7 @@ def test_the_fast_judges_agree_with_the_definitions(steps: list[tuple[object, ..
 def test_presence_by_interval_is_presence_by_definition(steps: list[tuple[object, ...]]) -> None:
     history = tell(steps)
     oracle = Oracle(history)
-    spans = View(history).rest.home(DIRECTORY).spans
+    spans = HistoryIndex(history).rest.home(DIRECTORY).spans
     for moment, names in enumerate(oracle.stored):
         open_ = {name for name, span in spans.items() if sum(edge <= moment for edge in span) % 2}
         assert open_ == names
@@ -217,6 +217,6 @@ def test_parsing_only_what_was_added_finds_what_parsing_everything_finds(
         before = content or b""
     history = story.history()
     oracle = Oracle(history)
-    spans = View(history).rest.home(DIRECTORY).spans
+    spans = HistoryIndex(history).rest.home(DIRECTORY).spans
     for moment, names in enumerate(oracle.stored):
         assert {name for name, span in spans.items() if sum(edge <= moment for edge in span) % 2} == names

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind
 from marker_sim.judges import Finding, judge, modes_agree
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import ModesAgree, raise_first
 from marker_sim.names import encode_names
 from marker_sim.plan import Fault, Plan, Task, Write
@@ -142,13 +142,13 @@ def test_pairs_that_are_none_say_nothing() -> None:
 
 def test_a_pair_is_counted_under_both_modes() -> None:
     first, second = told("direct", DIRECT), told("timeline", TIMELINE, rows=("k=0",))
-    tally = Tally()
-    tally.add(first.history(), judge(first.history()))
-    tally.add_pair(first.history(), second.history(), compared(first, second))
-    (row,) = [row for row in tally.rows(load_profile("reference")) if row.id == "G21"]
+    statistics = Statistics()
+    statistics.add(first.history(), judge(first.history()))
+    statistics.add_pair(first.history(), second.history(), compared(first, second))
+    (row,) = [row for row in statistics.rows(load_profile("reference")) if row.id == "G21"]
     assert (row.mode, row.verdict, row.violations, row.judged) == ("both", "violated", 1, 3)
-    assert tally.runs == 1 and tally.reached["pair of modes"] == 1
-    (row,) = [row for row in tally.rows(load_profile("http")) if row.id == "G21"]
+    assert statistics.runs == 1 and statistics.reached["pair of modes"] == 1
+    (row,) = [row for row in statistics.rows(load_profile("http")) if row.id == "G21"]
     assert row.verdict == "not-applicable"
 
 
@@ -158,9 +158,9 @@ def test_what_each_profile_says_of_writes() -> None:
         story.begin()
         story.finalize("001")
         story.attempt(base("a"))
-        tally = Tally()
-        tally.add(story.history(), judge(story.history()))
-        rows = {row.id: row for row in tally.rows(load_profile(name))}
+        statistics = Statistics()
+        statistics.add(story.history(), judge(story.history()))
+        rows = {row.id: row for row in statistics.rows(load_profile(name))}
         assert (rows["G20"].verdict, rows["G20"].violations) == (expected, 1)
         assert rows["G13"].verdict == ("not-applicable" if name == "http" else "holds")
 

@@ -10,8 +10,8 @@ import pytest
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.sim.cluster import run
 from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import run
 from marker_sim.writer.backend import Backend
 from marker_sim.writer.stage import Stage
 from properties.judges.jobs import EXECUTOR, Job, base

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.statistics import Statistics, overall
 from marker_sim.errors import UsageError, Violation
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import JUDGES, Breach, Finding, judge
-from marker_sim.judges.expect import (
+from marker_sim.judges.baselines.baseline import (
     Differences,
     Known,
     compare,
@@ -24,8 +25,8 @@ from marker_sim.judges.expect import (
     shipped_baselines,
 )
 from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
-from marker_sim.judges.profiles import SHIPPED, load_profile, parse_profile
-from marker_sim.judges.tally import Row, Tally, overall
+from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.judges.violations import VIOLATIONS, AckedMarkerSurvives, FlushedBeforeAck, raise_first
 from properties.judges.build import DIRECTORY, Story, marker
 
@@ -50,14 +51,14 @@ def lost() -> History:
     return story.history()
 
 
-def tally(*histories: History, guarantees: frozenset[str] | None = None) -> Tally:
-    made = Tally()
+def statistics(*histories: History, guarantees: frozenset[str] | None = None) -> Statistics:
+    made = Statistics()
     for history in histories:
         made.add(history, judge(history, guarantees))
     return made
 
 
-def row(made: Tally, guarantee: str, profile: str = "reference") -> Row:
+def row(made: Statistics, guarantee: str, profile: str = "reference") -> VerdictRow:
     (found,) = [row for row in made.rows(load_profile(profile)) if row.id == guarantee]
     return found
 
@@ -89,21 +90,21 @@ def test_a_violation_shows_the_sentence_the_message_and_the_events() -> None:
 
 
 def test_a_breach_under_each_class_is_counted_by_class() -> None:
-    made = row(tally(lost(), lost(), good()), "G3")
+    made = row(statistics(lost(), lost(), good()), "G3")
     assert (made.verdict, made.judged, made.violations) == ("violated", 3, 2)
     assert made.under == {**dict.fromkeys(FAULT_CLASSES, 0), "restart": 2}
     assert made.message and made.evidence and made.slug == "acked-marker-survives"
 
 
 def test_nothing_judged_is_inconclusive_and_never_holds() -> None:
-    made = tally(Story().history())
+    made = statistics(Story().history())
     assert row(made, "G1").verdict == "inconclusive"
     assert overall(made.rows(REFERENCE)) == "inconclusive"
     assert overall(()) == "inconclusive"
 
 
 def test_an_undecided_run_adds_nothing_but_its_breaches() -> None:
-    made = Tally()
+    made = Statistics()
     finding = Finding(guarantee="G6", applicable=True, judged=5, undecided="the server was left dead")
     made.add(good(), (finding,))
     assert (row(made, "G6").verdict, row(made, "G6").message) == ("inconclusive", "the server was left dead")
@@ -116,15 +117,17 @@ def test_an_undecided_run_adds_nothing_but_its_breaches() -> None:
 
 def test_verdicts_merge_by_severity() -> None:
     names = frozenset({"G1", "G3"})
-    assert overall(tally(good(), guarantees=names).rows(REFERENCE)) == "holds"
-    assert overall(tally(good(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "inconclusive"
-    assert overall(tally(lost(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "violated"
+    assert overall(statistics(good(), guarantees=names).rows(REFERENCE)) == "holds"
+    assert (
+        overall(statistics(good(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "inconclusive"
+    )
+    assert overall(statistics(lost(), Story(mode="direct").history(), guarantees=names).rows(REFERENCE)) == "violated"
 
 
 def test_merging_tallies_gives_what_one_tally_gives_also_over_a_pickle() -> None:
-    one = tally(good(), lost())
-    two = tally(good())
-    two.merge(pickle.loads(pickle.dumps(tally(lost()))))
+    one = statistics(good(), lost())
+    two = statistics(good())
+    two.merge(pickle.loads(pickle.dumps(statistics(lost()))))
     assert one.rows(REFERENCE) == two.rows(REFERENCE)
     for name in ("runs", "operations", "faults", "reached"):
         assert getattr(one, name) == getattr(two, name)
@@ -137,7 +140,7 @@ def test_ends_of_faults_and_of_the_run_are_not_faults_that_fired() -> None:
     story.fault("pause", value="begin")
     story.fault("pause", value="end")
     story.fault("kill", value="end-of-run")
-    assert tally(story.history()).faults == {"pause": 1}
+    assert statistics(story.history()).faults == {"pause": 1}
 
 
 def test_the_share_of_answers_that_were_read_in_time_is_stated() -> None:
@@ -148,9 +151,9 @@ def test_the_share_of_answers_that_were_read_in_time_is_stated() -> None:
     story.end(story.ask(marker("b")), "ok", "created")
     story.kill()
     story.look(A, marker("b"))
-    assert row(tally(story.history()), "G1").read_at_ack_share == 0.5
-    assert row(tally(good()), "G1").read_at_ack_share == 1.0
-    assert row(tally(good()), "G3").read_at_ack_share is None
+    assert row(statistics(story.history()), "G1").read_at_ack_share == 0.5
+    assert row(statistics(good()), "G1").read_at_ack_share == 1.0
+    assert row(statistics(good()), "G3").read_at_ack_share is None
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -174,7 +177,7 @@ def test_profiles_tell_apart_what_is_promised_and_what_applies() -> None:
 
 
 def test_what_is_not_promised_is_counted_and_not_held_against_anybody() -> None:
-    made = tally(lost(), good())
+    made = statistics(lost(), good())
     assert row(made, "G23", "http").verdict == "not-promised" and row(made, "G23", "http").violations == 1
     assert row(made, "G22", "http").verdict == "not-applicable"
     story = Story()
@@ -182,7 +185,7 @@ def test_what_is_not_promised_is_counted_and_not_held_against_anybody() -> None:
     story.create(A)
     story.start("second#1")
     story.put(f"{DIRECTORY}/MARKERS0", None)
-    partly = row(tally(story.history()), "G3", "hudi")
+    partly = row(statistics(story.history()), "G3", "hudi")
     assert (partly.verdict, partly.violations) == ("holds", 1)
     assert "not promised under second-server" in partly.message
 
@@ -208,7 +211,7 @@ def test_a_profile_of_ones_own_is_read_and_checked(tmp_path: Path) -> None:
 
 
 def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path: Path) -> None:
-    rows = tally(lost(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
+    rows = statistics(lost(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
     path = tmp_path / "known.json"
     path.write_text(format_baseline(rows))
     baseline = load_baseline(path)
@@ -218,7 +221,7 @@ def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path:
     assert overall(rows, compare(rows, baseline, REFERENCE)) == "holds"
     unexpected = compare(rows, frozenset(), REFERENCE)
     assert unexpected.unexpected and overall(rows, unexpected) == "violated"
-    healthy = tally(good(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
+    healthy = statistics(good(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
     stale = compare(healthy, baseline, REFERENCE)
     assert stale.stale == tuple(baseline) and overall(healthy, stale) == "violated"
     elsewhere = frozenset({Known(guarantee="G3", mode="timeline", storage="local", under="restart")})
@@ -230,8 +233,8 @@ def test_an_entry_that_shows_sometimes_is_never_stale(tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     path.write_text(json.dumps({"schema": 1, "known": [{**where, "sometimes": True, "story": "docs/findings.md"}]}))
     baseline = load_baseline(path)
-    broken = tally(lost(), guarantees=frozenset({"G3"})).rows(REFERENCE)
-    healthy = tally(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    broken = statistics(lost(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    healthy = statistics(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
     assert compare(broken, baseline, REFERENCE) == Differences()
     differences = compare(healthy, baseline, REFERENCE)
     assert differences == Differences(unmet=tuple(baseline)) and overall(healthy, differences) == "holds"
@@ -242,7 +245,7 @@ def test_an_entry_that_shows_sometimes_is_never_stale(tmp_path: Path) -> None:
 
 def test_an_entry_is_stale_only_where_a_fault_of_its_class_struck() -> None:
     baseline = frozenset({Known(guarantee="G3", mode="timeline", storage="s3", under="restart")})
-    healthy = tally(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
+    healthy = statistics(good(), guarantees=frozenset({"G3"})).rows(REFERENCE)
     for struck, stale in (((), ()), (("server-error",), ()), (("kill",), tuple(baseline)), (None, tuple(baseline))):
         differences = compare(healthy, baseline, REFERENCE, struck)
         assert differences.stale == stale and {*differences.stale, *differences.unmet} == baseline
@@ -250,9 +253,9 @@ def test_an_entry_is_stale_only_where_a_fault_of_its_class_struck() -> None:
     assert compare(healthy, always, REFERENCE, ()).stale == tuple(always), "no fault is needed for it"
 
 
-def caused(*causes: str) -> tuple[Row, ...]:
+def caused(*causes: str) -> tuple[VerdictRow, ...]:
     """The rows of a run that broke G3 after a restart, once by each cause."""
-    made = Tally()
+    made = Statistics()
     breaches = tuple(Breach(message="lost", evidence=(1,), under="restart", cause=cause) for cause in causes)
     made.add(lost(), (Finding(guarantee="G3", applicable=True, judged=1, breaches=breaches),))
     return made.rows(REFERENCE)
@@ -294,7 +297,7 @@ def test_a_version_that_mends_one_of_two_defects_under_one_guarantee_makes_that_
     only = frozenset({"G3"})
 
     def stale(glues: bool, cuts: bool) -> set[Known]:
-        made = tally(local_server(glues, cuts), guarantees=only)
+        made = statistics(local_server(glues, cuts), guarantees=only)
         differences = compare(made.rows(load_profile("hudi")), known, load_profile("hudi"), made.faults)
         assert not differences.unexpected
         return {*differences.stale}

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import decode_names, marker_file_index
-from marker_sim.real.jobs.parquet import PARQUET
 from marker_sim.timeline import decode_commit, parse_data_file, parse_entry
+from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.writer.slices import LINES, RowFormat
 
 _INSTANT = re.compile(r"(?<!\d)\d{17}(?!\d)")

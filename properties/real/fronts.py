@@ -13,9 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from marker_sim.history import Event
-from marker_sim.real.front import S3Front
-from marker_sim.real.gate import Aim, Call, Gate
-from marker_sim.real.recorder import Recorder
+from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import S3Front
 
 TIMEOUT_S = 10.0
 
@@ -25,9 +25,11 @@ class Stage:
 
     def __init__(self, **options: Any) -> None:
         self.recorder = Recorder()
-        self.hurt: list[tuple[Aim, Call, int]] = []
-        self.gate = Gate(self.recorder, lambda aim, call: self.hurt.append((aim, call, len(self.recorder.events))))
-        self.front = S3Front(self.gate, **options)
+        self.hurt: list[tuple[Trigger, StorageCall, int]] = []
+        self.interceptor = Interceptor(
+            self.recorder, lambda trigger, call: self.hurt.append((trigger, call, len(self.recorder.events)))
+        )
+        self.front = S3Front(self.interceptor, **options)
 
     def events(self, kind: str) -> list[Event]:
         """The events of a kind so far."""

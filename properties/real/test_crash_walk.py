@@ -13,9 +13,9 @@ import pytest
 
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.real.jobs.cluster import run_real
-from marker_sim.real.jobs.lives import Nursery
-from marker_sim.real.jobs.walk import Point, crash_points, walk
+from marker_sim.worlds.processes.cluster import run_real
+from marker_sim.worlds.processes.crash_walk import Point, crash_points, walk
+from marker_sim.worlds.processes.fork_server import ForkServer
 from properties.real.arms import sound
 
 POINTS = {"local": 5, "s3": 2}
@@ -24,8 +24,8 @@ AGAIN = (Task(partition="p", group="a", kind="MERGE"), Task(group="b"))
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as one:
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as one:
         yield one
 
 
@@ -35,11 +35,13 @@ def _plan(mode: str, storage: str) -> Plan:
 
 
 @pytest.mark.parametrize(("mode", "storage"), [("direct", "local"), ("timeline", "local"), ("timeline", "s3")])
-def test_whoever_dies_anywhere_is_recovered_from(mode: str, storage: str, nursery: Nursery, chaos_seed: int) -> None:
+def test_whoever_dies_anywhere_is_recovered_from(
+    mode: str, storage: str, fork_server: ForkServer, chaos_seed: int
+) -> None:
     plan = _plan(mode, storage)
-    points = crash_points(plan, nursery)
+    points = crash_points(plan, fork_server)
     chosen = random.Random(f"{chaos_seed} {mode} {storage}").sample(points, POINTS[storage])
-    for point, met, history in walk(plan, tuple(chosen), nursery):
+    for point, met, history in walk(plan, tuple(chosen), fork_server):
         assert met, point
         assert sound(history), point
 
@@ -53,18 +55,18 @@ def test_whoever_dies_anywhere_is_recovered_from(mode: str, storage: str, nurser
     ],
 )
 def test_a_planted_defect_is_seen_in_real_processes(
-    mutant: str, guarantee: str, point: Point, nursery: Nursery
+    mutant: str, guarantee: str, point: Point, fork_server: ForkServer
 ) -> None:
     plan = _plan("direct", "local")
-    ((_, met, history),) = walk(plan, (point,), nursery, f"mutant:{mutant}")
+    ((_, met, history),) = walk(plan, (point,), fork_server, f"mutant:{mutant}")
     assert met
     assert guarantee in {finding.guarantee for finding in judge(history) if finding.breaches}
-    ((_, _, reference),) = walk(plan, (point,), nursery)
+    ((_, _, reference),) = walk(plan, (point,), fork_server)
     assert sound(reference)
 
 
-def test_no_process_outlives_its_run(nursery: Nursery) -> None:
-    run_real(_plan("timeline", "local"), nursery=nursery)
-    lives = tuple(nursery.lives.values())
+def test_no_process_outlives_its_run(fork_server: ForkServer) -> None:
+    run_real(_plan("timeline", "local"), fork_server=fork_server)
+    lives = tuple(fork_server.lives.values())
     assert {life.role for life in lives} == {"driver", "executor", "timeline-server"}
     assert all(life.gone.is_set() for life in lives)

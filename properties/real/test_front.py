@@ -14,7 +14,7 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
-from marker_sim.real.gate import Aim
+from marker_sim.worlds.interceptor import Trigger
 from properties.real.fronts import Stage, client, fronted, refusal
 
 NAMES = (
@@ -330,7 +330,7 @@ def test_nothing_runs_after_close() -> None:
         s3 = client(stage.front.endpoint)
         s3.put_object(Bucket="lake", Key="idle connection", Body=b"1")
         kinds = (FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_LATE, FaultKind.SLOW_STORAGE)
-        stage.gate.arm(*(Aim(kind=kind, pattern=f"{kind.value}$", duration_ms=600_000) for kind in kinds))
+        stage.interceptor.arm(*(Trigger(kind=kind, pattern=f"{kind.value}$", duration_ms=600_000) for kind in kinds))
         waiting = [pool.submit(s3.put_object, Bucket="lake", Key=kind.value, Body=b"2") for kind in kinds]
         stage.wait_for(lambda: len(stage.faults()) == len(kinds), "three faults")
         assert not any(one.done() for one in waiting)
@@ -344,7 +344,7 @@ def test_nothing_runs_after_close() -> None:
 def test_an_exit_that_skips_close_ends_the_process(connected: bool) -> None:
     program = (
         "import socket, threading\n"
-        "from marker_sim.real.front.http import HttpServer\n"
+        "from marker_sim.worlds.s3_front.http_server import HttpServer\n"
         "asked = threading.Event()\n"
         "def application(environ, start_response):\n"
         "    asked.set()\n"
@@ -362,7 +362,7 @@ def test_an_exit_that_skips_close_ends_the_process(connected: bool) -> None:
 
 def test_a_fault_that_the_front_cannot_do_is_trouble_of_the_kit() -> None:
     stage = Stage()
-    stage.gate.arm(Aim(kind=FaultKind.DISK_FULL))
+    stage.interceptor.arm(Trigger(kind=FaultKind.DISK_FULL))
     assert refusal(client(stage.front.endpoint).put_object, Bucket="lake", Key="a", Body=b"1") == 500
     with pytest.raises(HarnessError, match="disk-full was aimed at a"):
         stage.front.close()

@@ -12,9 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.real.front.draws import FRONT_FAULTS
-from marker_sim.real.front.limits import Limits, prefix_of
-from marker_sim.real.gate import Aim
+from marker_sim.worlds.interceptor import Trigger
+from marker_sim.worlds.s3_front.limits import Limits, prefix_of
+from marker_sim.worlds.s3_front.random_faults import FRONT_FAULTS
 from properties.real.fronts import Stage, client, fronted, refusal
 
 # What the caller of a put sees (0: silence) and whether it is stored at that moment.
@@ -37,15 +37,17 @@ def test_a_fault_strikes_the_call_it_is_aimed_at_and_no_other(kind: FaultKind) -
     status, stored = OUTCOMES[kind]
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        aim = Aim(kind=kind, pattern="MARKERS", process="server-", nth=2, duration_ms=60_000 if status == 0 else 20)
+        trigger = Trigger(
+            kind=kind, pattern="MARKERS", process="server-", nth=2, duration_ms=60_000 if status == 0 else 20
+        )
         if kind in (FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST):
-            aim.duration_ms = 0
-        stage.gate.arm(aim)
+            trigger.duration_ms = 0
+        stage.interceptor.arm(trigger)
         keys = ("MARKERS0", "other", "MARKERS1", "MARKERS2")
         seen = [_put(s3, key) for key in keys]
         assert seen == [200, 200, status, 200]
         assert stage.faults() == [(kind.value, "MARKERS1")]
-        assert (aim.fired, stage.front.counts.faults) == (1, {kind.value: 1})
+        assert (trigger.fired, stage.front.counts.faults) == (1, {kind.value: 1})
         wanted = [key for key in keys if stored or key != "MARKERS1"]
         assert [path for _, path, _ in stage.effects()] == wanted
         assert list(stage.front.objects()) == sorted(wanted)
@@ -60,7 +62,7 @@ def test_reads_and_deletions_meet_faults_too(kind: FaultKind, operation: str) ->
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
         s3.put_object(Bucket="lake", Key="a", Body=b"1")
-        stage.gate.arm(Aim(kind=kind, operations=(operation,), duration_ms=1))
+        stage.interceptor.arm(Trigger(kind=kind, operations=(operation,), duration_ms=1))
         call: Callable[[], Any] = {
             "get": lambda: s3.get_object(Bucket="lake", Key="a"),
             "list": lambda: s3.list_objects_v2(Bucket="lake", Prefix="a"),
@@ -75,7 +77,7 @@ def test_reads_and_deletions_meet_faults_too(kind: FaultKind, operation: str) ->
 def test_a_late_effect_comes_after_its_silence() -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
+        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
         assert refusal(s3.put_object, Bucket="lake", Key="a", Body=b"late") == 0
         s3.put_object(Bucket="lake", Key="a", Body=b"new")
         stage.wait_for(lambda: len(stage.effects()) == 2, "late effect")
@@ -86,7 +88,7 @@ def test_a_late_effect_comes_after_its_silence() -> None:
 def test_a_late_conditional_put_is_decided_when_it_is_applied() -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
+        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
         assert refusal(s3.put_object, Bucket="lake", Key="a", Body=b"late", IfNoneMatch="*") == 0
         (late,) = _connections(stage)
         first = _put(s3, "a", IfNoneMatch="*")
@@ -98,7 +100,7 @@ def test_a_late_conditional_put_is_decided_when_it_is_applied() -> None:
 def test_silence_ends_when_the_client_gives_up() -> None:
     with fronted(silence_ms=600_000) as stage:
         impatient = client(stage.front.endpoint, read_timeout=0.05)
-        stage.gate.arm(Aim(kind=FaultKind.TIMEOUT_LATE, duration_ms=1))
+        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=1))
         assert refusal(impatient.put_object, Bucket="lake", Key="a", Body=b"late") == 0
         stage.wait_for(lambda: stage.effects() == [("put", "a", b"late")], "late effect")
 
@@ -106,7 +108,7 @@ def test_silence_ends_when_the_client_gives_up() -> None:
 def test_other_calls_pass_a_slow_one() -> None:
     with fronted() as stage, ThreadPoolExecutor(1) as pool:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=FaultKind.SLOW_STORAGE, pattern="slow", duration_ms=60_000))
+        stage.interceptor.arm(Trigger(kind=FaultKind.SLOW_STORAGE, pattern="slow", duration_ms=60_000))
         slow = pool.submit(s3.put_object, Bucket="lake", Key="slow", Body=b"1")
         stage.wait_for(lambda: len(stage.faults()) == 1, "fault")
         s3.put_object(Bucket="lake", Key="fast", Body=b"2")
@@ -119,7 +121,7 @@ def test_other_calls_pass_a_slow_one() -> None:
 def test_a_run_of_faults_stays_in_its_prefix(kind: FaultKind) -> None:
     with fronted(silence_ms=10) as stage:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=kind, pattern="t0", value=3))
+        stage.interceptor.arm(Trigger(kind=kind, pattern="t0", value=3))
         keys = ["t0/.hoodie/a", "t1/.hoodie/a", "t0/.hoodie/b", "t0/data", "t0/.hoodie/c", "t0/.hoodie/d"]
         status = OUTCOMES[kind][0]
         assert [_put(s3, key) for key in keys] == [status, 200, status, 200, status, 200]
@@ -130,10 +132,10 @@ def test_a_run_of_faults_stays_in_its_prefix(kind: FaultKind) -> None:
 def test_a_process_dies_exactly_before_or_after_its_effect(when: Any) -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=FaultKind.KILL, pattern="MARKERS", when=when))
+        stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="MARKERS", when=when))
         assert refusal(s3.put_object, Bucket="lake", Key="MARKERS0", Body=b"1") == 0
         effects_before_death = 1 if when == "after" else 0
-        assert [(aim.kind, call.process, call.path, events) for aim, call, events in stage.hurt] == [
+        assert [(trigger.kind, call.process, call.path, events) for trigger, call, events in stage.hurt] == [
             (FaultKind.KILL, "server-1", "MARKERS0", effects_before_death)
         ]
         assert stage.effects() == [("put", "MARKERS0", b"1")][:effects_before_death]
@@ -144,7 +146,7 @@ def test_a_process_dies_exactly_before_or_after_its_effect(when: Any) -> None:
 def test_a_process_pauses_exactly_before_or_after_its_call(when: Any, operation: str) -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.gate.arm(Aim(kind=FaultKind.PAUSE, operations=(operation,), when=when))
+        stage.interceptor.arm(Trigger(kind=FaultKind.PAUSE, operations=(operation,), when=when))
         s3.put_object(Bucket="lake", Key="MARKERS0", Body=b"1")
         s3.list_objects_v2(Bucket="lake", Prefix="MARKERS")
         effects_before = 0 if (operation, when) == ("put", "before") else 1
@@ -157,7 +159,7 @@ def test_a_death_after_a_deletion_of_many_comes_after_its_last_effect() -> None:
         s3 = client(stage.front.endpoint)
         for key in "abc":
             s3.put_object(Bucket="lake", Key=key, Body=b"1")
-        stage.gate.arm(Aim(kind=FaultKind.KILL, pattern="b", operations=("delete",), when="after"))
+        stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="b", operations=("delete",), when="after"))
         objects = {"Objects": [{"Key": key} for key in ("a", "b", "c", "missing")]}
         assert refusal(s3.delete_objects, Bucket="lake", Delete=objects) == 0
         assert [events for _, _, events in stage.hurt] == [6]
@@ -171,7 +173,7 @@ def test_a_deletion_of_many_may_be_applied_in_part(quiet: bool) -> None:
         s3 = client(stage.front.endpoint)
         for key in keys:
             s3.put_object(Bucket="lake", Key=key, Body=b"1")
-        stage.gate.arm(Aim(kind=FaultKind.SERVER_ERROR, operations=("delete",), value=3))
+        stage.interceptor.arm(Trigger(kind=FaultKind.SERVER_ERROR, operations=("delete",), value=3))
         objects = {"Objects": [{"Key": key} for key in keys], "Quiet": quiet}
         answer = s3.delete_objects(Bucket="lake", Delete=objects)
         assert [(one["Key"], one["Code"]) for one in answer["Errors"]] == [

@@ -12,11 +12,11 @@ import pytest
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.real.front import Honesty, probe_s3, replies
-from marker_sim.real.front.endpoint import Told
-from marker_sim.real.front.honesty import Lie, judge_race
-from marker_sim.real.front.http import HttpServer, Response
-from marker_sim.real.front.store import MotoStore
+from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3, replies
+from marker_sim.worlds.s3_front.consistency_probe import BrokenPromise, judge_race
+from marker_sim.worlds.s3_front.http_server import HttpServer, Response
+from marker_sim.worlds.s3_front.probe_client import ProbeReply
+from marker_sim.worlds.s3_front.store import MotoStore
 from properties.real.fronts import client, fronted
 
 PROMISES = ("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete")
@@ -132,7 +132,7 @@ def served(behaviour: Callable[[Environ, Ask], Response]) -> Iterator[tuple[str,
     assert server.troubles == []
 
 
-def _probe(endpoint: str, **options: int) -> Honesty:
+def _probe(endpoint: str, **options: int) -> ProbedCapabilities:
     return probe_s3(endpoint, "lake", "probe", "secret", "us-east-1", "r0", **options)
 
 
@@ -194,13 +194,13 @@ def test_an_undecided_promise_says_so() -> None:
 
 
 def test_races_that_decide_nothing_are_no_lies_and_lies_are() -> None:
-    won, lost, late = Told(200, "e", b"a"), Told(409, "", b"b"), Told(0, "", b"c")
+    won, lost, late = ProbeReply(200, "e", b"a"), ProbeReply(409, "", b"b"), ProbeReply(0, "", b"c")
     assert judge_race("x", (won, lost), b"a", b"")
     assert not judge_race("x", (won, late), b"c", b""), "nobody knows about the late one"
     assert not judge_race("x", (lost, lost), b"", b""), "both were asked to try again"
     assert not judge_race("x", (won, lost), None, b"")
     for told, stored, before in [((won, won), b"a", b""), ((won, lost), b"b", b""), ((lost, lost), b"b", b"old")]:
-        with pytest.raises(Lie):
+        with pytest.raises(BrokenPromise):
             judge_race("x", told, stored, before)
 
 

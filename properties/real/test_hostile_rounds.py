@@ -10,10 +10,10 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.names import MarkerDirectory, check_marker_name
-from marker_sim.real.client import interpret
-from marker_sim.real.hostile_rounds import KEPT, REFUSED, malformed, spellings
 from marker_sim.serve.bases import locate, parse_base
-from marker_sim.sut.batching import batching, parse_batch_threads
+from marker_sim.targets.batching import batching, parse_batch_threads
+from marker_sim.worlds.http.hostile_rounds import KEPT, REFUSED, malformed, spellings
+from marker_sim.worlds.http.http_client import interpret
 
 PLACE = MarkerDirectory("r1/t3", "20260101000000005")
 ROOTS = ("/tmp/kit/storage", "s3a://lake", "file:/tmp/kit/storage")

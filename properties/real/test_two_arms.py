@@ -13,11 +13,11 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Plan, Task, Write
-from marker_sim.real.gate import Aim
-from marker_sim.real.jobs.cluster import run_real
 from marker_sim.search.odd_names import PARTITIONS
-from marker_sim.sim.cluster import run
 from marker_sim.system import reference
+from marker_sim.worlds.interceptor import Trigger
+from marker_sim.worlds.processes.cluster import run_real
+from marker_sim.worlds.simulated.cluster import run
 from properties.real.arms import outcome, sound
 
 WORLDS = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
@@ -85,9 +85,9 @@ def test_type_files_are_damaged_behind_everybodys_back(storage: str, value: int)
 
 
 def test_an_aim_that_kills_at_the_commit_is_rolled_back() -> None:
-    aim = Aim(kind=FaultKind.KILL, pattern=r"\.commit$|\.deltacommit$", operations=("put",), process="driver")
-    history = run_real(_plan("timeline", "local"), aims=(aim,))
-    assert aim.fired == 1
+    trigger = Trigger(kind=FaultKind.KILL, pattern=r"\.commit$|\.deltacommit$", operations=("put",), process="driver")
+    history = run_real(_plan("timeline", "local"), triggers=(trigger,))
+    assert trigger.fired == 1
     assert "driver" in _deaths(history)
     assert any(e.kind == "ok" and e.operation == "rollback" for e in history.events)
     assert sound(history)

@@ -18,12 +18,12 @@ import pytest
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.real.gate import Aim, Call, Gate
-from marker_sim.real.recorder import Recorder
+from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.recorder import Recorder
 
 pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install '.[foreign]'")
 
-from marker_sim.real.watch import Moment, Watch, signals
+from marker_sim.worlds.file_watch import Moment, Watch, signals
 
 FILES = 100
 TOLD_S = 10.0
@@ -42,21 +42,21 @@ class Told:
     """Collects calls; `until` waits for so many of them, and fails when they do not come."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[StorageCall] = []
         self._more = threading.Condition()
 
-    def __call__(self, call: Call) -> None:
+    def __call__(self, call: StorageCall) -> None:
         with self._more:
             self.calls.append(call)
             self._more.notify_all()
 
-    def until(self, fits: Callable[[list[Call]], bool]) -> list[Call]:
+    def until(self, fits: Callable[[list[StorageCall]], bool]) -> list[StorageCall]:
         with self._more:
             assert self._more.wait_for(lambda: fits(self.calls), TOLD_S), self.calls
             return list(self.calls)
 
 
-def seen(calls: list[Call]) -> list[tuple[str, str]]:
+def seen(calls: list[StorageCall]) -> list[tuple[str, str]]:
     return [(call.operation, call.path) for call in calls]
 
 
@@ -128,7 +128,7 @@ def test_what_is_no_directory_or_no_moment_is_refused(tmp_path: Path) -> None:
 def test_trouble_of_who_is_told_is_not_lost(tmp_path: Path) -> None:
     called = threading.Event()
 
-    def broken(call: Call) -> None:
+    def broken(call: StorageCall) -> None:
         called.set()
         raise ValueError(f"no {call.path}")
 
@@ -156,17 +156,17 @@ def go(writer: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize("nth", [1, 2, 17, 50])
 def test_a_writer_is_killed_soon_after_its_nth_file(tmp_path: Path, writer: subprocess.Popen[bytes], nth: int) -> None:
     recorder = Recorder()
-    gate = Gate(recorder, signals(recorder, lambda: [writer.pid]))
-    aim = Aim(kind=FaultKind.KILL, pattern=r"^f\d+$", operations=("put",), nth=nth, when="after")
-    gate.arm(aim)
-    with Watch(tmp_path / "out", gate, process=lambda: "writer"):
+    interceptor = Interceptor(recorder, signals(recorder, lambda: [writer.pid]))
+    trigger = Trigger(kind=FaultKind.KILL, pattern=r"^f\d+$", operations=("put",), nth=nth, when="after")
+    interceptor.arm(trigger)
+    with Watch(tmp_path / "out", interceptor, process=lambda: "writer"):
         go(writer)
         assert writer.wait(TOLD_S) == -signal.SIGKILL
     names = sorted(os.listdir(tmp_path / "out"))
     assert names == [f"f{number:03}" for number in range(len(names))]
     assert nth <= len(names) < FILES, "it died after the n-th file, and long before it was done"
     (fault,) = (event for event in recorder.events if event.kind == "fault")
-    assert (fault.operation, fault.process, fault.path, aim.fired) == ("kill", "writer", f"f{nth - 1:03}", 1)
+    assert (fault.operation, fault.process, fault.path, trigger.fired) == ("kill", "writer", f"f{nth - 1:03}", 1)
 
 
 def test_a_writer_stands_still_soon_after_its_nth_file_and_goes_on(
@@ -176,13 +176,13 @@ def test_a_writer_stands_still_soon_after_its_nth_file_and_goes_on(
     struck = threading.Event()
     hurt = signals(recorder, lambda: [writer.pid])
 
-    def hurt_and_tell(aim: Aim, call: Call) -> None:
-        hurt(aim, call)
+    def hurt_and_tell(trigger: Trigger, call: StorageCall) -> None:
+        hurt(trigger, call)
         struck.set()
 
-    gate = Gate(recorder, hurt_and_tell)
-    gate.arm(Aim(kind=FaultKind.PAUSE, operations=("put",), nth=20, when="after"))
-    with Watch(tmp_path / "out", gate):
+    interceptor = Interceptor(recorder, hurt_and_tell)
+    interceptor.arm(Trigger(kind=FaultKind.PAUSE, operations=("put",), nth=20, when="after"))
+    with Watch(tmp_path / "out", interceptor):
         go(writer)
         assert struck.wait(TOLD_S)
         process = psutil.Process(writer.pid)

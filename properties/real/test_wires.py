@@ -14,15 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Header, History
-from marker_sim.judges.view import View
-from marker_sim.real.cache import CACHE_VARIABLE
-from marker_sim.real.recorder import Recorder
-from marker_sim.real.wires import install
-from marker_sim.real.wires.evidence import exchange
-from marker_sim.real.wires.faults import (
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.worlds.proxies import install
+from marker_sim.worlds.proxies.evidence import exchange
+from marker_sim.worlds.proxies.faults import (
     BROKEN,
     LOSSY,
     WireFault,
@@ -32,10 +31,11 @@ from marker_sim.real.wires.faults import (
     described,
     draw,
 )
+from marker_sim.worlds.recorder import Recorder
 
 pytest.importorskip("toxiproxy", reason="needs toxiproxy-python: pip install '.[foreign]'")
 
-from marker_sim.real.wires.toxiproxy import Toxiproxy, Wire
+from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
 
 BODY = b"x" * 150
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
@@ -100,7 +100,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 @pytest.fixture
-def wire(toxiproxy: Toxiproxy, upstream: Upstream) -> Wire:
+def wire(toxiproxy: Toxiproxy, upstream: Upstream) -> ProxiedWire:
     return toxiproxy.proxy(f"w{upstream.port}-{time.monotonic_ns()}", upstream.port)
 
 
@@ -146,7 +146,7 @@ FAULTS = (
 
 @needs_server
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
-def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: Wire, fault: WireFault) -> None:
+def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: ProxiedWire, fault: WireFault) -> None:
     recorder = Recorder()
     faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
     assert fine(wire.port)
@@ -160,16 +160,16 @@ def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: Wire,
 @needs_server
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
 def test_a_fault_that_is_not_on_the_wire_is_not_seen(
-    wire: Wire, fault: WireFault, monkeypatch: pytest.MonkeyPatch
+    wire: ProxiedWire, fault: WireFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marker_sim.real.wires.faults.TRIES_OF_SOME", 2)
-    monkeypatch.setattr("marker_sim.real.wires.faults.afflicted", lambda wire, fault: nullcontext())
+    monkeypatch.setattr("marker_sim.worlds.proxies.faults.TRIES_OF_SOME", 2)
+    monkeypatch.setattr("marker_sim.worlds.proxies.faults.afflicted", lambda wire, fault: nullcontext())
     evidence = WireFaults(Recorder(), "test", REQUEST, lambda seconds: None).strike(wire, fault)
     assert not evidence.happened, evidence.seen
 
 
 @needs_server
-def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: Wire, upstream: Upstream) -> None:
+def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: ProxiedWire, upstream: Upstream) -> None:
     fault = WireFault(kind=WireFaultKind.LIMIT_DATA, stream="upstream", attributes=(("bytes", 40),))
     with afflicted(wire, fault):
         assert exchange(wire.port, REQUEST, 2.0).end in ("closed", "reset")
@@ -177,7 +177,7 @@ def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: Wire, 
 
 
 @needs_server
-def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: Wire, upstream: Upstream) -> None:
+def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: ProxiedWire, upstream: Upstream) -> None:
     fault = WireFault(kind=WireFaultKind.RESET_PEER, attributes=(("timeout", 0),))
     with afflicted(wire, fault):
         assert exchange(wire.port, REQUEST, 2.0).end == "reset"
@@ -185,7 +185,7 @@ def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: Wire, ups
 
 
 @needs_server
-def test_a_silent_wire_lets_go_of_its_requests_when_it_heals(wire: Wire) -> None:
+def test_a_silent_wire_lets_go_of_its_requests_when_it_heals(wire: ProxiedWire) -> None:
     fault = WireFault(kind=WireFaultKind.TIMEOUT, stream="upstream", attributes=(("timeout", 0),))
     ends: list[str] = []
     with afflicted(wire, fault):
@@ -197,7 +197,7 @@ def test_a_silent_wire_lets_go_of_its_requests_when_it_heals(wire: Wire) -> None
 
 
 @needs_server
-def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: Wire) -> None:
+def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWire) -> None:
     recorder = Recorder()
     server = recorder.record("server-1", "server", "observe", "started")
     open_before = recorder.record("client-0", "client", "invoke", "create", path="a", caused_by=server)
@@ -211,7 +211,7 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: Wire) -> 
         recorder.record("client-2", "client", "info", "create", path="c", error="refused", caused_by=failed)
     broken = {event.caused_by for event in recorder.events if event.operation == BROKEN}
     assert broken == {open_before, failed} and came == [2]
-    view = View(History(Header(), recorder.close()))
+    view = HistoryIndex(History(Header(), recorder.close()))
     assert view.touched.keys() == broken
     assert {fault.cls for fault in view.faults} == {"wire"}
 
@@ -229,7 +229,7 @@ def test_one_call_heals_every_wire(toxiproxy: Toxiproxy, upstream: Upstream) -> 
 
 
 @needs_server
-def test_a_wire_follows_an_upstream_to_another_port(wire: Wire) -> None:
+def test_a_wire_follows_an_upstream_to_another_port(wire: ProxiedWire) -> None:
     with Upstream() as other:
         assert fine(wire.port) and other.whole == 0
         wire.retarget(other.port)
@@ -258,7 +258,7 @@ def test_the_server_is_gone_when_the_block_is_left_by_an_error() -> None:
 
 @needs_server
 def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.real.wires.toxiproxy.CALL_S", 0.2)
+    monkeypatch.setattr("marker_sim.worlds.proxies.toxiproxy.CALL_S", 0.2)
     with Toxiproxy() as server:
         process = psutil.Process(server.pid)
         process.suspend()
@@ -271,7 +271,7 @@ def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: py
 
 
 @needs_server
-def test_what_toxiproxy_does_not_know_is_refused_with_what_it_knows(wire: Wire) -> None:
+def test_what_toxiproxy_does_not_know_is_refused_with_what_it_knows(wire: ProxiedWire) -> None:
     with pytest.raises(UsageError, match="'packet_loss' is no toxic; there are latency, bandwidth"):
         wire.toxic("packet_loss", share=1)
     with pytest.raises(UsageError, match="a toxic latency takes jitter, latency"):

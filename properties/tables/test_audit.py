@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.real.recorder import Recorder
 from marker_sim.tables import LocalTree, S3Tree, Tree, observe_table
+from marker_sim.worlds.recorder import Recorder
 from properties.tables.frozen import TABLE, TABLES, Frozen, frozen
 
 OTHERS = {

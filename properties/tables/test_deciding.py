@@ -11,19 +11,20 @@ from typing import Literal
 
 import pytest
 
-from marker_sim.campaign import Campaign, Deciding
+from marker_sim.campaign.result import Campaign, Deciding
+from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges import BLACK_BOX_JUDGES
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Row, Tally
-from marker_sim.real.kinds import DECIDES, PLAYS
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.table import remarks
-from marker_sim.report.verdict import Outcome, judge_campaign
-from marker_sim.sut.hudi_spark.choices import EXECUTOR_STEPS, Choices
-from marker_sim.sut.hudi_spark.deciding import TABLE, deciding, steps_of
-from marker_sim.sut.hudi_spark.forecast import forecast
-from marker_sim.sut.hudi_spark.phases import PHASES
-from marker_sim.sut.hudi_spark.troubles import executor_troubles, storage_troubles
+from marker_sim.report.verdict import VerdictOutcome, judge_campaign
+from marker_sim.worlds.http.round_types import DECIDES, PLAYS
+from marker_sim.worlds.hudi_spark.choices import EXECUTOR_STEPS, Choices
+from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding, steps_of
+from marker_sim.worlds.hudi_spark.forecast import forecast
+from marker_sim.worlds.hudi_spark.phases import PHASES
+from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles, storage_troubles
 from properties.cli.campaigns import campaign, history
 
 DOCS = Path(__file__).parents[2] / "docs" / "hudi-spark.md"
@@ -31,19 +32,21 @@ FOREIGN = DOCS.with_name("foreign-servers.md")
 MODES: tuple[Literal["direct", "timeline"], ...] = ("direct", "timeline")
 
 
-def outcome(*places: Deciding, violated: bool = False) -> Outcome:
+def outcome(*places: Deciding, violated: bool = False) -> VerdictOutcome:
     """A campaign in timeline and direct mode in which G15 and G25 were judged."""
-    tally = Tally()
+    statistics = Statistics()
     for mode in MODES:
         run = history()
         run = replace(run, header=replace(run.header, mode=mode))
         breach = Breach(message="a file is left", evidence=(1,), under="restart")
-        tally.add(run, (Finding(guarantee="G15", applicable=True, judged=3, breaches=(breach,) if violated else ()),))
-    made: Campaign = replace(campaign(violated=False), tally=tally, deciding=places)
+        statistics.add(
+            run, (Finding(guarantee="G15", applicable=True, judged=3, breaches=(breach,) if violated else ()),)
+        )
+    made: Campaign = replace(campaign(violated=False), statistics=statistics, deciding=places)
     return judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
 
 
-def rows(found: Outcome) -> Mapping[str, Row]:
+def rows(found: VerdictOutcome) -> Mapping[str, VerdictRow]:
     return {row.mode: row for row in found.rows}
 
 
@@ -104,10 +107,10 @@ def test_every_kind_of_round_decides_something_and_the_document_says_what() -> N
 
 
 def test_an_inconclusive_row_says_what_was_not_tried_as_well() -> None:
-    tally = Tally()
-    tally.add(history(), (Finding(guarantee="G7", applicable=True),))
+    statistics = Statistics()
+    statistics.add(history(), (Finding(guarantee="G7", applicable=True),))
     kind = Deciding(name="rounds of kind directory", guarantees=("G7",))
-    made = replace(campaign(violated=False), tally=tally, deciding=(kind,))
+    made = replace(campaign(violated=False), statistics=statistics, deciding=(kind,))
     (row,) = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",)).rows
     assert row.verdict == "inconclusive" and row.message.endswith("not tried: rounds of kind directory")
     assert "nothing in the runs could be judged" in row.message

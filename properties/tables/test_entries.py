@@ -6,19 +6,19 @@ import json
 
 import pytest
 
-from marker_sim.tables.entries import Place, Unreadable, decode, facts, is_archive, place_of
+from marker_sim.tables.entries import EntryName, Unreadable, decode, facts, is_archive, place_of
 from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
 
 
 @pytest.mark.parametrize(
     ("path", "place"),
     (
-        (".hoodie/001.commit.requested", Place("001", "commit", "requested", "")),
-        (".hoodie/001.inflight", Place("001", "commit", "inflight", "")),
-        (".hoodie/001.commit", Place("001", "commit", "completed", "")),
-        (".hoodie/001.deltacommit.inflight", Place("001", "deltacommit", "inflight", "")),
-        (".hoodie/timeline/001_002.rollback", Place("001", "rollback", "completed", "002")),
-        (".hoodie/timeline/001.clustering.requested", Place("001", "clustering", "requested", "")),
+        (".hoodie/001.commit.requested", EntryName("001", "commit", "requested", "")),
+        (".hoodie/001.inflight", EntryName("001", "commit", "inflight", "")),
+        (".hoodie/001.commit", EntryName("001", "commit", "completed", "")),
+        (".hoodie/001.deltacommit.inflight", EntryName("001", "deltacommit", "inflight", "")),
+        (".hoodie/timeline/001_002.rollback", EntryName("001", "rollback", "completed", "002")),
+        (".hoodie/timeline/001.clustering.requested", EntryName("001", "clustering", "requested", "")),
         (".hoodie/hoodie.properties", None),
         (".hoodie/timeline/001_002.commit.3f0c-11", None),
         (".hoodie/.001.commit.crc", None),
@@ -27,7 +27,7 @@ from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
         ("a/001.commit", None),
     ),
 )
-def test_an_entry_is_told_by_its_name_and_place(path: str, place: Place | None) -> None:
+def test_an_entry_is_told_by_its_name_and_place(path: str, place: EntryName | None) -> None:
     assert place_of(path) == place
 
 
@@ -99,7 +99,7 @@ def test_json_and_avro_say_the_same(action: str) -> None:
     """A table that was upgraded has entries of both kinds in one timeline."""
     tree = frozen("1.0.2-cow")
     path = min(path for path in tree.files if path.endswith(f".{action}"))
-    place, content = Place("001", action, "completed", ""), tree.files[path]
+    place, content = EntryName("001", action, "completed", ""), tree.files[path]
     assert content.startswith(b"Obj")
     assert facts(place, json.dumps(decode(content)).encode()) == facts(place, content)
 
@@ -109,7 +109,7 @@ def test_json_and_avro_say_the_same(action: str) -> None:
 )
 def test_a_completed_commit_that_says_nothing_is_unreadable(content: bytes) -> None:
     with pytest.raises(Unreadable, match="commit of 001"):
-        facts(Place("001", "commit", "completed", ""), content)
+        facts(EntryName("001", "commit", "completed", ""), content)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.real.front import S3Front
-from marker_sim.real.gate import Gate
-from marker_sim.real.recorder import Recorder
 from marker_sim.tables import LocalTree, S3Tree, Unreadable, read_rows
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import S3Front
 
 PROPERTIES = """hoodie.table.name=t
 hoodie.table.type=COPY_ON_WRITE
@@ -76,7 +76,7 @@ def test_completed_commits_are_read_and_others_are_not(tmp_path: Path) -> None:
 def test_objects_are_read_as_files_are(tmp_path: Path) -> None:
     boto3 = pytest.importorskip("boto3")
     write(tmp_path / "t", "20260101000000000", {"k1": "1", "k2": "1"})
-    with S3Front(Gate(Recorder(), lambda _aim, _call: None), bucket="lake") as front:
+    with S3Front(Interceptor(Recorder(), lambda _trigger, _call: None), bucket="lake") as front:
         options = {
             "aws_endpoint": front.endpoint,
             "aws_access_key_id": "reader",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from marker_sim.campaign.statistics import Statistics, overall
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges import BLACK_BOX_JUDGES, judge
 from marker_sim.judges.guarantees import ALL
-from marker_sim.judges.profiles import load_profile
-from marker_sim.judges.tally import Tally, overall
+from marker_sim.judges.promises.profiles import load_profile
 from properties.tables.frozen import TABLES, at_rest, frozen
 
 
@@ -29,8 +29,8 @@ def test_a_table_that_holds_is_inconclusive_only_where_nothing_happened() -> Non
                 tree.sizes["a/f-0_0-9-9_20200101000000000.parquet"] = 7
             story = at_rest(tree, profile="hudi-spark")
             story.read("k=2")
-            history, tally = story.history(), Tally()
-            tally.add(history, judge(history))
-            rows = tally.rows(load_profile("hudi-spark"))
+            history, statistics = story.history(), Statistics()
+            statistics.add(history, judge(history))
+            rows = statistics.rows(load_profile("hudi-spark"))
             assert overall(rows) == verdict
             assert {row.id for row in rows if row.verdict == "inconclusive"} - {"G15"} == {"G16"}

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from marker_sim.real.front import S3Front
-from marker_sim.real.gate import Gate
-from marker_sim.real.recorder import Recorder
 from marker_sim.storages.s3 import S3Storage
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import S3Front
 from scenarios.fuzz.ground import Stored, names_in
 from scenarios.fuzz.http_fuzz import Place
 from scenarios.fuzz.http_inputs import INSTANTS, TABLES
@@ -65,7 +65,9 @@ def s3(root: Path) -> Callable[[int], Place]:
     """Places on a bucket of the kit's own store, one after another."""
 
     def place(number: int) -> Place:
-        front = S3Front(Gate(Recorder(), lambda aim, call: None), bucket=BUCKET, writes_per_s=1e9, reads_per_s=1e9)
+        front = S3Front(
+            Interceptor(Recorder(), lambda trigger, call: None), bucket=BUCKET, writes_per_s=1e9, reads_per_s=1e9
+        )
         front.__enter__()
         try:
             ground = BucketGround(front)

@@ -24,10 +24,10 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Context, Rejected
 from marker_sim.names import MarkerDirectory, stored_names
 from marker_sim.options import MarkerOptions
-from marker_sim.real.reader import LocalReader
-from marker_sim.real.recorder import Recorder
 from marker_sim.seams import NoAnswer, SeamError, StorageError
 from marker_sim.storages.local import LocalStorage
+from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.recorder import Recorder
 from marker_sim.writer.client import WriteClient
 from marker_sim.writer.records import Conflict
 from scenarios.fuzz import rules
@@ -68,7 +68,7 @@ class FileFuzzer:
     """Trials below <root>/base, beside <root>/outside. port: of a server of that base, None for none."""
 
     def __init__(self, root: Path, port: int | None = None, bound_s: float = BOUND_S, shrink: bool = True) -> None:
-        self.tally = FileTally()
+        self.statistics = FileTally()
         self._phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
         self._base, self._out = root.resolve() / "base", root.resolve() / "outside"
         self._port = port
@@ -96,7 +96,7 @@ class FileFuzzer:
     def run(self, inputs: int, start: int) -> None:
         """Try drawn damages until there were so many; Broken carries the smallest that broke."""
         number = 0
-        while self.tally.inputs.total() < inputs:
+        while self.statistics.inputs.total() < inputs:
             self._round(start * 1_000_003 + number, inputs)
             number += 1
 
@@ -149,7 +149,7 @@ class FileFuzzer:
 
     def codec_trial(self, data: bytes) -> None:
         """Pure functions over bytes end in a value or in the ValueError that they document."""
-        self.tally.inputs["codec"] += 1
+        self.statistics.inputs["codec"] += 1
         for decode in (timeline.decode_commit, timeline.decode_rollback, timeline.write_ordinal):
             try:
                 decode(data)
@@ -181,8 +181,8 @@ class FileFuzzer:
         )
         @given(trials)
         def judged(drawn: tuple[Callable[..., None], object]) -> None:
-            if self._broken or self.tally.inputs.total() < inputs:
-                self.tally.trials += 1
+            if self._broken or self.statistics.inputs.total() < inputs:
+                self.statistics.trials += 1
                 try:
                     drawn[0](drawn[1])
                 except Broken:
@@ -263,7 +263,7 @@ class FileFuzzer:
         if not heard.answers:
             raise Broken(f"{route} of a damaged directory was not answered: {heard.end}")
         answer = heard.answers[0]
-        self.tally.calls[f"server {route}", str(answer.status)] += 1
+        self.statistics.calls[f"server {route}", str(answer.status)] += 1
         value: object = json.loads(answer.body) if answer.status == 200 else f"{answer.status} {answer.body[:300]!r}"
         return value
 
@@ -275,14 +275,14 @@ class FileFuzzer:
             raise Broken(f"the deletion was answered {answered} and left {left[:3]}")
 
     def _typed(self, what: str, ended: object, refusals: tuple[type[Exception], ...] = _REFUSALS) -> None:
-        self.tally.calls[what, type(ended).__name__ if isinstance(ended, Exception) else "ok"] += 1
+        self.statistics.calls[what, type(ended).__name__ if isinstance(ended, Exception) else "ok"] += 1
         if isinstance(ended, Exception) and not isinstance(ended, refusals):
             raise Broken(f"{what} crashed: {ended!r}"[:600])
 
     def _outside(self) -> None:
         now = facts_of(self._out)
         if now != self._before:
-            self.tally.touched += 1
+            self.statistics.touched += 1
             changed = sorted(
                 path for path in now.keys() | self._before.keys() if now.get(path) != self._before.get(path)
             )
@@ -309,7 +309,7 @@ class FileFuzzer:
         return f"table{self._count}"
 
     def _count_in(self, damages: Sequence[Damage]) -> None:
-        self.tally.inputs.update(damage.kind for damage in damages)
+        self.statistics.inputs.update(damage.kind for damage in damages)
 
 
 class _Markers:

@@ -63,7 +63,7 @@ class HttpFuzzer:
     """Trials against servers that `place` starts, each on a fresh tree at one path; ends them all when it is left."""
 
     def __init__(self, place: Callable[[int], Place], bound_s: float = BOUND_S, shrink: bool = True) -> None:
-        self.tally = Tally()
+        self.statistics = Tally()
         self._phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
         self._place = place
         self._bound_s = bound_s
@@ -89,7 +89,7 @@ class HttpFuzzer:
     def run(self, inputs: int, start: int) -> None:
         """Try drawn inputs until there were so many; Broken carries the smallest that broke."""
         number = 0
-        while self.tally.inputs.total() < inputs:
+        while self.statistics.inputs.total() < inputs:
             self._round(start * 1_000_003 + number, inputs)
             number += 1
 
@@ -97,7 +97,7 @@ class HttpFuzzer:
         """Send the inputs one after another and judge each, then the server, the storage and the tree."""
         here = self._here()
         ledger, held = Ledger(), list[Line]()
-        self.tally.trials += 1
+        self.statistics.trials += 1
         try:
             for each in inputs:
                 self._one(here, each, ledger, held)
@@ -131,7 +131,7 @@ class HttpFuzzer:
         @given(st.integers(1, TRIAL_INPUTS_MAX).flatmap(lambda count: st.lists(each, min_size=count, max_size=count)))
         def judged(drawn: list[Input]) -> None:
             # Once something broke, the limit would make what broke it look flaky.
-            if self._broken or self.tally.inputs.total() < inputs:
+            if self._broken or self.statistics.inputs.total() < inputs:
                 self.trial(drawn)
 
         try:
@@ -140,22 +140,22 @@ class HttpFuzzer:
             raise Broken(f"not each time, so perhaps a race: {_first(several)}") from None
 
     def _one(self, here: Place, each: Input, ledger: Ledger, held: list[Line]) -> None:
-        self.tally.inputs[each.kind] += 1
+        self.statistics.inputs[each.kind] += 1
         heard, line = converse(here.subject.port, each, self._bound_s)
         if line is not None:
             held.append(line)
         for answer in heard.answers:
-            self.tally.outcomes[each.kind, str(answer.status)] += 1
+            self.statistics.outcomes[each.kind, str(answer.status)] += 1
         if not heard.answers or heard.end == "silent":
-            self.tally.outcomes[each.kind, heard.end] += 1
+            self.statistics.outcomes[each.kind, heard.end] += 1
         if heard.end == "silent":
-            self.tally.unanswered += 1
+            self.statistics.unanswered += 1
             raise Broken(f"no end within {self._bound_s:.0f} s of an input that {each.ending.value}: {heard}")
         requests = self._asked(here, each)
         self._enough(each, heard, len(requests))
         for number, asked in enumerate(requests):
             if number < len(heard.answers):
-                self.tally.owed[each.kind, asked.due.value] += 1
+                self.statistics.owed[each.kind, asked.due.value] += 1
                 judge_answer(asked, heard.answers[number], ledger)
             else:
                 ledger.unanswered(asked)
@@ -172,7 +172,7 @@ class HttpFuzzer:
         if not tidy and requests > 1:
             return  # What is no HTTP ends the connection, also for the requests before it that wait for answers.
         if last is None or not (last.closes or (last.status >= 400 and not each.plain)):
-            self.tally.unanswered += 1
+            self.statistics.unanswered += 1
             raise Broken(f"{requests} requests, {len(heard.answers)} answers, and the connection was {heard.end}")
 
     def _asked(self, here: Place, each: Input) -> tuple[Asked, ...]:
@@ -205,7 +205,7 @@ class HttpFuzzer:
         if left:
             raise Broken(f"deleted and still stored: {left}")
         touched = here.ground.touched()
-        self.tally.touched += len(touched)
+        self.statistics.touched += len(touched)
         if touched:
             raise Broken("touched what is not its own: " + "; ".join(touched[:5]))
         self._healthy(here)
@@ -234,14 +234,14 @@ class HttpFuzzer:
         if alarm:
             raise Broken(f"the server's output speaks of an error: {alarm}")
         growth = here.subject.rss_bytes() - self._rss_bytes
-        self.tally.rss_growth_bytes = max(self.tally.rss_growth_bytes, growth)
+        self.statistics.rss_growth_bytes = max(self.statistics.rss_growth_bytes, growth)
         if growth > RSS_GROWTH_MAX_BYTES:
             raise Broken(f"the server's memory grew by {growth} bytes")
 
     def _here(self) -> Place:
         if self._now is None:
-            self._now = self._place(self.tally.servers)
-            self.tally.servers += 1
+            self._now = self._place(self.statistics.servers)
+            self.statistics.servers += 1
             self._rss_bytes = self._now.subject.rss_bytes()
         return self._now
 
@@ -252,9 +252,9 @@ class HttpFuzzer:
 
     def _filled(self, row: Input) -> Input:
         ground = self._here().ground
-        scene = Scene(ground.base.uri, ground.out)
-        parts = tuple(Part(method, scene.fill(target)) for method, target in row.requests)
-        return row._replace(pieces=tuple(map(scene.fill, row.pieces)), requests=parts)
+        scenario = Scene(ground.base.uri, ground.out)
+        parts = tuple(Part(method, scenario.fill(target)) for method, target in row.requests)
+        return row._replace(pieces=tuple(map(scenario.fill, row.pieces)), requests=parts)
 
     def _program(self, here: Place, inputs: Sequence[Input]) -> str:
         rows = "".join(f"    {each!r},\n" for each in _unfilled(inputs, here.ground))

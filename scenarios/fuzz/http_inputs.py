@@ -115,12 +115,12 @@ class Scene:
 
     @st.composite
     @staticmethod
-    def _drawn_target(draw: st.DrawFn, scene: Scene, plain: bool) -> Part:
+    def _drawn_target(draw: st.DrawFn, scenario: Scene, plain: bool) -> Part:
         route = draw(st.sampled_from(_ROUTES))
         what = (
             "nothing" if plain else draw(st.sampled_from(("name", "name", "directory", "directory", "query", "text")))
         )
-        directory = draw(scene._odd_directories if what == "directory" else scene._directories)
+        directory = draw(scenario._odd_directories if what == "directory" else scenario._directories)
         usual = quote_from_bytes(directory, safe="/").encode()
         pairs = [b"markerdirpath=" + (usual if plain else draw(quoted(directory)))]
         if route == b"/create":
@@ -129,7 +129,7 @@ class Scene:
             pairs.append(b"markername=" + (quote_from_bytes(name).encode() if plain else draw(quoted(name))))
         query = b"&".join(pairs)
         if what == "query":
-            query = scene.fill(draw(st.sampled_from(odd.ODD_QUERIES))).replace(b"{pairs}", query)
+            query = scenario.fill(draw(st.sampled_from(odd.ODD_QUERIES))).replace(b"{pairs}", query)
         method = b"POST" if route in (b"/create", b"/dir/delete") else b"GET"
         return Part(method, API + route + b"?" + query)
 

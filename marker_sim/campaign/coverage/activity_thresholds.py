@@ -1,0 +1,188 @@
+"""The least that must have happened in a campaign: a quiet run is inconclusive, not green.
+
+Each floor is a ratio with its reason. The figures lie well below what the reference shows, so that a slower or more
+cautious system passes and an idle one does not; docs/honesty.md has both. A campaign of fewer than `RUNS_LEAST`
+runs is held only against what no chance explains, that creates are answered; one of fewer than `CREATES_LEAST` against
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from marker_sim.campaign.result import CoverageGap
+from marker_sim.campaign.statistics import Statistics
+
+RUNS_LEAST = 100
+CREATES_LEAST = 20
+SURELY = 3  # What a floor must ask for at least; five times as many are due, and exp(-15) is no bad luck.
+_SERVED = ("timeline/s3", "timeline/local")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityThreshold:
+    """A ratio that must not be lower.
+
+    measure: how much, of how many. small: whether few runs are held against it. modes: those that it says something of.
+    """
+
+    name: str
+    reason: str
+    least: float
+    measure: Callable[[Statistics], tuple[float, float]]
+    small: bool = False
+    modes: tuple[str, ...] = ()
+
+
+def _made(statistics: Statistics, plans: str = "") -> int:
+    return sum(count for kind, count in statistics.made.items() if kind.endswith(plans))
+
+
+def _ok(statistics: Statistics, *operations: str) -> int:
+    return sum(statistics.operations.get(name, {}).get("ok", 0) for name in operations)
+
+
+def _asked(statistics: Statistics, *operations: str) -> int:
+    return sum(sum(statistics.operations.get(name, {}).values()) for name in operations)
+
+
+def _creates_a_run(statistics: Statistics) -> tuple[float, float]:
+    return _ok(statistics, "create"), _made(statistics)
+
+
+def _creates_ok(statistics: Statistics) -> tuple[float, float]:
+    return _ok(statistics, "create"), _asked(statistics, "create")
+
+
+def _reads_ok(statistics: Statistics) -> tuple[float, float]:
+    names = ("list", "list-data", "list-log", "exists", "delete")
+    return _ok(statistics, *names), _asked(statistics, *names)
+
+
+def _hurt(statistics: Statistics) -> tuple[float, float]:
+    return statistics.hurt, _made(statistics)
+
+
+def _deaths(statistics: Statistics, role: str) -> int:
+    return sum(count for phase, count in statistics.struck("kill").items() if phase.startswith(role))
+
+
+def _server_kills(statistics: Statistics) -> tuple[float, float]:
+    return _deaths(statistics, "server:"), sum(
+        count for kind, count in statistics.looked.items() if kind.startswith(_SERVED)
+    )
+
+
+def _commits(statistics: Statistics) -> tuple[float, float]:
+    return _ok(statistics, "commit"), _made(statistics, "writes")
+
+
+def _driver_kills(statistics: Statistics) -> tuple[float, float]:
+    return _deaths(statistics, "driver:"), sum(
+        count for kind, count in statistics.looked.items() if kind.endswith("writes")
+    )
+
+
+THRESHOLDS: tuple[ActivityThreshold, ...] = (
+    ActivityThreshold(
+        name="creates answered a run",
+        reason="what was never answered cannot be lost",
+        least=4.0,
+        measure=_creates_a_run,
+        small=True,
+    ),
+    ActivityThreshold(
+        name="share of creates that succeed",
+        reason="a system that refuses most of its work keeps every promise about the rest",
+        least=0.4,
+        measure=_creates_ok,
+        small=True,
+    ),
+    ActivityThreshold(
+        name="share of lists, looks and deletions that succeed",
+        reason="promises about listings and deletions are about answers",
+        least=0.4,
+        measure=_reads_ok,
+    ),
+    ActivityThreshold(
+        name="share of runs in which a fault fired",
+        reason="without faults nothing but the quiet path is judged",
+        least=0.5,
+        measure=_hurt,
+    ),
+    ActivityThreshold(
+        name="deaths of servers a run with a server",
+        reason="durability is judged by what a death leaves",
+        least=0.04,
+        measure=_server_kills,
+        modes=("timeline",),
+    ),
+    ActivityThreshold(
+        name="completed commits a run of writes",
+        reason="reconcile, sweep and rows are judged at commits",
+        least=0.5,
+        measure=_commits,
+    ),
+    ActivityThreshold(
+        name="deaths of drivers a run of writes",
+        reason="rollbacks are judged by what a dead driver left",
+        least=0.15,
+        measure=_driver_kills,
+    ),
+)
+
+# How often a guarantee must have been judged a run of its mode and storage, for those that every run gives occasion to.
+JUDGED_LEAST = (
+    ("G1", 4.0),
+    ("G2", 0.4),
+    ("G3", 5.0),
+    ("G4", 5.0),
+    ("G8", 0.5),
+    ("G10", 0.4),
+    ("G11", 0.7),
+    ("G12", 0.02),
+    ("G13", 1.0),
+    ("G14", 0.2),
+    ("G15", 0.04),
+    ("G16", 0.01),
+    ("G17", 0.25),
+    ("G18", 0.15),
+    ("G19", 0.04),
+    ("G20", 1.0),
+    ("G23", 5.0),
+    ("G24", 1.0),
+    ("G25", 0.3),
+)
+
+
+def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, ...]:
+    """A doubt for each floor that a campaign did not come up to; none about guarantees that never applied."""
+    gaps = []
+    for threshold in THRESHOLDS:
+        done, of = threshold.measure(statistics)
+        due = statistics.runs >= (CREATES_LEAST if threshold.small else RUNS_LEAST) and (
+            threshold.small or threshold.least * of >= SURELY
+        )
+        if due and of and done < threshold.least * of:
+            why = f"{threshold.name}: {done / of:.2f}, at least {threshold.least:g} are needed: {threshold.reason}"
+            gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
+    places = sorted({kind.rpartition("/")[0] for kind in statistics.made}) if layout == "hudi" else []
+    for place in places:
+        made = sum(count for kind, count in statistics.made.items() if kind.startswith(f"{place}/"))
+        mode, storage = place.split("/")
+        gaps += _seldom_judged(statistics, mode, storage, made)
+    return tuple(gaps)
+
+
+def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -> Iterator[CoverageGap]:
+    for guarantee, least in JUDGED_LEAST:
+        judged = statistics.judged(guarantee, mode, storage)
+        if judged is not None and judged < least * made >= SURELY:
+            yield CoverageGap(
+                sentence=f"{guarantee} was judged {judged} times in {made} runs in {mode} mode on {storage}, at least"
+                f" {least:g} a run are needed",
+                guarantees=(guarantee,),
+                modes=(mode,),
+                storages=(storage,),
+            )

@@ -1,0 +1,61 @@
+"""Plans run once more in another process, where strings hash otherwise, and compared by a digest of their histories.
+
+What a system makes of the order of a set, or of anything else that a process does not share, shows only there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.loading import load_system
+from marker_sim.plan import Plan
+from marker_sim.worlds.simulated.cluster import run
+
+TIMEOUT_S = 120.0
+_CHILD = "from marker_sim.campaign.coverage.determinism_check import answer; answer()"
+
+
+def digest(history: History) -> str:
+    """A digest of every byte of a history."""
+    made = hashlib.sha256()
+    for line in history.lines():
+        made.update(line.encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
+
+
+def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) -> tuple[int, int]:
+    """How many plans were compared and how many gave another history; HarnessError when the process fails."""
+    if not plans:
+        return 0, 0
+    asked = json.dumps({"sut": sut, "plans": [plan.to_dict() for plan in plans]})
+    here = os.environ.get("PYTHONHASHSEED", "")
+    # The places that this process imports from, the working directory included.
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    environment = {**os.environ, "PYTHONHASHSEED": "4242" if here != "4242" else "1", "PYTHONPATH": paths}
+    command = [sys.executable, "-c", _CHILD]
+    try:
+        ended = subprocess.run(
+            command, input=asked, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"plans could not be run again in another process ({error}); try again") from error
+    found = ended.stdout.split()
+    if ended.returncode or len(found) != len(plans):
+        last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise HarnessError(f"plans could not be run again in another process: {last}")
+    return len(plans), sum(one != two for one, two in zip(digests, found, strict=True))
+
+
+def answer() -> None:
+    """The other process: plans as JSON on standard input, a digest a line on standard output."""
+    asked = json.load(sys.stdin)
+    system = load_system(asked["sut"])
+    for plan in asked["plans"]:
+        sys.stdout.write(digest(run(Plan.from_dict(plan), system)) + "\n")

@@ -1,0 +1,321 @@
+"""What must have happened at least once before a campaign may say that anything holds, declared up front as data.
+
+A milestone is seen in finished histories: as a sight of campaign/coverage/marks.py, or as a fault that struck in a
+phase of
+campaign/coverage/process_phase.py. One turn in `LOOK_EVERY` is looked at, in every mode and on every storage.
+`one_in` says, with a
+margin of two, in how many of the runs it applies to it shows; benchmarks/reached_rates.py measures that. From the size
+on at which `SURE` are expected, none at all is no bad luck: the generators, the system or the sight is broken, and
+what rests on the milestone is inconclusive. Smaller campaigns name it as too rare for them and conclude nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from marker_sim.campaign.result import CoverageGap
+from marker_sim.campaign.statistics import Statistics
+
+LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are looked at.
+SURE = 12  # exp(-12): 6 in a million campaigns miss it by chance, fewer by the margin of `one_in`.
+_BATCHED = ("s3", "local")
+_OPS, _WRITES = "operations", "writes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageGoal:
+    """One thing that must have happened. name: in `reached` of verdict.json, and of the sight unless struck is given.
+
+    one_in: see the module. guarantees: those that hold on thin ground without it. plans: "operations", "writes", ""
+    for both. modes, storages: where it can happen, empty for everywhere. struck, phases: any of these faults in any of
+    these phases. stored: whether it shows only where storage is in Hudi's format.
+    """
+
+    name: str
+    sentence: str
+    one_in: int
+    guarantees: tuple[str, ...]
+    plans: str = ""
+    modes: tuple[str, ...] = ()
+    storages: tuple[str, ...] = ()
+    struck: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    stored: bool = False
+
+    def applies(self, mode: str, storage: str, plans: str) -> bool:
+        """Whether it can happen in such a run."""
+        return (
+            (not self.modes or mode in self.modes)
+            and (not self.storages or storage in self.storages)
+            and self.plans in ("", plans)
+        )
+
+    def times(self, statistics: Statistics) -> int:
+        """In how many of the runs that were looked at it was seen; how often it struck, for one that strikes."""
+        if not self.struck:
+            return sum(
+                statistics.met_in[f"{key}/{self.name}"] for key in statistics.looked if self.applies(*key.split("/"))
+            )
+        return sum(statistics.struck(kind)[phase] for kind in self.struck for phase in self.phases)
+
+    def looked(self, statistics: Statistics) -> int:
+        """How many runs were looked at that could have shown it."""
+        return sum(count for key, count in statistics.looked.items() if self.applies(*key.split("/")))
+
+
+def _serving(name: str, sentence: str, one_in: int, **more: tuple[str, ...]) -> CoverageGoal:
+    """Of a timeline server on a storage that batches."""
+    plans = "" if more.pop("of_writes", ()) else _OPS
+    given = {"guarantees": ("G1", "G3", "G4"), "storages": _BATCHED, **more}
+    return CoverageGoal(
+        name=name, sentence=sentence, one_in=one_in, plans=plans, modes=("timeline",), stored=True, **given
+    )
+
+
+def _died(name: str, sentence: str, one_in: int, role: str, *phases: str, guarantees: tuple[str, ...]) -> CoverageGoal:
+    """A process of one role that died in one of some phases."""
+    cells = tuple(f"{role}: {phase}" for phase in phases)
+    server = role == "server"
+    return CoverageGoal(
+        name=name,
+        sentence=sentence,
+        one_in=one_in,
+        guarantees=guarantees,
+        plans=_OPS if server else _WRITES,
+        modes=("timeline",) if server else (),
+        storages=_BATCHED if server else (),
+        struck=("kill",),
+        phases=cells,
+        stored=server,
+    )
+
+
+def _writing(name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = ()) -> CoverageGoal:
+    """Of a write client."""
+    return CoverageGoal(
+        name=name, sentence=sentence, one_in=one_in, guarantees=guarantees, plans=_WRITES, storages=storages
+    )
+
+
+def _asking(name: str, sentence: str, one_in: int, *guarantees: str) -> CoverageGoal:
+    """Of clients of a marker store, whatever it is made of."""
+    return CoverageGoal(name=name, sentence=sentence, one_in=one_in, guarantees=guarantees, plans=_OPS)
+
+
+GOALS: tuple[CoverageGoal, ...] = (
+    _died(
+        "batch-cut",
+        "a server died between taking a batch and its last reply",
+        8,
+        "server",
+        "batch pending",
+        "written and not answered",
+        "between replies",
+        guarantees=("G1", "G2", "G3", "G6"),
+    ),
+    _died(
+        "died-unanswered",
+        "a server died when a batch was written and nobody had heard of it",
+        60,
+        "server",
+        "written and not answered",
+        guarantees=("G2", "G3"),
+    ),
+    _died(
+        "died-between-replies",
+        "a server died when some of a batch had been answered and others not",
+        80,
+        "server",
+        "between replies",
+        guarantees=("G1", "G3"),
+    ),
+    _died("died-deleting", "a server died in a deletion", 40, "server", "deleting", guarantees=("G10",)),
+    _died(
+        "died-recovering", "a server died while it recovered", 80, "server", "recovering", guarantees=("G3", "G4", "G6")
+    ),
+    _serving("batch-of-several", "a batch had more than one request", 2, of_writes=("yes",)),
+    _serving("all-batch-files-used", "all marker files of a directory were there at once", 4, guarantees=("G8", "G4")),
+    _serving("all-batch-files-busy", "a create came while every batch file was being written", 20, storages=("s3",)),
+    _serving("server-recovered", "a server wrote to a directory that a dead one had written to", 8),
+    _serving("two-servers-wrote", "two live servers wrote to one directory", 35),
+    _serving("request-twice", "one request reached a server twice", 40, guarantees=("G4", "G5"), of_writes=("yes",)),
+    _serving(
+        "request-in-two-lives",
+        "a copy of a request reached a later server life",
+        800,
+        guarantees=("G5",),
+        of_writes=("yes",),
+    ),
+    _serving("listing-met-rewrite", "a listing ran while a marker file was replaced", 20, guarantees=("G11",)),
+    _serving("damaged-type-read", "a type file that was empty or missing was read", 24, guarantees=("G9", "G11")),
+    _serving(
+        "torn-left-recovered",
+        "a server met what a torn write had left",
+        30,
+        storages=("local",),
+        guarantees=("G3", "G4"),
+    ),
+    _serving(
+        "throttled-for-good", "throttling outlasted every retry of a server", 50, storages=("s3",), guarantees=("G6",)
+    ),
+    CoverageGoal(
+        name="fell-back",
+        sentence="timeline-server markers fell back to direct ones",
+        one_in=2,
+        guarantees=("G22",),
+        plans=_OPS,
+        modes=("timeline",),
+        storages=("hdfs", "s3-unconditional"),
+    ),
+    _asking("duplicate-waited", "a create waited for the flush of another one of the same name", 5, "G1", "G5"),
+    _asking("resend-met-flush", "a resend came before the first request was answered", 6, "G5"),
+    _asking("resend-told-created", "a resend was told again that it created", 8, "G5"),
+    _asking("name-collided", "a create was told that its name exists", 3, "G2", "G5"),
+    _asking("deletion-met-creates", "a deletion and creates were open at once", 6, "G10"),
+    _asking("created-after-deletion", "a create succeeded in a directory that had been deleted", 6, "G10", "G3"),
+    _asking("hostile-refused", "a hostile name was refused", 8, "G12"),
+    CoverageGoal(
+        name="applied-after-death",
+        sentence="a request was applied after its sender had died",
+        one_in=14,
+        guarantees=("G3", "G10"),
+        storages=("s3", "s3-unconditional", "hdfs"),
+    ),
+    CoverageGoal(
+        name="late-request-applied",
+        sentence="a request was applied after its time-out",
+        one_in=24,
+        guarantees=("G3", "G10", "G17"),
+        storages=("s3",),
+    ),
+    _writing("copies-succeeded", "two attempts of one task succeeded", 6, "G14"),
+    _writing("stage-again", "a stage was computed again", 28, "G14"),
+    _writing("finalize-deleted", "finalize deleted a stray file", 6, "G14"),
+    _writing("wrote-after-finalize", "an attempt wrote its file after finalize had begun", 20, "G18", "G20"),
+    _writing("zombie-wrote", "an attempt that nobody counted any more wrote its file", 60, "G14", "G20"),
+    _writing("rollback-deleted", "a rollback deleted data files", 5, "G15"),
+    _writing("rollback-deleted-log", "a rollback deleted a log file", 100, "G15"),
+    _writing("rollback-again", "a rollback was cut short and run again", 14, "G16"),
+    _writing(
+        "other-format-rolled-back",
+        "a write of one marker mode rolled back one of the other",
+        80,
+        "G15",
+        "G16",
+        storages=_BATCHED,
+    ),
+    _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
+    _writing("many-attempts", "one write had a hundred attempts", 600, "G13", "G14"),
+    _writing("write-abandoned", "a write was given up when its tasks were done", 20, "G15", "G19"),
+    _writing("driver-gave-up", "a driver ended because its storage or markers failed", 50, "G15", "G19", "G25"),
+    _writing(
+        "successor-waited",
+        "a driver waited until nothing of its predecessor could still be applied",
+        4,
+        "G15",
+        "G19",
+        storages=("s3", "s3-unconditional", "hdfs"),
+    ),
+    _died("driver-died-in-stage", "a driver died while its tasks ran", 14, "driver", "stage", guarantees=("G15",)),
+    _died(
+        "driver-died-finalizing",
+        "a driver died in finalize",
+        30,
+        "driver",
+        "finalize: listing",
+        "finalize: deleting",
+        guarantees=("G14", "G15"),
+    ),
+    _died(
+        "driver-died-before-entry",
+        "a driver died in a commit, before its entry was stored",
+        30,
+        "driver",
+        "commit: before the entry",
+        guarantees=("G14", "G15"),
+    ),
+    _died(
+        "driver-died-after-entry",
+        "a driver died when its completed entry was stored",
+        30,
+        "driver",
+        "commit: after the entry",
+        "marker deletion",
+        guarantees=("G17", "G24"),
+    ),
+    _died(
+        "driver-died-deleting-markers",
+        "a driver died in a marker deletion",
+        30,
+        "driver",
+        "marker deletion",
+        guarantees=("G17", "G18"),
+    ),
+    _died(
+        "driver-died-rolling-back",
+        "a driver died in a rollback",
+        20,
+        "driver",
+        "rollback",
+        "rollback: listing",
+        "rollback: markers",
+        guarantees=("G16",),
+    ),
+    CoverageGoal(
+        name="attempt-died-between",
+        sentence="an attempt died between its marker and its file",
+        one_in=40,
+        guarantees=("G13", "G15"),
+        plans=_WRITES,
+        struck=("attempt-killed", "kill"),
+        phases=("executor: between marker and data",),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageGoals:
+    """What became of the milestones. counts: times met. doubts: never met and certainly due. too_rare: names."""
+
+    counts: dict[str, int]
+    gaps: tuple[CoverageGap, ...]
+    too_rare: tuple[str, ...]
+
+
+def reached(
+    statistics: Statistics, combinations: Iterable[tuple[str, str]], layout: str, write_plans: bool
+) -> CoverageGoals:
+    """Hold a campaign's tally against every milestone that its modes and storages allow.
+
+    layout: of the system's storage; what shows only in Hudi's format is not asked of others. write_plans: whether the
+    campaign made plans of nothing but writes.
+    """
+    pairs = tuple(combinations)
+    kinds = (_WRITES,) if write_plans else (_OPS, _WRITES)
+    counts: dict[str, int] = {}
+    gaps: list[CoverageGap] = []
+    too_rare: list[str] = []
+    for goal in GOALS:
+        if goal.stored and layout != "hudi":
+            continue
+        places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
+        if not places:
+            continue
+        times, looked = goal.times(statistics), goal.looked(statistics)
+        expected = looked / goal.one_in
+        if times:
+            counts[goal.name] = times
+        elif expected < SURE:
+            too_rare.append(goal.name)
+        else:
+            gaps.append(
+                CoverageGap(
+                    sentence=f"{goal.name}: in none of {looked} runs looked at it was seen that"
+                    f" {goal.sentence}; at least {expected:.0f} were due",
+                    guarantees=goal.guarantees,
+                    modes=tuple(sorted({mode for mode, _ in places})),
+                    storages=tuple(sorted({storage for _, storage in places})),
+                )
+            )
+    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare))

@@ -1,0 +1,163 @@
+"""Who was doing what when a fault struck, and what else was seen, from one pass over a finished history.
+
+    server     idle, listing, deleting, recovering, batch pending, written and not answered, between replies
+    driver     idle, begin, rollback, rollback: listing, rollback: markers, sweep, stage, finalize: listing, finalize:
+               deleting, commit: before the entry, commit: after the entry, marker deletion
+    executor   between tasks (taking one, or reporting its end), marker asked for, between marker and data, writing,
+               after the data
+    client     of operations without a write: idle, create, list, exists, delete, hostile
+    request    on the wire: create, list, exists, delete, hostile
+    kit        damage that the kit did itself: markers asked for, or idle
+
+A phase is where the events put a process, not what its memory held: a batch that is pulled and one that still waits
+look alike until the first effect. "Between replies" is told afterwards, when an answer of the batch was heard.
+Nothing here is a verdict. `marks` counts what campaign/coverage/goals.py declares; a sight may be counted many times
+a run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from marker_sim.campaign.coverage.marks import CoverageMarks
+from marker_sim.faults import FAULT_CLASS
+from marker_sim.history import Event, History
+from marker_sim.history.index.calls import DEADLY, LISTINGS
+
+# The end of a fault, the end of the run, and of a server with its driver, or as planned, are not faults that fired.
+NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})
+_SERVER = "timeline-server"
+_DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})
+_REQUESTS = {"list-data": "list", "list-log": "list"}
+
+
+class PhaseCounts(NamedTuple):
+    """strikes: (fault, "role: phase") by how often. sights: by name."""
+
+    strikes: Counter[tuple[str, str]]
+    marks: Counter[str]
+
+
+def activity(history: History) -> PhaseCounts:
+    """Read a history once; linear in its events."""
+    walk = _Walk(history)
+    for event in history.events:
+        walk.read(event)
+    walk.finish()
+    return PhaseCounts(walk.strikes, walk.marks.seen)
+
+
+class _Walk:
+    """What every process is in the middle of. open: the invocations of a process that have not ended, in order."""
+
+    def __init__(self, history: History) -> None:
+        self.strikes: Counter[tuple[str, str]] = Counter()
+        self.marks = CoverageMarks(history)
+        self.open: dict[str, dict[int, Event]] = {}
+        self.roles: dict[str, str] = {}
+        self.writing: dict[str, str] = {}
+        self.entered: set[str] = set()
+        self._undecided: list[tuple[str, int]] = []
+
+    def read(self, event: Event) -> None:
+        """Take in the next event."""
+        index, process, kind, operation = event[0], event[2], event[4], event[5]
+        if kind == "invoke":
+            self.open.setdefault(process, {})[index] = event
+            self.roles[process] = event[3]
+            self.marks.invoked(event)
+            if operation == "begin":
+                self.writing[process] = "begin"
+            elif operation == "attempt":
+                self.writing[process] = "attempt"
+            elif operation == "commit":
+                self.entered.discard(process)
+        elif kind == "ok" or kind == "fail" or kind == "info":
+            invoke = self.open.get(process, {}).pop(event[11] if event[11] is not None else -1, None)
+            if invoke is not None:
+                self.marks.ended(invoke, event)
+                if operation == "begin" and kind == "ok":
+                    self.writing[process] = "stage"
+                elif operation == "commit":
+                    self.writing[process] = "over"
+        elif kind == "effect":
+            inside = self._inside(process)
+            if inside == "commit" and "/.hoodie/" in (event[8] or "") and not (event[8] or "").endswith(".tmp"):
+                self.entered.add(process)
+            self.marks.effect(event, inside)
+        elif kind == "fault":
+            self._fault(event)
+        elif operation == "arrived" and kind == "observe":
+            self.marks.arrived(event)
+        else:
+            self.marks.observed(event)
+
+    def finish(self) -> None:
+        """Settle what later answers decide."""
+        for kind, batch in self._undecided:
+            phase = "between replies" if batch in self.marks.replied else "written and not answered"
+            self.strikes[kind, f"server: {phase}"] += 1
+
+    def _fault(self, event: Event) -> None:
+        kind, process = event[5], event[2]
+        if event[9] not in NO_FAULT:
+            cls = FAULT_CLASS.get(kind)
+            if cls == "wire" and event[11] is not None:
+                invoke = self.open.get(process, {}).get(event[11])
+                if invoke is not None:
+                    self.strikes[kind, f"request: {_REQUESTS.get(invoke[5], invoke[5])}"] += 1
+            else:
+                self._strike(kind, event)
+        self.marks.fault(event)
+        if kind in DEADLY or (kind == "second-server" and event[9] == "end"):
+            self.open.pop(process, None)
+
+    def _strike(self, kind: str, event: Event) -> None:
+        process, role = event[2], event[3]
+        if role == "nemesis":
+            role = self.roles.get(process, "")
+        if process == "kit":
+            waits = any(self.marks.waiting.values())
+            self.strikes[kind, "kit: markers asked for" if waits else "kit: idle"] += 1
+        elif role == _SERVER or process in self.marks.started:
+            phase, batch = self.marks.server_phase(process)
+            if batch is not None:
+                self._undecided.append((kind, batch))
+            else:
+                self.strikes[kind, f"server: {phase}"] += 1
+        elif not self.marks.of_writes:
+            inner = self._inside(process)
+            self.strikes[kind, f"client: {_REQUESTS.get(inner, inner) or 'idle'}"] += 1
+        elif role == "driver" or process.startswith("driver"):
+            self.strikes[kind, f"driver: {self._driver(process)}"] += 1
+        else:
+            self.strikes[kind, f"executor: {self._executor(process, event[8])}"] += 1
+
+    def _inside(self, process: str) -> str:
+        """The operation that a process invoked last and has not ended, "" for none."""
+        calls = self.open.get(process)
+        return calls[next(reversed(calls))][5] if calls else ""
+
+    def _driver(self, process: str) -> str:
+        names = [invoke[5] for invoke in self.open.get(process, {}).values()]
+        steps = [name for name in names if name in _DRIVING]
+        inner = names[-1] if names else ""
+        match steps[-1] if steps else "":
+            case "rollback" if inner == "delete" or inner in LISTINGS:
+                return "rollback: markers" if inner == "delete" else "rollback: listing"
+            case "finalize":
+                return "finalize: listing" if inner in LISTINGS else "finalize: deleting"
+            case "commit":
+                return f"commit: {'after' if process in self.entered else 'before'} the entry"
+            case "":
+                if inner == "delete":
+                    return "marker deletion"
+                return "stage" if self.writing.get(process) == "stage" else "idle"
+            case step:
+                return step
+
+    def _executor(self, process: str, path: str | None) -> str:
+        attempts = [invoke for invoke in self.open.get(process, {}).values() if invoke[5] == "attempt"]
+        chosen = next((invoke for invoke in attempts if invoke[8] == path), attempts[-1] if attempts else None)
+        return "between tasks" if chosen is None else self.marks.attempts.get(chosen[0], "between tasks")

@@ -1,0 +1,89 @@
+"""A false statement in a copy of a recorded history: what stands for a canary where no mutant can be run.
+
+    planted                                                        its judge
+    the last listing that was answered holds one name more         G4 exact-set
+    the last marker file that was seen at rest holds one more      G4 exact-set
+    the last reading of a table finds a row that nobody wrote      G24 rows-survive
+
+The history is one that the campaign has recorded and judged itself, so a recorder whose histories no longer mean
+anything to the judges is noticed as well as a judge that sees nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from marker_sim.campaign.result import Canary
+from marker_sim.history import Event, History, Value
+from marker_sim.judges import judge
+from marker_sim.names import encode_names, marker_file_index
+
+NAME = "planted/canary.parquet.marker.CREATE"
+
+
+class TamperedHistory(NamedTuple):
+    """A statement that can be falsified. value: what an event says instead, None when it is not of the kind."""
+
+    name: str
+    guarantee: str
+    value: Callable[[Event], Value]
+
+
+def let_go(history: History | None) -> Canary | None:
+    """Plant what the history has a place for, and see whether its judge finds more than before; None without a place.
+
+    Planted is one after the other until one is seen: a listing of a directory that may not be judged proves nothing.
+    """
+    last: Canary | None = None
+    for number, (plant, planted) in enumerate(_planted(history) if history is not None else (), start=1):
+        assert history is not None
+        caught = _breaches(planted, plant.guarantee) > _breaches(history, plant.guarantee)
+        last = Canary(mutant=plant.name, guarantee=plant.guarantee, plans=number, caught=caught)
+        if caught:
+            return last
+    return last
+
+
+def _planted(history: History) -> list[tuple[TamperedHistory, History]]:
+    made = []
+    for plant in PLANTS:
+        for position in range(len(history.events) - 1, -1, -1):
+            event = history.events[position]
+            value = plant.value(event)
+            if value is not None:
+                events = (*history.events[:position], event._replace(value=value), *history.events[position + 1 :])
+                made.append((plant, History(history.header, events)))
+                break
+    return made
+
+
+def _breaches(history: History, guarantee: str) -> int:
+    return sum(len(finding.breaches) for finding in judge(history, frozenset({guarantee})))
+
+
+def _longer_listing(event: Event) -> Value:
+    if event.kind == "ok" and event.operation == "list" and isinstance(event.value, tuple):
+        return tuple(sorted((*event.value, NAME)))
+    return None
+
+
+def _longer_file(event: Event) -> Value:
+    name = (event.path or "").rpartition("/")[2]
+    at_rest = (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
+    if at_rest and isinstance(event.value, bytes) and marker_file_index(name) is not None:
+        return event.value + encode_names((NAME,))
+    return None
+
+
+def _longer_table(event: Event) -> Value:
+    if event.kind == "observe" and event.operation == "rows" and isinstance(event.value, tuple):
+        return tuple(sorted((*event.value, "planted/canary=0")))
+    return None
+
+
+PLANTS = (
+    TamperedHistory("a listing holds a name that nobody asked for", "G4", _longer_listing),
+    TamperedHistory("a marker file holds a name that nobody asked for", "G4", _longer_file),
+    TamperedHistory("a table holds a row that nobody wrote", "G24", _longer_table),
+)

@@ -1,0 +1,255 @@
+"""Violations as replay files that later versions open, one for each guarantee and shrunk plan.
+
+Two plans are the same when they differ in nothing but the seed they came from. Plans that break the same guarantee in
+the same mode and on the same storage by the same cause with the same kinds of faults and operations look alike; of
+those `ALIKE_MAX` are kept, the others are counted with the first, for they would mostly tell the same story again. A
+file is a function of the lines of the ledger, so it may be lost and comes back; it moves to `failures/fixed/` when a
+replay says so, and back when it is seen again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.plan import Plan
+
+SCHEMA = 1
+FOLDER = "failures"
+# What a replay says; FIXED is the folder of those it says it of, too.
+FIXED = "fixed"
+VIOLATED = "still-violated"
+NOT_REPRODUCED = "not-reproduced"
+CANNOT_RUN = "cannot-run"
+ALIKE_MAX = 3
+SEEDS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """One violation, as a unit found it. shrunk: whether there was time to make its plan small.
+
+    text: everything there is to say of it: sentence, message, events. evidence: their numbers in the history of `plan`.
+    deterministic: whether a run that was repeated nearby gave the same history; else no run without it says much.
+    world: "simulated", "real" or "spark". plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
+    cause: of the breach, "" where it was stored before causes were told apart.
+    """
+
+    guarantee: str
+    mode: str
+    storage: str
+    world: str
+    seed: int
+    message: str
+    text: str
+    evidence: tuple[int, ...]
+    plan: dict[str, Any]
+    shrunk: bool
+    entries_before: int = 0
+    deterministic: bool = True
+    cause: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What is counted to decide whether one more of these is worth shrinking."""
+        return kind_of(self.guarantee, self.mode, self.storage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFailure:
+    """A failure that is kept. seen: how often exactly this; alike: how often something that looks like it.
+
+    first_seen, last_seen: times of day; night: of the first. fixed: when a replay found nothing any more, "" before.
+    status: what the last replay said, "" before there was one; that it is violated when it came back since.
+    """
+
+    name: str
+    sut: str
+    profile: str
+    kit_version: str
+    sighting: Sighting
+    first_seen: str
+    last_seen: str
+    night: int
+    seen: int = 1
+    alike: int = 0
+    seeds: tuple[int, ...] = ()
+    status: str = ""
+    fixed: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of its file."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "sighting"}
+        return {"schema": SCHEMA, **own, **asdict(self.sighting)}
+
+
+@dataclass(slots=True)
+class Failures:
+    """Every failure of a directory by name, in the order they were found."""
+
+    by_name: dict[str, StoredFailure] = field(default_factory=dict)
+
+    @property
+    def open(self) -> tuple[StoredFailure, ...]:
+        """Those that are not fixed."""
+        return tuple(failure for failure in self.by_name.values() if not failure.fixed)
+
+    def see(self, sighting: Sighting, **where: Any) -> StoredFailure:
+        """Count a violation: of a failure that is stored already, of one that looks like it, or of a new one.
+
+        where: sut, profile, kit_version, night and at (a time of day). Returns what it was counted with.
+        """
+        name = name_of(sighting)
+        known = self.by_name.get(name)
+        if known is None:
+            alike = [other for other in self.open if _alike(other.sighting, sighting)]
+            if len(alike) >= ALIKE_MAX or (alike and not sighting.shrunk):
+                first = alike[0]
+                self.by_name[first.name] = replace(first, alike=first.alike + 1, last_seen=where["at"])
+                return self.by_name[first.name]
+            self.by_name[name] = StoredFailure(
+                name=name,
+                sut=where["sut"],
+                profile=where["profile"],
+                kit_version=where["kit_version"],
+                sighting=sighting,
+                first_seen=where["at"],
+                last_seen=where["at"],
+                night=where["night"],
+                seeds=(sighting.seed,),
+            )
+            return self.by_name[name]
+        seeds = known.seeds if sighting.seed in known.seeds else (*known.seeds, sighting.seed)[:SEEDS_MAX]
+        self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"])
+        if known.fixed:
+            self.by_name[name] = replace(self.by_name[name], fixed="", status=VIOLATED)
+        return self.by_name[name]
+
+    def replayed(self, name: str, status: str, at: str) -> None:
+        """Note what a replay said."""
+        known = self.by_name.get(name)
+        if known is not None:
+            self.by_name[name] = replace(known, status=status, fixed=at if status == FIXED else "")
+
+    def write(self, directory: Path, names: Iterable[str] | None = None) -> None:
+        """Bring the files in line with what is known, all of them or some."""
+        folder = directory / FOLDER
+        make_folder(folder / FIXED)
+        for name in self.by_name if names is None else names:
+            failure = self.by_name[name]
+            here, there = folder / f"{name}.json", folder / FIXED / f"{name}.json"
+            if failure.fixed:
+                here, there = there, here
+            data = json.dumps(failure.to_dict(), indent=1, ensure_ascii=False)
+            write_whole(here, data.encode("utf-8", "surrogatepass") + b"\n")
+            there.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a file in place at once, or leave what was there; an equal one is left alone."""
+    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+        return
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """A directory with its parents; HarnessError when something else has its name."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarnessError(f"{folder} cannot be made: {error.strerror or error}") from error
+
+
+def kind_of(guarantee: str, mode: str, storage: str) -> str:
+    """A guarantee where it was broken."""
+    return f"{guarantee}/{mode}/{storage}"
+
+
+def name_of(sighting: Sighting) -> str:
+    """The name of a failure: its guarantee, and a digest of where it happened and of its plan without the seed."""
+    plan = _told({key: value for key, value in sighting.plan.items() if key not in ("seed", "schema")})
+    canonical = json.dumps([sighting.guarantee, sighting.mode, sighting.world, plan], sort_keys=True)
+    return f"{sighting.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+
+
+def read_stored(path: Path) -> StoredFailure:
+    """A failure from its file; UsageError when it is none, or one of a newer schema."""
+    try:
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as a stored failure: {error}") from error
+    return parse_stored(raw, str(path))
+
+
+def parse_stored(raw: Any, origin: str) -> StoredFailure:
+    """The inverse of `StoredFailure.to_dict`; UsageError as for a file."""
+    if not is_stored(raw):
+        raise UsageError(f"{origin} is not a stored failure; `marker-sim chaos` writes them below {FOLDER}/")
+    if raw["schema"] > SCHEMA:
+        raise UsageError(
+            f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
+            f" ({raw.get('kit_version', 'unknown')}) or a later one"
+        )
+    known = {each.name for each in fields(Sighting)}
+    own = {each.name for each in fields(StoredFailure)} - {"sighting"}
+    try:
+        sighting = read_sighting({name: value for name, value in raw.items() if name in known})
+        return StoredFailure(sighting=sighting, **{name: _tupled(value) for name, value in raw.items() if name in own})
+    except TypeError as error:
+        raise UsageError(f"{origin} is not a stored failure: {error}") from error
+
+
+def is_stored(raw: Any) -> bool:
+    """Whether parsed JSON is a stored failure of some schema."""
+    return isinstance(raw, dict) and isinstance(raw.get("schema"), int) and {"guarantee", "plan", "name"} <= raw.keys()
+
+
+def read_sighting(raw: Mapping[str, Any]) -> Sighting:
+    """A sighting from the line of its unit."""
+    return Sighting(**{name: _tupled(value) for name, value in raw.items()})
+
+
+def _told(value: Any) -> Any:
+    """A value without what is empty in it, so that a field that later versions add makes no other name."""
+    if isinstance(value, dict):
+        return {key: _told(part) for key, part in value.items() if part not in ("", [], None)}
+    return [_told(part) for part in value] if isinstance(value, list) else value
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _alike(one: Sighting, other: Sighting) -> bool:
+    same_kind = (one.kind, one.world, one.cause) == (other.kind, other.world, other.cause)
+    # A plan that nobody had time to shrink has a little of everything in it; it looks like whatever broke the same.
+    return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
+
+
+def signature(sighting: Sighting) -> tuple[frozenset[str], ...]:
+    """The kinds of faults, of operations and of tasks in its plan."""
+    plan = sighting.plan
+    tasks = [task.get("kind", "CREATE") for write in plan.get("writes", ()) for task in write.get("tasks", ())]
+    faults = [*plan.get("faults", ()), *plan.get("spark_faults", ())]
+    return (
+        frozenset(str(fault["kind"] if "kind" in fault else fault.get("fault")) for fault in faults),
+        frozenset(str(op.get("kind")) for op in plan.get("ops", ())),
+        frozenset(tasks),
+    )
+
+
+def plan_of(failure: StoredFailure, origin: str) -> Plan:
+    """The plan to run again; UsageError when this version cannot read it."""
+    return Plan.from_dict({k: v for k, v in failure.sighting.plan.items() if k != "spark_faults"}, origin)

@@ -1,0 +1,320 @@
+"""One night: units handed out to workers until the budget is used, each in the ledger once it is done.
+
+The night's clock runs while this process does, and is in every line, so that a night goes on where it was
+killed. At the end of the budget no unit begins; those under way get `GRACE_S`, then they are given up and
+done first the next time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from marker_sim import __version__
+from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure
+from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
+from marker_sim.campaign.nightly.requirements import missing_here
+from marker_sim.campaign.nightly.stages import ALONE, SHARES, NightlyStage, schedule
+from marker_sim.campaign.nightly.summary import write_summary
+from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.campaign.nightly.work import SPACE, NightlyTask
+from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.loading import load_system
+from marker_sim.worker_pool import WorkerPool
+
+REFERENCE = "reference"
+DESK = "marker_sim.campaign.nightly.tasks:Desk"
+GRACE_S = 5.0
+# Share of a night for running stored failures again.
+STORED_SHARE = 0.1
+SUMMARY_EVERY_S = 60.0
+# A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
+SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRequest:
+    """What was asked of `chaos`. sut, seed, stages: None for what the directory has, or the defaults."""
+
+    directory: Path
+    budget_s: float
+    sut: str | None
+    profile: Callable[[str], str]
+    seed: int | None
+    jobs: int
+    stages: dict[str, float] | None
+    new_night: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightEnd:
+    """How a night came to its end, and all that the directory knows."""
+
+    totals: Totals
+    interrupted: bool
+
+
+def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> NightEnd:
+    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C.
+
+    UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
+    """
+    begun = next(read_lines(request.directory), None)
+    load_system(request.sut or (REFERENCE if begun is None else begun["sut"]))  # Before anything is made or changed.
+    with writing(request.directory) as ledger:
+        totals = _opened(ledger, request, draw_seed)
+        totals.failures.write(request.directory)
+        night = _Night(request, ledger, totals, progress)
+        interrupted = False
+        try:
+            with (
+                _scratch(request.directory) as scratch,
+                WorkerPool(DESK, request.directory, request.jobs, scratch) as workers,
+            ):
+                night.run(workers)
+            night.note("end")
+        except KeyboardInterrupt:
+            interrupted = True
+            night.note("pause")
+            totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet.
+        write_summary(totals, request.directory)
+        return NightEnd(totals=totals, interrupted=interrupted)
+
+
+class _Night:
+    """The night that is running."""
+
+    def __init__(self, request: NightRequest, ledger: Ledger, totals: Totals, progress: Callable[[str], None]) -> None:
+        self._began = time.monotonic()
+        self._before_s = totals.night.seconds
+        self._request = request
+        self._ledger = ledger
+        self._totals = totals
+        self._progress = progress
+        self._stages, _ = schedule(totals.night.stages, request.budget_s, missing_here())
+        factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
+        self._sizes = {"swarm": SEEDS * factor}
+        self._taken = dict[str, float]()
+        self._died = set[tuple[str, str, int]]()
+        self._points: int | None = None
+        self._digest = ""
+        self._shown = self._began
+
+    @property
+    def clock_s(self) -> float:
+        """How much of the budget is used."""
+        return self._before_s + time.monotonic() - self._began
+
+    def note(self, kind: str, **content: Any) -> list[str]:
+        """Append a line of this night and count it; the failures that it says something of."""
+        line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
+        return self._totals.add(line)
+
+    def run(self, workers: WorkerPool) -> None:
+        """Stored failures, the canary, the stages, and the swarm for what is left."""
+        budget_s = self._request.budget_s
+        self._canary(workers)
+        self._replay(workers, self.clock_s + budget_s * STORED_SHARE)
+        if any("exhaustive" in stage.streams for stage in self._stages):
+            self._count_points(workers)
+        for stage in self._stages:
+            self._run_stage(workers, stage)
+        if self._stages and "swarm" in self._totals.night.stages:
+            self._run_stage(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
+        deadline = time.monotonic() + GRACE_S
+        while workers.busy and time.monotonic() < deadline:
+            self._collect(workers, deadline - time.monotonic())
+        workers.abandon()
+
+    def _replay(self, workers: WorkerPool, end_s: float) -> None:
+        """Every stored failure that is open, unless it was run tonight, as many as fit."""
+        night, waiting = self._totals.night, []
+        for failure in self._totals.failures.open:
+            if failure.name in night.replayed or failure.night == night.number:
+                continue
+            if failure.sighting.world == "spark":
+                self.note("replayed", name=failure.name, status=CANNOT_RUN)
+            else:
+                waiting.append(failure)
+        while (waiting or workers.busy) and self.clock_s < end_s:
+            while waiting and workers.idle:
+                self._give(workers, "stored", 0, 0, failure=waiting.pop(0))
+            self._collect(workers, end_s - self.clock_s)
+
+    def _canary(self, workers: WorkerPool) -> None:
+        night = self._totals.night
+        if night.canary is None and workers.idle and self.clock_s < self._request.budget_s:
+            self._give(workers, "canary", night.number, 1)
+
+    def _count_points(self, workers: WorkerPool) -> None:
+        """Ask a worker how large the exhaustive search is: the system is run for it, and may end who does that."""
+        asked = False
+        while self._points is None and self.clock_s < self._request.budget_s:
+            if workers.idle and not asked:
+                asked = True
+                self._give(workers, SPACE, 0, 0)
+            self._collect(workers, self._request.budget_s - self.clock_s)
+
+    def _run_stage(self, workers: WorkerPool, stage: NightlyStage) -> None:
+        dry: set[str] = set()
+        while self.clock_s < stage.end_s:
+            while workers.idle and not (stage.name in ALONE and workers.busy):
+                streams = [stream for stream in stage.streams if stream not in dry]
+                if not streams:
+                    return
+                stream = min(streams, key=lambda name: (self._taken.get(name, 0.0), name))
+                part = self._next(stream)
+                if part is None:
+                    dry.add(stream)
+                    continue
+                self._give(workers, stream, *part)
+            self._collect(workers, stage.end_s - self.clock_s)
+
+    def _next(self, stream: str) -> tuple[int, int, str] | None:
+        """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
+        if stream != "exhaustive":
+            part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
+            return None if part is None else (*part, "")
+        points = self._points or 0
+        ranges = self._totals.ranges(stream, self._space)
+        part = ranges.take(SINGLES_A_UNIT, points) or ranges.take(ROOTS_A_UNIT, 2 * points)
+        return None if part is None else (*part, self._space)
+
+    @cached_property
+    def _space(self) -> str:
+        """The exhaustive search's crash points, their digest, and how many nights' passes are over, and one."""
+        points, number = self._points or 0, 1
+        while self._totals.ranges("exhaustive", f"{points}.{self._digest}.{number}").whole(2 * points):
+            number += 1
+        return f"{points}.{self._digest}.{number}"
+
+    def _give(
+        self,
+        workers: WorkerPool,
+        stream: str,
+        first: int,
+        count: int,
+        space: str = "",
+        failure: StoredFailure | None = None,
+    ) -> None:
+        self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
+        left_s = self._request.budget_s - self.clock_s
+        task = NightlyTask(
+            stream=stream,
+            first=first,
+            count=count,
+            sut=self._totals.sut,
+            profile=self._totals.profile,
+            until=time.monotonic() + left_s,
+            seed=self._totals.seed,
+            seen=dict(self._totals.night.kinds),
+            failure=None if failure is None else failure.to_dict(),
+            space=space,
+        )
+        workers.give(workers.idle[0], task)
+
+    def _collect(self, workers: WorkerPool, timeout_s: float) -> None:
+        """Write down what was done meanwhile."""
+        for answer in workers.answers(min(timeout_s, 1.0)):
+            task, seconds, result = (
+                answer.task,
+                answer.seconds,
+                answer.result or {"trouble": answer.died or str(answer.error)},
+            )
+            self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+            if task.stream == SPACE:
+                self._points, self._digest = result.get("points", 0), result.get("digest", "")
+                if result.get("trouble"):
+                    self.note(
+                        "unit", stream=SPACE, first=0, count=0, seconds=round(seconds, 3), trouble=result["trouble"]
+                    )
+                continue
+            if task.failure is None:
+                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
+            again = (task.stream, task.space, task.first)
+            if answer.died and task.failure is None and again not in self._died:
+                self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
+                continue
+            if task.failure is not None:
+                status = result.get("status") or CANNOT_RUN
+                names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
+            else:
+                place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
+                place |= {"space": task.space} if task.space else {}
+                names = self.note("unit", **place, seconds=round(seconds, 3), **result)
+            self._totals.failures.write(self._request.directory, names)
+        now = time.monotonic()
+        night = self._totals.night
+        self._progress(_line(night, self._totals))
+        if now - self._shown > SUMMARY_EVERY_S:
+            self._shown = now
+            write_summary(self._totals, self._request.directory)
+
+
+def _line(night: NightTotals, totals: Totals) -> str:
+    what = ", ".join(f"{stream} {runs}" for stream, runs in sorted(night.stream_runs.items()) if runs)
+    return f"night {night.number}: {night.runs:,} runs ({what}), {len(totals.failures.open)} failures stored"
+
+
+def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:
+    """What the ledger says, with the night that is to run as its last."""
+    totals = Totals().add_all(read_lines(request.directory))
+    place = request.directory
+    if ledger.empty:
+        sut = request.sut or REFERENCE
+        seed = draw_seed() if request.seed is None else request.seed
+        totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=request.profile(sut), seed=seed))
+    if request.sut not in (None, totals.sut):
+        raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
+    if request.seed not in (None, totals.seed):
+        raise UsageError(
+            f"{place} began with --seed {totals.seed} and goes on from there, so that no plan is run twice; leave"
+            " --seed out, or give another --dir"
+        )
+    unfinished = bool(totals.nights) and totals.night.state != "ended"
+    if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
+        totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
+        unfinished = False
+    if unfinished:
+        if request.stages not in (None, totals.night.stages):
+            raise UsageError(
+                f"night {totals.night.number} in {place} is not over and has other --stages; leave --stages out, or"
+                " give --new-night"
+            )
+        totals.add(ledger.append("resume", night=totals.night.number, clock_s=totals.night.seconds))
+        return totals
+    shares = request.stages or (totals.night.stages if totals.nights else dict(SHARES))
+    _, left_out = schedule(shares, request.budget_s, missing_here())
+    number = len(totals.nights) + 1
+    words = {"budget_s": request.budget_s, "stages": shares, "missing": left_out, "kit_version": __version__}
+    totals.add(ledger.append("night", night=number, clock_s=0.0, **words))
+    return totals
+
+
+@contextmanager
+def _scratch(directory: Path) -> Iterator[Path]:
+    """A directory for what workers leave, the same for each night so that a killed one's is found and emptied.
+
+    Not below the chaos directory: sockets have names of at most 107 bytes.
+    """
+    digest = hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]
+    scratch = Path(tempfile.gettempdir()) / f"marker-sim-chaos-{os.getuid()}-{digest}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(mode=0o700)
+    except OSError as error:
+        raise HarnessError(f"the scratch directory {scratch} cannot be made: {error.strerror}") from error
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

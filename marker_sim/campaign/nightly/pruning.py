@@ -1,0 +1,85 @@
+"""Stored failures found in a directory, and moved out of the way once they are fixed; nothing is deleted.
+
+In a chaos directory the ledger notes what a replay said, so that the next night knows it as well. Elsewhere, in a
+folder of failures that somebody downloaded, the file alone is moved, to `fixed/` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from marker_sim.campaign.nightly.failures import FIXED, FOLDER, is_stored
+from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
+from marker_sim.campaign.nightly.summary import write_summary
+from marker_sim.campaign.nightly.totals import Totals
+
+
+def stored_files(place: Path) -> list[Path]:
+    """The files of failures that are not fixed: of a chaos directory, of a folder of them, or `place` itself."""
+    if place.is_file():
+        return [place] if _is_failure(place) else []
+    chaos = _chaos_directory(place)
+    folder = place if chaos is None else chaos / FOLDER
+    return [file for file in sorted(folder.glob("*.json")) if _is_failure(file)]
+
+
+class Pruned:
+    """Notes what replays say of failures, and moves those that are fixed. moved: their files, where they are now."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Path, str]] = []
+        self.moved: list[Path] = []
+
+    def note(self, file: Path, status: str) -> None:
+        """A replay of the failure in `file` said this; nothing moves before all are run."""
+        self.said.append((file, status))
+
+
+@contextmanager
+def pruning(place: Path) -> Iterator[Pruned]:
+    """Failures noted in the block are dealt with at its end; UsageError when a chaos is running on the directory."""
+    pruned, chaos = Pruned(), _chaos_directory(place)
+    if chaos is None:
+        yield pruned
+        for file, status in pruned.said:
+            if status == FIXED:
+                (file.parent / FIXED).mkdir(exist_ok=True)
+                pruned.moved.append(file.parent / FIXED / file.name)
+                os.replace(file, pruned.moved[-1])
+        return
+    with writing(chaos) as ledger:
+        totals = Totals().add_all(read_lines(chaos))
+        totals.failures.write(chaos)
+        yield pruned
+        for file, status in pruned.said:
+            if file.stem in totals.failures.by_name:
+                totals.add(ledger.append("replayed", night=0, name=file.stem, status=status))
+                if status == FIXED:
+                    pruned.moved.append(chaos / FOLDER / FIXED / file.name)
+        totals.failures.write(chaos)
+        if totals.nights:
+            write_summary(totals, chaos)
+
+
+def has_ledger(place: Path) -> bool:
+    """Whether it is a chaos directory, or the folder of its failures."""
+    return _chaos_directory(place) is not None
+
+
+def _chaos_directory(place: Path) -> Path | None:
+    """The directory whose ledger tells of these failures, None where there is no ledger."""
+    for directory in (place, place.parent):
+        if (directory / NAME).is_file() and place in (directory, directory / FOLDER):
+            return directory
+    return None
+
+
+def _is_failure(file: Path) -> bool:
+    try:
+        return is_stored(json.loads(file.read_bytes()))
+    except (OSError, ValueError):
+        return False

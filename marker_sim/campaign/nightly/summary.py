@@ -1,0 +1,203 @@
+"""The nights of a chaos directory for people and programs: summary.json, .md and .html, each put in place whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from marker_sim.campaign.nightly.failures import StoredFailure, write_whole
+from marker_sim.campaign.nightly.stages import STREAMS
+from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+
+SCHEMA = 1
+NIGHTS_SHOWN = 30
+# Of units of the swarm: a small one is often quiet somewhere by chance, all of them are when nothing happens.
+QUIET_SHARE = 0.75
+_STREAMS = tuple(name for names in STREAMS.values() for name in names)
+COLUMNS = (
+    "night", "began", "verdict", "budget", *_STREAMS, "runs", "steps", "judged", "faults",
+    "again", "new", "still", "fixed",
+    "not reached", "canary",
+)  # fmt: skip
+_BARS = " ▁▂▃▄▅▆▇█"
+_BAR_WIDTH, _HEIGHT = 18, 60
+
+
+def verdict_of(night: NightTotals) -> str:
+    """Violated before inconclusive before holds; a night that judged nothing, or was blind, never holds."""
+    if night.kinds or night.still_violated:
+        return "violated"
+    return "inconclusive" if gaps(night) or night.trouble else "holds"
+
+
+def exit_code(night: NightTotals) -> int:
+    """By the precedence of the contract."""
+    verdict = verdict_of(night)
+    if verdict == "violated":
+        return EXIT_VIOLATED
+    if night.trouble:
+        return EXIT_HARNESS
+    return EXIT_INCONCLUSIVE if verdict == "inconclusive" else EXIT_HOLDS
+
+
+def gaps(night: NightTotals) -> tuple[str, ...]:
+    """Why a night without violations says less than it seems to."""
+    found = [] if night.judged else ["nothing was judged"]
+    if night.differences:
+        found.append(f"{night.differences} units gave another history when a run was repeated")
+    if night.canary is None:
+        found.append("the planted defect was not looked for")
+    elif not night.canary.get("mutant"):
+        found.append("no defect could be planted: the profile promises nothing that one would break")
+    elif not night.canary.get("caught"):
+        found.append(f"the planted defect {night.canary.get('mutant')} was not seen: what else was not?")
+    if night.unsure:
+        found.append(f"open failures of which no replay said whether they are fixed: {', '.join(sorted(night.unsure))}")
+    if len(night.quiet) > QUIET_SHARE * night.swarm_units:
+        many = f"{len(night.quiet)} of {night.swarm_units} units of the swarm"
+        found.append(f"{many} were too quiet to be believed: {night.quiet[0]}")
+    return (*found, *(f"never happened: {name}" for name in night.not_reached))
+
+
+def summary_of(totals: Totals) -> dict[str, Any]:
+    """The content of summary.json."""
+    return {
+        "schema": SCHEMA,
+        "sut": totals.sut,
+        "seed": totals.seed,
+        "nights": [
+            night.to_dict() | {"verdict": verdict_of(night), "doubts": list(gaps(night))} for night in totals.nights
+        ],
+        "failures": [
+            {
+                "name": failure.name,
+                "guarantee": failure.sighting.guarantee,
+                "mode": failure.sighting.mode,
+                "storage": failure.sighting.storage,
+                "world": failure.sighting.world,
+                "message": failure.sighting.message,
+                "night": failure.night,
+                "seen": failure.seen,
+                "alike": failure.alike,
+                "status": "fixed" if failure.fixed else failure.status or "new",
+            }
+            for failure in totals.failures.by_name.values()
+        ],
+    }
+
+
+def write_summary(totals: Totals, directory: Path) -> None:
+    """Put the three files in place."""
+    write_whole(directory / "summary.json", (json.dumps(summary_of(totals), indent=1) + "\n").encode())
+    write_whole(directory / "summary.md", _markdown(totals, directory).encode("utf-8", "replace"))
+    write_whole(directory / "summary.html", _page(totals, directory).encode("utf-8", "replace"))
+
+
+def night_row(night: NightTotals) -> tuple[str, ...]:
+    """One line of the table; the cells are those of COLUMNS. Streams have runs and the seconds of workers."""
+    streams = [_stream(night, name) for name in _STREAMS]
+    canary = night.canary or {}
+    return (
+        str(night.number),
+        night.began[:16].replace("T", " "),
+        verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
+        f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
+        *streams,
+        f"{night.runs:,}",
+        f"{night.steps:,}",
+        f"{night.judged.total():,}",
+        f"{night.faults.total():,}",
+        f"{night.reruns['passing'] + night.reruns['failures']:,}",
+        str(len(night.new)),
+        str(len(night.still_violated)),
+        str(len(night.fixed)),
+        str(len(night.not_reached)),
+        f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+    )
+
+
+def trend(values: Sequence[float]) -> str:
+    """Numbers as bars of text, the largest one full."""
+    most = max(values, default=0) or 1
+    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
+
+
+def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
+    """A sentence for each failure, and how it is run again."""
+    return [
+        f"{failure.sighting.guarantee} in {failure.sighting.mode} mode on {failure.sighting.storage}"
+        f" ({failure.sighting.world}), night {failure.night}, seen {failure.seen} times and {failure.alike} alike:"
+        f" {failure.sighting.message}: marker-sim replay {quote(str(directory / 'failures' / f'{failure.name}.json'))}"
+        for failure in failures
+    ]
+
+
+def _stream(night: NightTotals, name: str) -> str:
+    seconds = night.stream_s.get(name, 0.0)
+    return f"{night.stream_runs.get(name, 0):,} in {seconds:,.0f} s" if seconds else "-"
+
+
+def _markdown(totals: Totals, directory: Path) -> str:
+    shown = totals.nights[-NIGHTS_SHOWN:]
+    lines = [f"# Nights of {totals.sut}", "", f"Plans of seed {totals.seed}.", ""]
+    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(night_row(night)) + " |" for night in shown]
+    lines += [
+        "",
+        f"Runs a night `{trend([n.runs for n in shown])}`, new failures `{trend([len(n.new) for n in shown])}`",
+    ]
+    for title, text in (
+        ("To know of the last night", remarks(totals.night)),
+        ("Open failures", failure_lines(totals.failures.open, directory)),
+    ):
+        lines += ["", f"## {title}", "", *([f"- {' '.join(line.split())}" for line in text] or ["- nothing"])]
+    return "\n".join(lines) + "\n"
+
+
+def remarks(night: NightTotals) -> list[str]:
+    """What a reader must know of a night besides its numbers."""
+    return [
+        *gaps(night),
+        *(f"left out: {what}" for what in night.missing),
+        *(f"trouble of the kit: {what}" for what in night.trouble),
+    ]
+
+
+def _page(totals: Totals, directory: Path) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(
+        (files("marker_sim.campaign.nightly") / "page.html.j2").read_text(encoding="utf-8")
+    )
+    shown = totals.nights[-NIGHTS_SHOWN:]
+    charts = (("runs", [n.runs for n in shown]), ("new failures", [len(n.new) for n in shown]))
+    return template.render(
+        totals=totals,
+        verdict=verdict_of(totals.night),
+        columns=COLUMNS,
+        rows=[night_row(night) for night in shown],
+        charts=[(name, _bars(values, [n.number for n in shown])) for name, values in charts],
+        width=_BAR_WIDTH * max(1, len(shown)),
+        height=_HEIGHT,
+        remarks=remarks(totals.night),
+        failures=failure_lines(totals.failures.open, directory),
+    )
+
+
+def _bars(values: Sequence[int], nights: Sequence[int]) -> list[dict[str, Any]]:
+    most = max(values, default=0) or 1
+    return [
+        {
+            "x": _BAR_WIDTH * place + 2,
+            "height": round(value / most * _HEIGHT, 1),
+            "y": round(_HEIGHT - value / most * _HEIGHT, 1),
+            "says": f"night {night}: {value:,}",
+        }
+        for place, (value, night) in enumerate(zip(values, nights, strict=True))
+    ]

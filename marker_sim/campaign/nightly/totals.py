@@ -1,0 +1,218 @@
+"""What the lines of a ledger add up to: a row for each night, and every failure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from marker_sim.campaign.coverage.goals import GOALS, SURE, CoverageGoal
+from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
+from marker_sim.campaign.nightly.ledger import Line
+from marker_sim.campaign.nightly.ranges import Ranges
+from marker_sim.errors import HarnessError
+
+
+@dataclass(slots=True, kw_only=True)
+class NightTotals:
+    """One night. seconds: of its budget, `stream_s` of workers by stream. kinds: violations met, by kind.
+
+    canary: the line of its unit, None before it ran. state: "running" until it was paused, or ended. unsure: failures
+    that were open when it began and of which no replay said, before it ended, whether they are fixed.
+    """
+
+    number: int
+    began: str = ""
+    kit_version: str = ""
+    budget_s: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    state: str = "running"
+    seconds: float = 0.0
+    units: int = 0
+    runs: int = 0
+    steps: int = 0
+    differences: int = 0
+    stream_s: Counter[str] = field(default_factory=Counter)
+    stream_runs: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+    unpromised: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    looked: Counter[str] = field(default_factory=Counter)
+    reruns: Counter[str] = field(default_factory=Counter)
+    swarm_units: int = 0
+    layout: str = ""
+    quiet: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    replayed: dict[str, str] = field(default_factory=dict)
+    trouble: list[str] = field(default_factory=list)
+    canary: Line | None = None
+    new: list[str] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
+
+    def add(self, line: Line) -> None:
+        """Count a unit."""
+        self.units += 1
+        self.stream_s[line["stream"]] += line["seconds"]
+        self.stream_runs[line["stream"]] += line.get("runs", 0)
+        self.runs += line.get("runs", 0)
+        self.steps += line.get("steps", 0)
+        self.differences += line.get("differences", 0)
+        for name in ("judged", "violations", "unpromised", "excused", "faults", "reached", "looked", "reruns"):
+            getattr(self, name).update(line.get(name, {}))
+        self.swarm_units += line["stream"] == "swarm"
+        self.layout = line.get("layout", self.layout)
+        if line.get("quiet"):
+            self.quiet.append(line["quiet"][0])
+        if line.get("trouble"):
+            self.trouble.append(f"{line['stream']} {line['first']}: {line['trouble']}")
+        if line["stream"] == "canary":
+            self.canary = line
+
+    @property
+    def still_violated(self) -> list[str]:
+        """Failures stored before that were seen again when this night ran them."""
+        return sorted(name for name, status in self.replayed.items() if status == VIOLATED)
+
+    @property
+    def fixed(self) -> list[str]:
+        """Failures stored before that this night did not see any more."""
+        return sorted(name for name, status in self.replayed.items() if status == FIXED)
+
+    @property
+    def not_reached(self) -> list[str]:
+        """What had to happen in a night of this size and did not (campaign/coverage/goals.py)."""
+        return [
+            f"{goal.name}: {goal.sentence}"
+            for goal in GOALS
+            if (not goal.stored or self.layout == "hudi")
+            and not self.reached[goal.name]
+            and _due(goal, self.looked) >= SURE
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A row of summary.json."""
+        return {
+            "night": self.number,
+            "began": self.began,
+            "kit_version": self.kit_version,
+            "state": self.state,
+            "budget_s": self.budget_s,
+            "seconds": round(self.seconds, 1),
+            "stream_seconds": {name: round(s, 1) for name, s in sorted(self.stream_s.items())},
+            "stream_runs": dict(sorted(self.stream_runs.items())),
+            "units": self.units,
+            "runs": self.runs,
+            "steps": self.steps,
+            "judged": dict(sorted(self.judged.items())),
+            "violations": dict(sorted(self.violations.items())),
+            "unpromised": dict(sorted(self.unpromised.items())),
+            "excused": dict(sorted(self.excused.items())),
+            "faults": dict(sorted(self.faults.items())),
+            "reached": dict(sorted(self.reached.items())),
+            "reruns": dict(sorted(self.reruns.items())),
+            "differences": self.differences,
+            "new": self.new,
+            "still_violated": self.still_violated,
+            "fixed": self.fixed,
+            "unsure": sorted(self.unsure),
+            "not_reached": self.not_reached,
+            "canary": self.canary
+            and {name: self.canary.get(name) for name in ("mutant", "caught", "seconds", "plans")},
+            "trouble": self.trouble,
+            "missing": list(self.missing),
+        }
+
+
+def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
+    """How often a milestone was due at least in runs that were looked at."""
+    able = sum(count for key, count in looked.items() if goal.applies(*key.split("/")))
+    return able / goal.one_in
+
+
+@dataclass(slots=True)
+class Totals:
+    """Everything a ledger says. done: by stream and space, which numbers."""
+
+    sut: str = ""
+    profile: str = ""
+    seed: int = 0
+    nights: list[NightTotals] = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
+    done: dict[tuple[str, str], Ranges] = field(default_factory=dict)
+
+    @property
+    def night(self) -> NightTotals:
+        """The latest."""
+        return self.nights[-1]
+
+    def add_all(self, lines: Iterable[Line]) -> Totals:
+        """Count lines, oldest first; HarnessError for one that says what cannot be, as after an edit by hand."""
+        for number, line in enumerate(lines, start=1):
+            try:
+                self.add(line)
+            except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                why = f"{type(error).__name__}: {error}".partition("\n")[0]
+                raise HarnessError(f"line {number} of the ledger does not fit those before it ({why})") from error
+        return self
+
+    def add(self, line: Line) -> list[str]:
+        """Count one line; the names of the failures that it says something new of."""
+        match line["kind"]:
+            case "chaos":
+                self.sut, self.profile, self.seed = line["sut"], line["profile"], line["seed"]
+            case "night":
+                self.nights.append(
+                    NightTotals(
+                        number=line["night"],
+                        began=line["at"],
+                        kit_version=line["kit_version"],
+                        budget_s=line["budget_s"],
+                        stages=line["stages"],
+                        missing=tuple(line["missing"]),
+                        unsure={failure.name for failure in self.failures.open},
+                    )
+                )
+            case "unit":
+                return self._add_unit(line)
+            case "replayed":
+                self.failures.replayed(line["name"], line["status"], line["at"])
+                if self.nights and self.night.state != "ended" and line["status"] in (FIXED, VIOLATED):
+                    self.night.unsure.discard(line["name"])
+                if line["night"]:
+                    self.night.replayed[line["name"]] = line["status"]
+                    self._tick(line)
+                return [line["name"]] if line["name"] in self.failures.by_name else []
+            case "resume" | "pause" | "end":
+                states = {"resume": "running", "pause": "paused", "end": "ended"}
+                self.night.state = states[line["kind"]]
+                self._tick(line)
+        return []
+
+    def ranges(self, stream: str, space: str = "") -> Ranges:
+        """Which numbers of a stream were done in a space."""
+        return self.done.setdefault((stream, space), Ranges())
+
+    def _add_unit(self, line: Line) -> list[str]:
+        night, stream = self.night, line["stream"]
+        self.ranges(stream, line.get("space", "")).add(line["first"], line["count"])
+        night.add(line)
+        self._tick(line)
+        names = []
+        for raw in line.get("sightings", ()):
+            sighting = read_sighting(raw)
+            night.kinds[sighting.kind] += 1
+            known = frozenset(self.failures.by_name)
+            where = {"sut": self.sut, "profile": self.profile, "kit_version": night.kit_version}
+            seen = self.failures.see(sighting, **where, night=night.number, at=line["at"])
+            names.append(seen.name)
+            if seen.name not in known:
+                night.new.append(seen.name)
+        return names
+
+    def _tick(self, line: Line) -> None:
+        self.night.seconds = max(self.night.seconds, line.get("clock_s", 0.0))

@@ -1,0 +1,246 @@
+"""One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
+
+runs, steps             how much was run
+judged, violations      by guarantee; violations are those that the profile holds against the system
+unpromised              breaches of what is not promised, by guarantee
+faults, reached         what fired and what happened, by name
+looked                  how many runs were looked at for what must happen, by mode, storage and kind of plan
+reruns, differences     how many runs were repeated, in how many the history was another one
+layout                  of what the system stores, which decides what can be seen of it
+quiet                   why the unit by itself would not be believed
+sightings               failures.Sighting, at most one for each guarantee, mode and storage
+trouble                 why the kit could not finish the unit, "" when it did; nothing of it is run again
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from marker_sim.campaign.coverage.canary import draw
+from marker_sim.campaign.engine import let_go, run_simulated
+from marker_sim.campaign.nightly.failures import (
+    FIXED,
+    NOT_REPRODUCED,
+    VIOLATED,
+    Sighting,
+    kind_of,
+    parse_stored,
+    plan_of,
+)
+from marker_sim.campaign.replay import undecided
+from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.runs import fails_with, findings_of, promised_breach, served
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.history import History
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.judges.violations import violation
+from marker_sim.loading import load_system
+from marker_sim.plan import MODES, PLACES, STORAGES, Plan
+from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.seeds import plan_seed
+from marker_sim.system import System
+
+# The stream of the question how many crash points the exhaustive search has; answered by `points`.
+SPACE = "space"
+SHRINK_S = 5.0
+CANARY_S = 60.0
+_FOREVER_S = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightlyTask:
+    """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them, of the search
+    with `seed`.
+
+    until: time.monotonic() after which nothing is made small any more. seen: how often each kind of violation was met
+    this night. failure: a stored failure to run again instead, as in its file. space: which space the
+    numbers of a stream belong to, "" when there is one for good.
+    """
+
+    stream: str
+    first: int
+    count: int
+    sut: str
+    profile: str
+    until: float
+    seed: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+    failure: dict[str, Any] | None = None
+    space: str = ""
+
+
+def worth_shrinking(seen: int) -> bool:
+    """Whether the next violation of a kind met `seen` times is made small: the 1st, 2nd, 4th, 8th and so on.
+
+    So a defect that is met all the time costs little, and another one behind it is still found.
+    """
+    return seen & (seen + 1) == 0
+
+
+def swarm(task: NightlyTask) -> dict[str, Any]:
+    """Turns of the swarm, each in every mode and on every storage model that the system serves."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    campaign = run_simulated(
+        sut=task.sut,
+        modes=MODES,
+        storages=STORAGES,
+        budget_s=_FOREVER_S,
+        seed=task.seed,
+        first=task.first,
+        guarantees=None,
+        profile=profile,
+        progress=lambda _: None,
+        runs_max=task.count * len(_places(system)),
+        shrinking=False,
+        canaries=False,
+    )
+    shown = sightings(campaign.failures, task, system, profile, campaign.reruns.differences == 0)
+    return counted(campaign, profile) | {"sightings": shown, "layout": system.layout}
+
+
+def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
+    """The counts of a campaign."""
+    return counts_of(campaign.statistics, campaign.steps, profile) | {
+        "reruns": _nonzero(campaign.reruns.to_dict()),
+        "differences": campaign.reruns.differences,
+        "quiet": [gap.sentence for gap in campaign.gaps],
+        "trouble": campaign.trouble,
+    }
+
+
+def counts_of(statistics: Statistics, steps: int, profile: Profile) -> dict[str, Any]:
+    """The counts of a tally; what is zero is left out."""
+    judged, violations, unpromised, excused = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for row in statistics.rows(profile):
+        held = _held(row, profile)
+        judged[row.id] += row.judged
+        violations[row.id] += held
+        unpromised[row.id] += row.violations - held
+        excused.update({f"{row.id} {name}": count for name, count in row.excused.items()})
+    return {
+        "runs": statistics.runs,
+        "steps": steps,
+        "judged": _nonzero(judged),
+        "violations": _nonzero(violations),
+        "unpromised": _nonzero(unpromised),
+        "excused": _nonzero(excused),
+        "faults": _nonzero(statistics.faults),
+        "reached": _nonzero(statistics.reached),
+        "looked": _nonzero(statistics.looked),
+        "differences": 0,
+        "sightings": [],
+        "trouble": "",
+    }
+
+
+def sightings(
+    failures: tuple[Failure, ...], task: NightlyTask, system: System, profile: Profile, deterministic: bool
+) -> list[dict[str, Any]]:
+    """Failures with plans, those that are worth it made small within the time that is left.
+
+    deterministic: whether every run that was repeated gave the same history.
+    """
+    left = sum(_worth(failure, task) for failure in failures)
+    found = []
+    for failure in sorted(failures, key=lambda failure: (failure.guarantee, failure.mode, failure.seed)):
+        plan, until = failure.plan, 0.0
+        assert plan is not None, "a simulated failure has a plan"
+        if _worth(failure, task):
+            now = time.monotonic()
+            until, left = now + (task.until - now) / left, left - 1
+        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until, failure.cause)
+        found.append(asdict(replace(seen, deterministic=deterministic) if seen else _once(failure, plan)))
+    return found
+
+
+def _once(failure: Failure, plan: Plan) -> Sighting:
+    """A violation whose plan breaks nothing when it runs again, as it was seen: a system that is not deterministic."""
+    breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause)
+    seen = sighting_of(failure.guarantee, failure.mode, plan, breach, failure.history, False)
+    text = f"{seen.text}\nseen once, and not when the plan was run again"
+    return replace(seen, text=text, deterministic=False)
+
+
+def shrunk_sighting(
+    guarantee: str, mode: str, plan: Plan, system: System, profile: Profile, until: float, cause: str = ""
+) -> Sighting | None:
+    """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
+    left_s = min(SHRINK_S, until - time.monotonic())
+    smaller = shrink(plan, fails_with(guarantee, system, profile, cause), budget_s=left_s) if left_s > 0 else plan
+    history, findings = findings_of(smaller, system, guarantee)
+    shown = (promised_breach(finding, smaller, profile, cause) for finding in findings)
+    breach = next((breach for breach in shown if breach is not None), None)
+    if breach is None:
+        return None
+    seen = sighting_of(guarantee, mode, smaller, breach, history, left_s > 0)
+    return replace(seen, entries_before=plan.entries)
+
+
+def stored(task: NightlyTask) -> dict[str, Any]:
+    """A stored failure of the simulated world again: its status."""
+    assert task.failure is not None
+    failure = parse_stored(task.failure, str(task.failure.get("name")))
+    plan = plan_of(failure, failure.name)
+    system, guarantee = load_system(failure.sut), failure.sighting.guarantee
+    history, findings = findings_of(plan, system, guarantee)
+    profile = load_profile(failure.profile)
+    if any(promised_breach(finding, plan, profile) is not None for finding in findings):
+        return {"status": VIOLATED, "trouble": ""}
+    gap = undecided(plan, system, guarantee, history, findings, failure.sighting.deterministic)
+    return {"status": NOT_REPRODUCED if gap else FIXED, "trouble": gap}
+
+
+def sighting_of(
+    guarantee: str, mode: str, plan: Plan, breach: Breach, history: History, shrunk: bool, world: str = "simulated"
+) -> Sighting:
+    """A breach as it is stored."""
+    return Sighting(
+        guarantee=guarantee,
+        mode=mode,
+        storage=plan.storage,
+        world=world,
+        seed=plan.seed,
+        message=breach.message,
+        text=str(violation(history, guarantee, breach)),
+        evidence=breach.evidence,
+        plan=plan.to_dict(),
+        shrunk=shrunk,
+        entries_before=plan.entries,
+        cause=breach.cause,
+    )
+
+
+def _worth(failure: Failure, task: NightlyTask) -> bool:
+    storage = failure.plan.storage if failure.plan else ""
+    return worth_shrinking(task.seen.get(kind_of(failure.guarantee, failure.mode, storage), 0))
+
+
+def _held(row: VerdictRow, profile: Profile) -> int:
+    return sum(
+        count for under, count in row.under.items() if profile.promise(row.id, row.mode, row.storage, under).promised
+    )
+
+
+def _nonzero(counts: Any) -> dict[str, int]:
+    return {name: counts[name] for name in sorted(counts) if counts[name]}
+
+
+def canary(task: NightlyTask) -> dict[str, Any]:
+    """The defect that is planted in a night, drawn by seed and number; caught by: "" when nobody saw it."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    seed = plan_seed(task.seed, task.first)
+    drawn = draw(seed, _places(system), None, profile)
+    if drawn is None:
+        return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
+    planted = let_go(*drawn, seed, profile, time.monotonic() + CANARY_S)
+    caught = planted.guarantee if planted.caught else ""
+    return {"mutant": planted.mutant, "caught": caught, "plans": planted.plans, "trouble": ""}
+
+
+def _places(system: System) -> list[tuple[str, str]]:
+    return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]

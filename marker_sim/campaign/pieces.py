@@ -1,0 +1,196 @@
+"""A piece of a search: some of its runs, explored by one process, and what was seen in them.
+
+A search is its runs by number: run n is in the place (mode and storage) n modulo the number of places and in turn n
+divided by it, and `plan_seed` makes the plan of a turn. What is explored depends on the number alone, never on who
+explores it or on what was found before, so pieces merged in the order of their numbers give what one process would
+have seen.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from marker_sim.campaign.coverage.determinism_check import digest
+from marker_sim.campaign.coverage.goals import LOOK_EVERY
+from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute, promised_breaches
+from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.history import History
+from marker_sim.judges.baselines.baseline import Known, counts_against
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.plan import Plan
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
+from marker_sim.system import System
+from marker_sim.worker_pool import portable
+
+PIECE = 48
+RECHECK_EVERY = 20
+WRITES_EVERY = 3
+PAIRS_EVERY = 12
+COLLECT_EVERY = 200
+ELSEWHERE = 16  # Runs of a campaign that another process makes again.
+_DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
+
+Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSettings:
+    """What all pieces of a search have in common.
+
+    places: modes and storages. guarantees: None for all. stop_at_first: whether a piece ends with its first run that
+    breaks a promise and is not in the baseline.
+    """
+
+    places: tuple[tuple[str, str], ...]
+    seed: int
+    guarantees: frozenset[str] | None
+    profile: Profile
+    stop_at_first: bool = False
+    baseline: frozenset[Known] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Runs `first` to `first + count`, as far as they begin before `until` (time.monotonic(), that of all processes).
+
+    known: kinds of violation that earlier pieces found; their first run is not this piece's.
+    """
+
+    settings: SearchSettings
+    first: int
+    count: int
+    until: float = math.inf
+    known: frozenset[Kind] = frozenset()
+
+
+class Broken(NamedTuple):
+    """The first run of a kind of violation."""
+
+    number: int
+    plan: Plan
+    history: History
+    breach: Breach
+
+
+class Rechecked(NamedTuple):
+    """A run that was made again. digest: of its history, "" where nobody asks for it. differs: whether it changed."""
+
+    plan: Plan
+    digest: str
+    differs: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class PieceResult:
+    """What was seen in a piece. found: the first run of each kind. rechecked: by number. last: the last history.
+    unsupported: modes and storages of runs in which the system needed what the storage has not.
+    stopped: at the first violation. error: what ended it early, with the runs before it counted.
+    """
+
+    statistics: Statistics = field(default_factory=Statistics)
+    steps: int = 0
+    found: dict[Kind, Broken] = field(default_factory=dict)
+    rechecked: dict[int, Rechecked] = field(default_factory=dict)
+    last: History | None = None
+    unsupported: set[tuple[str, str]] = field(default_factory=set)
+    stopped: bool = False
+    interrupted: bool = False
+    error: Exception | None = None
+
+    def run(self, number: int, plan: Plan, system: System, settings: SearchSettings, look: bool) -> None:
+        """Run and judge one plan; `look`: count its sights."""
+        history, steps = execute(plan, system)
+        findings = findings_in(history, system, settings.guarantees)
+        if not findings:
+            self.unsupported.add((plan.mode, plan.storage))
+            return
+        self.steps += steps
+        self.last = history
+        self.statistics.add(history, findings)
+        if look:
+            self.statistics.look(history)
+        for finding in findings:
+            for breach in promised_breaches(finding, plan, settings.profile):
+                kind = (finding.guarantee, plan.mode, plan.storage, breach.cause)
+                self.found.setdefault(kind, Broken(number, plan, history, breach))
+        if number % RECHECK_EVERY == 0:
+            made = digest(history) if number < _DIGESTS else ""
+            differs = execute(plan, system)[0].events != history.events
+            self.rechecked[number] = Rechecked(plan, made, differs)
+
+    def run_pair(self, number: int, plan: Plan, system: System, settings: SearchSettings) -> None:
+        """Run a plan in both marker modes and judge that they agree."""
+        first, second, finding = compare_modes(plan, system)
+        if cannot_serve(system, first) or cannot_serve(system, second):
+            return  # Single runs say which storage it is that the system cannot use.
+        self.statistics.add_pair(first, second, finding)
+        for breach in promised_breaches(finding, plan, settings.profile):
+            kind = (finding.guarantee, "both", plan.storage, breach.cause)
+            self.found.setdefault(kind, Broken(number, plan, second, breach))
+
+
+def explore(piece: Piece, system: System) -> PieceResult:
+    """Run and judge a piece. Never raises but for what ends the process: `error` and `interrupted` say what did."""
+    seen, settings = PieceResult(), piece.settings
+    try:
+        for number in range(piece.first, piece.first + piece.count):
+            if time.monotonic() > piece.until:
+                break
+            _explore_one(seen, number, system, settings)
+            if settings.stop_at_first and _stops(seen, settings):
+                seen.stopped = True
+                break
+            if number % COLLECT_EVERY == COLLECT_EVERY - 1:
+                gc.collect()
+    except KeyboardInterrupt:
+        seen.interrupted = True
+    except Exception as error:
+        seen.error = portable(error)
+    seen.found = {kind: broken for kind, broken in seen.found.items() if kind not in piece.known}
+    return seen
+
+
+def _explore_one(seen: PieceResult, number: int, system: System, settings: SearchSettings) -> None:
+    turn, place = divmod(number, len(settings.places))
+    mode, storage = settings.places[place]
+    only_pairs = settings.guarantees == frozenset({MODES_AGREE})
+    make = make_write_plan if only_pairs or turn % WRITES_EVERY == 1 else make_plan
+    plan = make(plan_seed(settings.seed, turn), mode, storage)
+    seen.run(number, plan, system, settings, look=turn % LOOK_EVERY == 0)
+    pairs = settings.guarantees is None or MODES_AGREE in settings.guarantees
+    due = only_pairs or (turn % PAIRS_EVERY == 1 and mode == settings.places[0][0])
+    if pairs and due and comparable(plan, system):
+        seen.run_pair(number, plan, system, settings)
+
+
+def _stops(seen: PieceResult, settings: SearchSettings) -> bool:
+    if settings.baseline is None or not seen.found:
+        return bool(seen.found)
+    return counts_against(seen.statistics.rows(settings.profile), settings.baseline, settings.profile)
+
+
+@contextmanager
+def collected_by_hand() -> Iterator[None]:
+    """No garbage collection but what is called for, and then of nothing that was there before.
+
+    A run makes a few hundred cycles: collecting them in between costs a fifth of the time, and to walk everything that
+    is loaded with each collection a tenth.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -1,0 +1,83 @@
+"""One plan run and judged in the simulated world, by one guarantee or all of them, in one mode or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.history import History
+from marker_sim.judges import modes_agree
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.plan import BATCHED_STORAGES, Plan
+from marker_sim.system import System
+from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.storage import CAPABILITIES
+from marker_sim.worlds.simulated.watchdog import watched
+
+MODES_AGREE = "G21"
+
+
+def execute(plan: Plan, system: System) -> tuple[History, int]:
+    """One simulated run under the watchdog; its history and steps."""
+    cluster = Cluster(plan, system)
+    with watched():
+        history = cluster.run()
+    return history, cluster.scheduler.steps
+
+
+def compare_modes(plan: Plan, system: System) -> tuple[History, History, Finding]:
+    """A plan of writes with direct and with timeline-server markers, and whether they agree (G21)."""
+    first, _ = execute(replace(plan, mode="direct"), system)
+    second, _ = execute(replace(plan, mode="timeline"), system)
+    return first, second, modes_agree(first, second)
+
+
+def comparable(plan: Plan, system: System) -> bool:
+    """Whether a plan has two modes to compare."""
+    both = system.direct is not None and system.server is not None
+    return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
+
+
+def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
+    """A plan judged by one guarantee, which may need it run in both modes."""
+    if guarantee == MODES_AGREE:
+        if not comparable(plan, system):
+            return execute(plan, system)[0], ()
+        first, history, finding = compare_modes(plan, system)
+        return history, () if cannot_serve(system, first) or cannot_serve(system, history) else (finding,)
+    history, _ = execute(plan, system)
+    return history, findings_in(history, system, frozenset({guarantee}))
+
+
+def promised_breaches(finding: Finding, plan: Plan, profile: Profile) -> tuple[Breach, ...]:
+    """The first breach of each cause that the profile holds against the system, in the order of the finding."""
+    first: dict[str, Breach] = {}
+    for breach in finding.breaches:
+        if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
+            first.setdefault(breach.cause, breach)
+    return tuple(first.values())
+
+
+def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
+    """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
+    found = promised_breaches(finding, plan, profile)
+    return next((breach for breach in found if cause in ("", breach.cause)), None)
+
+
+def served(system: System, mode: str, storage: str) -> bool:
+    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
+    if system.factory(mode) is None:
+        return False
+    return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
+
+
+def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:
+    """A predicate for the shrinker: the same guarantee still breaks by that cause where the profile promises it."""
+
+    def fails(plan: Plan) -> bool:
+        _, findings = findings_of(plan, system, guarantee)
+        return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
+
+    return fails

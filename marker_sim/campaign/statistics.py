@@ -1,0 +1,253 @@
+"""A tally adds up the findings of many runs and turns them, with a profile, into the rows of a verdict.
+
+It is a plain value: picklable, and merging two gives what adding all their runs to one would have given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from marker_sim.campaign.coverage.process_phase import NO_FAULT, activity
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.history import History
+from marker_sim.judges.baselines.baseline import Differences
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.guarantees import BY_ID, GUARANTEES
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.judges.verdict_row import VerdictRow
+
+BOTH = "both"
+VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
+_COMPLETIONS = ("ok", "fail", "info")
+_Key = tuple[str, str, str, str]
+_FEW_JUDGED = 20
+_EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cell:
+    """What is known of one guarantee in one mode, world and storage."""
+
+    applicable: bool = False
+    judged: int = 0
+    eligible: int = 0
+    undecided: str = ""
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Breach] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        self.applicable |= finding.applicable
+        self.eligible += finding.eligible
+        if finding.undecided:
+            self.undecided = self.undecided or finding.undecided
+        else:
+            self.judged += finding.judged
+        for name, count in finding.excused:
+            self.excused[name] += count
+        for breach in finding.breaches:
+            self.counts[breach.under, breach.cause] += 1
+            self.first.setdefault(breach.under, breach)
+
+    def merge(self, other: _Cell) -> None:
+        self.applicable |= other.applicable
+        self.judged += other.judged
+        self.eligible += other.eligible
+        self.undecided = self.undecided or other.undecided
+        self.counts.update(other.counts)
+        self.excused.update(other.excused)
+        for under, breach in other.first.items():
+            self.first.setdefault(under, breach)
+
+    def breakdown(self) -> dict[str, dict[str, int]]:
+        """How many breaches there were, by fault class and cause."""
+        counts: dict[str, dict[str, int]] = {}
+        for (under, cause), count in sorted(self.counts.items()):
+            counts.setdefault(under, {})[cause] = count
+        return counts
+
+
+class Statistics:
+    """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings.
+
+    hurt: runs in which a fault fired. made: runs by "mode/storage/plans". looked: those of them that `look` has read,
+    and over these alone sights in `reached`, and strikes: fault by phase. met_in: looked-at runs with a
+    sight, by "mode/storage/plans/sight".
+    """
+
+    __slots__ = ("_cells", "faults", "hurt", "looked", "made", "met_in", "operations", "reached", "runs", "strikes")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.operations: dict[str, dict[str, int]] = {}
+        self.faults: dict[str, int] = {}
+        self.reached: dict[str, int] = {}
+        self.hurt = 0
+        self.made: Counter[str] = Counter()
+        self.looked: Counter[str] = Counter()
+        self.met_in: Counter[str] = Counter()
+        self.strikes: dict[str, Counter[str]] = {}
+        self._cells: dict[_Key, _Cell] = {}
+
+    def add(self, history: History, findings: Iterable[Finding]) -> None:
+        """Count one run and what was found in it."""
+        self.runs += 1
+        header = history.header
+        self.made[_kind_of(history)] += 1
+        for finding in findings:
+            key = (finding.guarantee, header.mode, header.world, header.storage)
+            self._cells.setdefault(key, _Cell()).add(finding)
+        counts = Counter(map(itemgetter(4, 5), history.events))
+        for (kind, operation), count in counts.items():
+            if kind in _COMPLETIONS:
+                per = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
+                per[kind] += count
+            elif kind == "observe" and operation in ("started", "exited", "mode", "snapshot"):
+                self.reach(operation, count)
+            elif kind == "effect":
+                self.reach(f"effect {operation}", count)
+        if any(kind == "fault" for kind, _ in counts):
+            fired = [e.operation for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
+            self.hurt += bool(fired)
+            for operation in fired:
+                self.faults[operation] = self.faults.get(operation, 0) + 1
+        if counts["observe", "started"] > 1:
+            self.reach("restarted or second server")
+
+    def look(self, history: History) -> None:
+        """Count what every process was doing when a fault struck, and the sights of a run that `add` has counted."""
+        seen, kind_of_run = activity(history), _kind_of(history)
+        self.looked[kind_of_run] += 1
+        for (kind, phase), count in seen.strikes.items():
+            self.strikes.setdefault(kind, Counter())[phase] += count
+        for name, count in seen.marks.items():
+            self.reach(name, count)
+            self.met_in[f"{kind_of_run}/{name}"] += 1
+
+    def struck(self, kind: str) -> Counter[str]:
+        """How often a kind of fault struck in each phase."""
+        return self.strikes.get(kind, Counter())
+
+    def judged(self, guarantee: str, mode: str, storage: str) -> int | None:
+        """How much was judged of a guarantee in one mode and storage, over all worlds; None where it never applied."""
+        cells = [c for key, c in self._cells.items() if key[:2] == (guarantee, mode) and key[3] == storage]
+        applied = [cell.judged for cell in cells if cell.applicable]
+        return sum(applied) if applied else None
+
+    def add_pair(self, first: History, second: History, finding: Finding) -> None:
+        """Count what was found over two histories of one plan (G21), in mode "both"; `add` counts the runs."""
+        header = second.header
+        key = (finding.guarantee, BOTH, header.world, header.storage)
+        self._cells.setdefault(key, _Cell()).add(finding)
+        if first.header.mode != header.mode:
+            self.reach("pair of modes")
+
+    def reach(self, name: str, count: int = 1) -> None:
+        """Note that something worth reaching happened."""
+        self.reached[name] = self.reached.get(name, 0) + count
+
+    def merge(self, other: Statistics) -> None:
+        """Add everything another tally counted."""
+        self.runs += other.runs
+        for operation, counts in other.operations.items():
+            mine = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
+            for kind, count in counts.items():
+                mine[kind] += count
+        for fault, count in other.faults.items():
+            self.faults[fault] = self.faults.get(fault, 0) + count
+        for name, count in other.reached.items():
+            self.reach(name, count)
+        self.hurt += other.hurt
+        self.made.update(other.made)
+        self.looked.update(other.looked)
+        self.met_in.update(other.met_in)
+        for kind, phases in other.strikes.items():
+            self.strikes.setdefault(kind, Counter()).update(phases)
+        for key, cell in other._cells.items():
+            self._cells.setdefault(key, _Cell()).merge(cell)
+
+    def leave_out(self, places: Set[tuple[str, str]]) -> None:
+        """Forget what held in modes and storages that cannot be judged; what broke in some run there stays."""
+        storages = {storage for _, storage in places}
+        out = {*places, *((BOTH, storage) for storage in storages)}
+        self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
+
+    def rows(self, profile: Profile) -> tuple[VerdictRow, ...]:
+        """One row for each guarantee, mode, world and storage that a run was judged in, in the order of the table."""
+        order = {guarantee.id: number for number, guarantee in enumerate(GUARANTEES)}
+        return tuple(
+            _row(key, self._cells[key], profile)
+            for key in sorted(self._cells, key=lambda key: (order[key[0]], key[1:]))
+        )
+
+
+def overall(rows: Iterable[VerdictRow], differences: Differences | None = None) -> str:
+    """The verdict of everything: "violated" before "inconclusive" before "holds".
+
+    differences: with a baseline only what differs from it counts as violated, a stale entry too. No rows, or none that
+    is promised and applicable, are inconclusive: nothing judged never holds.
+    """
+    verdicts = {row.verdict for row in rows}
+    if differences is not None:
+        if differences.unexpected or differences.stale:
+            return "violated"
+    elif "violated" in verdicts:
+        return "violated"
+    if "inconclusive" in verdicts or not verdicts & {"holds", "violated"}:
+        return "inconclusive"
+    return "holds"
+
+
+def _kind_of(history: History) -> str:
+    header = history.header
+    plans = "writes" if (header.plan or {}).get("writes") else "operations"
+    return f"{header.mode}/{header.storage}/{plans}"
+
+
+def _row(key: _Key, cell: _Cell, profile: Profile) -> VerdictRow:
+    guarantee, mode, world, storage = key
+    promises = {under: profile.promise(guarantee, mode, storage, under) for under in FAULT_CLASSES}
+    breakdown, causes = cell.breakdown(), Counter[str]()
+    for counts in breakdown.values():
+        causes.update(counts)
+    shown = [under for under in FAULT_CLASSES if under in breakdown]
+    held = [under for under in shown if promises[under].promised]
+    shown = held or shown
+    breach = cell.first[shown[0]] if shown else None
+    message = breach.message if breach else ""
+    if not cell.applicable or not any(promise.applicable for promise in promises.values()):
+        verdict = "not-applicable"
+    elif held:
+        verdict = "violated"
+    elif not any(promise.promised for promise in promises.values()):
+        verdict = "not-promised"
+    elif cell.judged == 0:
+        verdict, message = "inconclusive", cell.undecided or "nothing in the runs could be judged"
+    elif cell.judged < _FEW_JUDGED and cell.excused.total() > _EXCUSED_EACH * cell.judged:
+        name, count = cell.excused.most_common(1)[0]
+        verdict, message = "inconclusive", f"excused {cell.excused.total()} times, {count} of them for {name!r}"
+    else:
+        verdict = "holds"
+        message = f"not promised under {', '.join(shown)}: {message}" if breach else ""
+    asked = [promises[shown[0]]] if shown else [promises["none"], *promises.values()]
+    return VerdictRow(
+        id=guarantee,
+        slug=BY_ID[guarantee].slug,
+        verdict=verdict,
+        mode=mode,
+        world=world,
+        storage=storage,
+        judged=cell.judged,
+        violations=causes.total(),
+        under={under: sum(breakdown.get(under, {}).values()) for under in FAULT_CLASSES},
+        causes={cause: causes[cause] for cause in sorted(causes)},
+        breakdown=breakdown,
+        read_at_ack_share=round(cell.judged / cell.eligible, 4) if cell.eligible else None,
+        message=message,
+        evidence=breach.evidence if breach else (),
+        excused=dict(sorted(cell.excused.items())),
+        source=next((promise.source for promise in asked if promise.source), ""),
+    )

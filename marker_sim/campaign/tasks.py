@@ -1,0 +1,57 @@
+"""What one process of a campaign does with a task, this one or a worker: explore a piece, or make a plan small."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from marker_sim.campaign.pieces import Kind, Piece, PieceResult, collected_by_hand, explore
+from marker_sim.campaign.runs import fails_with
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.loading import load_system
+from marker_sim.plan import Plan
+from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.system import System
+
+DESK = "marker_sim.campaign.tasks:SearchDesk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrinking:
+    """A plan to be made small, within so many seconds and runs; kind: of the violation that has to stay."""
+
+    kind: Kind
+    plan: Plan
+    profile: Profile
+    seconds: float
+    runs: int
+
+
+def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Plan:
+    """What comes of a task: of a piece what was seen, of a plan the smallest that still fails."""
+    _, asked = task
+    if isinstance(asked, Piece):
+        return explore(asked, system)
+    fails = fails_with(asked.kind[0], system, asked.profile, asked.kind[3])
+    return shrink(asked.plan, fails, runs_max=asked.runs, budget_s=asked.seconds)
+
+
+class SearchDesk:
+    """A worker's: the system is loaded once."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._systems: dict[str, System] = {}
+
+    def __enter__(self) -> SearchDesk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Plan:
+        """The same for a system by its name."""
+        if task[0] not in self._systems:
+            self._systems[task[0]] = load_system(task[0])
+            self._stack.enter_context(collected_by_hand())
+        return do(task, self._systems[task[0]])

@@ -1,0 +1,39 @@
+"""What happened in a run.
+
+model.py  a header and one event a row, read from and written to files
+index/    the events of one history, indexed once for whoever judges it
+"""
+
+from marker_sim.history.model import (
+    APPLICATION_ENDED,
+    NOT_GETTING_ON,
+    SCHEMA,
+    Event,
+    Header,
+    History,
+    Kind,
+    Value,
+    answer_bound_ms,
+    decode_value,
+    encode_value,
+    parse_lines,
+    read_jsonl,
+    write_jsonl,
+)
+
+__all__ = [
+    "APPLICATION_ENDED",
+    "NOT_GETTING_ON",
+    "SCHEMA",
+    "Event",
+    "Header",
+    "History",
+    "Kind",
+    "Value",
+    "answer_bound_ms",
+    "decode_value",
+    "encode_value",
+    "parse_lines",
+    "read_jsonl",
+    "write_jsonl",
+]

@@ -1,0 +1,187 @@
+"""The records a view is made of: calls, writes, their steps, deletions, server lives, misfortunes, directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from marker_sim.faults import FAULT_CLASS
+from marker_sim.history import Value
+from marker_sim.history.index.presence import NEVER, directory_of
+
+NO_LIFE = -1
+SEVERAL_LIVES = -2
+LISTINGS = frozenset({"list", "list-data", "list-log"})
+STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
+DAMAGE = "damage"
+SPREADING = frozenset({"disk-full"})  # Beyond the path that met them first.
+DEADLY = frozenset({"kill", "torn-write"})
+MS = 1_000_000
+
+
+class RecordedCall(NamedTuple):
+    """One invocation and what became of it.
+
+    done: the index of its completion, NEVER while open. life: the `started` event of the server life that received
+    it, or to which it was addressed; NO_LIFE without a server, SEVERAL_LIVES when a duplicate reached another one.
+    """
+
+    invoke: int
+    done: int
+    outcome: str  # ok, fail, info or open
+    operation: str
+    name: str
+    value: Value
+    identity: Value
+    life: int
+
+    @property
+    def asked(self) -> str:
+        """What a hostile request asked for, as names are read from files: bytes that are no text become surrogates."""
+        text = self.identity
+        return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
+
+
+class WriteStep(NamedTuple):
+    """One part of a write: begin, rollback, sweep, attempt, finalize or commit.
+
+    done and outcome: as of a Call. instant: "" for a begin that never said which it is. path: of an attempt, relative
+    to the table.
+    """
+
+    invoke: int
+    done: int
+    outcome: str
+    operation: str
+    process: str
+    table: str
+    instant: str
+    path: str
+
+    def surrounds(self, index: int) -> bool:
+        """Whether an event happened between invocation and completion."""
+        return self.invoke < index < self.done
+
+    def may_act(self, index: int) -> bool:
+        """Whether something sent by it may be applied at an event: when it ended unknown, at any later time."""
+        return self.invoke < index and (index < self.done or self.outcome != "ok")
+
+
+class TableWrite(NamedTuple):
+    """One write of a black-box write path, as its caller sees it. rows: the "key=value" that it asked for, sorted."""
+
+    invoke: int
+    done: int
+    outcome: str
+    process: str
+    table: str
+    rows: tuple[str, ...]
+
+
+class Deletion(NamedTuple):
+    """From `invoke` until `settled` a deletion may have had an effect. answered: its `ok`, NEVER for none.
+
+    `kit` is True for damage that the kit did itself, which excuses like a deletion but promises nothing.
+    """
+
+    invoke: int
+    settled: int
+    answered: int
+    life: int
+    kit: bool = False
+
+
+class FaultSpan(NamedTuple):
+    """One misfortune. begin and end are indices, equal for those of a moment; touched: the invocation on the wire."""
+
+    kind: str
+    cls: str
+    process: str
+    path: str | None
+    touched: int | None
+    begin: int
+    end: int
+
+    @property
+    def storage(self) -> bool:
+        """Whether it is one of storage."""
+        return FAULT_CLASS.get(self.kind) == "storage"
+
+    def concerns(self, directory: str) -> bool:
+        """Whether it may have harmed a marker directory: its path lies there, or in none, or it spreads beyond it."""
+        home = directory_of(f"{self.path}/") if self.path else None
+        return home in (None, directory) or self.kind in SPREADING
+
+
+class ServerLife:
+    """One server life; `end` is NEVER while it lives, `exited` says that it ended by itself."""
+
+    __slots__ = ("end", "exited", "pauses", "process", "start")
+
+    def __init__(self, start: int, process: str) -> None:
+        self.start = start
+        self.process = process
+        self.end = NEVER
+        self.exited = False
+        self.pauses: list[tuple[int, int]] = []
+
+    def well(self, low: int, high: int) -> bool:
+        """Whether it lived, unpaused, from `low` to `high`."""
+        return self.start <= low and high < self.end and not self.paused(low, high)
+
+    def paused(self, low: int, high: int) -> bool:
+        """Whether it was paused at any time from `low` to `high`."""
+        return any(begin <= high and low <= end for begin, end in self.pauses)
+
+
+class Directory:
+    """The calls of one marker directory. creates: by completion, open ones last. answers: those answered ok.
+
+    deletions: those that may have had an effect, by invocation.
+    """
+
+    __slots__ = ("answers", "creates", "deletes", "deletions", "hostile", "listings", "others", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.creates: list[RecordedCall] = []
+        self.answers: list[RecordedCall] = []
+        self.listings: list[RecordedCall] = []
+        self.deletes: list[RecordedCall] = []
+        self.others: list[RecordedCall] = []
+        self.hostile: list[RecordedCall] = []
+        self.deletions: list[Deletion] = []
+
+    def disturbed(self, low: int, high: int) -> bool:
+        """Whether a deletion may have had an effect between `low` and `high`."""
+        for deletion in self.deletions:
+            if deletion[0] >= high:
+                return False
+            if deletion[1] > low:
+                return True
+        return False
+
+    def protected(self, moment: int) -> Iterator[tuple[int, int]]:
+        """From when until when nothing may remove a marker answered at an event, before a deletion is invoked.
+
+        Damage by the kit is no such end: what outlasted it stays. The same holds after deletions that were open then.
+        """
+        low = moment
+        for deletion in self.deletions:
+            if deletion.settled <= low:
+                continue
+            if deletion.invoke > low:
+                yield low, deletion.invoke
+            if deletion.invoke > moment and not deletion.kit:
+                return
+            low = deletion.settled
+        if low < NEVER:
+            yield low, NEVER
+
+    def deleted(self, low: int, high: int) -> bool:
+        """Whether a deletion was invoked between two events: what was answered before is owed to nobody after."""
+        return any(low < deletion.invoke < high for deletion in self.deletions)
+
+    def settled_before(self, moment: int) -> int:
+        """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""
+        return max((d.settled for d in self.deletions if d.invoke < moment), default=-1)

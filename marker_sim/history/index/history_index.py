@@ -1,0 +1,280 @@
+"""One indexed view of a history, folded once, from which every judge reads only what it needs.
+
+directories  the calls of each marker directory, and from when until when deletions of it may have had an effect
+lives        each server life: when it began, when and how it ended, when it was paused
+crowded      when two or more servers were live, paused ones included
+faults       what was wrong, from when until when, where
+rest, raw    what is stored when (stored.py)
+writes       instants, data files and timeline of write clients (writes.py)
+tables       what was found of the tables of a black-box write path at rest (tables.py)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+
+from marker_sim.history import History
+from marker_sim.history.index.calls import DAMAGE, DEADLY, MS, NO_LIFE, Deletion, Directory, FaultSpan, RecordedCall
+from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
+from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
+from marker_sim.history.index.tables import Tables
+from marker_sim.history.index.write_path import WritePathIndex
+from marker_sim.names import TYPE_FILE, data_path, is_append
+
+_PRECEDENCE = ("power-loss", "second-server", "restart", "pause", "storage", "wire", "client")
+
+
+class HistoryIndex(EventReader):
+    """What follows from a reading. Build it once with `HistoryIndex(history)`; judges treat it as read-only, but for
+    `excuse`.
+
+    excused: by name, how often an excuse decided since it was emptied.
+    """
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self.excused: Counter[str] = Counter()
+        self._named: dict[str, tuple[str, str]] = {}
+        self._settle_deletions()
+        self._check_against_observations()
+
+    @cached_property
+    def raw(self) -> PresenceIndex:
+        """Presence with every effect as it is; the same as at rest when nothing was written in place."""
+        if not self.in_place:
+            return self.rest
+        fold = PresenceIndex(False)
+        for event in self.events:
+            if event.kind == "effect" and event.path is not None:
+                fold.put(event.index, event.path, content_of(event.value))
+        return fold
+
+    @cached_property
+    def effective_mode(self) -> str:
+        """The mode that was chosen for what says nothing of its own: direct after a fallback."""
+        chosen = [e for e in self.modes if e.instant is None and e.value in ("direct", "timeline")]
+        return str(chosen[-1].value) if chosen else self.header.mode
+
+    @cached_property
+    def _modes_of_writes(self) -> dict[str, str]:
+        own = [e for e in self.modes if e.instant is not None and e.value in ("direct", "timeline")]
+        return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
+
+    def mode_of(self, directory: str) -> str:
+        """The mode of a marker directory: that of the write it belongs to, else the one of the whole run."""
+        return self._modes_of_writes.get(directory, self.effective_mode)
+
+    @cached_property
+    def batches(self) -> bool:
+        """Whether any marker directory may be a timeline server's."""
+        return self.effective_mode == "timeline" or "timeline" in self._modes_of_writes.values()
+
+    @cached_property
+    def writes(self) -> WritePathIndex:
+        """The write path of the run; judges ask for it only when a write began."""
+        return WritePathIndex(self)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What was found of tables at rest; judges ask for it only of a black-box write path."""
+        return Tables(self)
+
+    @property
+    def black_box(self) -> bool:
+        """Whether writes were asked for as a whole, and nobody says of what steps they are made."""
+        if any(step.operation == "begin" for step in self.steps):
+            return False
+        return bool(self.table_writes or self.audited)
+
+    def excuse(self, name: str) -> bool:
+        """Count that an excuse decided: without it there would be a breach, or one thing more judged. Always True."""
+        self.excused[name] += 1
+        return True
+
+    def ended(self, process: str) -> int:
+        """When a process was killed, or ended by itself; NEVER when it lived until the run was over."""
+        return self._ended.get(process, NEVER)
+
+    @cached_property
+    def _ended(self) -> dict[str, int]:
+        ended = dict(self.exits)
+        for fault in self.faults:
+            if fault.kind in DEADLY:
+                ended[fault.process] = min(fault.begin, ended.get(fault.process, NEVER))
+        return ended
+
+    def time_ns(self, index: int) -> int:
+        """When an event happened; NEVER for NEVER."""
+        return NEVER if index >= self.end else self.events[index].time_ns
+
+    def index_at(self, time_ns: int) -> int:
+        """The first event at or after a time, NEVER when the run was over by then."""
+        at = bisect_left(self.events, time_ns, key=lambda event: event.time_ns)
+        return at if at < self.end else NEVER
+
+    def overlapping_servers(self, low: int, high: int) -> bool:
+        """Whether two servers were live at any time from `low` to `high`."""
+        return any(begin <= high and low <= end for begin, end in self.crowded)
+
+    def killed(self, low: int, high: int) -> int | None:
+        """The first event between `low` and `high` that killed a server."""
+        at = bisect_right(self.kills, low)
+        return self.kills[at] if at < len(self.kills) and self.kills[at] < high else None
+
+    def names_data(self, name: str) -> tuple[str, str]:
+        """The kind of listing that shows a marker besides "list", and the data path it shows; looked up once a name."""
+        known = self._named.get(name)
+        if known is None:
+            known = self._named[name] = ("list-log" if is_append(name) else "list-data", data_path(name))
+        return known
+
+    def served_well(self, directory: str, call: RecordedCall, until: int) -> bool:
+        """Whether the server that a call was sent to was well for as long as it took; with none to ask, it was.
+
+        A write may be rolled back in another marker mode than it had, so what counts is where the call went.
+        """
+        if call.life == NO_LIFE:
+            return self.mode_of(directory) == "direct"
+        life = self.lives.get(call.life)
+        return life is not None and life.well(call.invoke, until)
+
+    def phase(self, name: str) -> int:
+        """When a phase began first, NEVER when it did not."""
+        return next((index for index, phase in self.phases if phase == name), NEVER)
+
+    def calls(self) -> Iterator[tuple[Directory, RecordedCall]]:
+        """Every call that is not hostile, by directory."""
+        for directory in self.directories.values():
+            for calls in (directory.creates, directory.listings, directory.deletes, directory.others):
+                for call in calls:
+                    yield directory, call
+
+    def may_act_again(self, call: RecordedCall) -> bool:
+        """Whether the wire made a copy of the request, which may act after the answer to the first."""
+        return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
+
+    @property
+    def _rest_ns(self) -> int:
+        """How long what was sent to storage may take until it is applied, at the latest."""
+        return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
+
+    def over(self, call: RecordedCall) -> int:
+        """When a call can no longer take effect: its end when that is certain, for others as for deletions."""
+        if call.outcome in ("ok", "fail") and not self.may_act_again(call):
+            return call.done
+        return self._latest_effect(call)
+
+    def had_no_effect(self, call: RecordedCall) -> bool:
+        """Whether a call provably had none: it failed, and no copy of it was under way."""
+        return call.outcome == "fail" and not self.may_act_again(call)
+
+    def under(self, low: int, high: int, directory: str | None = None) -> str:
+        """The fault class to count a breach under, that began at `low` and shows at `high`.
+
+        Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
+        active in between, then whatever came before. A wire fault is active for the calls it touched, or as
+        long as it lasts, a storage fault for its directory.
+        """
+        if any(self._remembers(begin, end, low) for begin, end in self.crowded if begin <= high):
+            return "second-server"
+        before = [fault for fault in self.faults if fault.begin <= high and fault.kind != "second-server"]
+        near = {fault.cls for fault in before if fault.end >= low and _concerns(fault, low, directory)}
+        classes = near - {"none"} or {fault.cls for fault in before}
+        return next((name for name in _PRECEDENCE if name in classes), "none")
+
+    def _remembers(self, begin: int, end: int, low: int) -> bool:
+        return any(life.start <= end and begin <= life.end and low <= life.end for life in self.lives.values())
+
+    def _settle_deletions(self) -> None:
+        for directory in self.directories.values():
+            for call in directory.deletes:
+                if self.had_no_effect(call):
+                    continue
+                settled = self.over(call)
+                answered = call.done if call.outcome == "ok" else NEVER
+                directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
+        for fault in self.faults:
+            # Without its type file a directory still holds every name: that damage excuses no loss.
+            if fault.kind == DAMAGE and fault.path and not fault.path.endswith(TYPE_FILE):
+                home = directory_of(fault.path + "/") or fault.path
+                if home in self.directories:
+                    settled = self.later(fault.end, self._rest_ns)
+                    self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))
+        for directory in self.directories.values():
+            directory.deletions.sort()
+
+    def _latest_effect(self, call: RecordedCall) -> int:
+        """When a call of unknown outcome can no longer take effect.
+
+        Its server was killed, or answered, or should have answered by now; what it had sent to storage by then is
+        applied at the latest when the storage time-out and `late_effect_ms` have passed. Copies on the wire and
+        pauses make it later. Without a server it is the client that ended.
+        """
+        rest_ns = self._rest_ns
+        if call.life == NO_LIFE:
+            client = self.events[call.invoke].process
+            # Killed or gone, not paused: a paused client still has its deletion before it.
+            died = [fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY]
+            gone = (at for at in (*died, self.exits.get(client, -1)) if at > call.invoke)
+            return self.later(call.done if call.done != NEVER else min(gone, default=NEVER), rest_ns)
+        arrivals = self.arrivals_again.get(call.invoke) or [self._arrival(call)]
+        last = max(index for index, _ in arrivals)
+        lives = [self.lives[life] for _, life in arrivals if life in self.lives]
+        if len(arrivals) == 1 and call.done != NEVER and self._was_answered(call) and not self.may_act_again(call):
+            return self.later(call.done, rest_ns)
+        dead = max((life.end for life in lives), default=NEVER)
+        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # That kill ends everything and decides nothing.
+            return self.later(max(last, dead), rest_ns)
+        ends = [last, call.invoke if call.done == NEVER else call.done]
+        ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
+        ends += [end for life in lives for _, end in life.pauses]
+        return self.later(max(ends), rest_ns + self.header.answer_bound_ms * MS)
+
+    def _arrival(self, call: RecordedCall) -> tuple[int, int]:
+        """When a request reached which server life, where it did so once; one that nobody waits for may come late."""
+        for event in self.events[call.done :] if call.outcome == "info" else ():
+            if event.operation == "arrived" and event.caused_by == call.invoke:
+                return event.index, self.arrived[call.invoke]
+        return call.invoke, call.life
+
+    def later(self, index: int, wait_ns: int) -> int:
+        """The first event more than `wait_ns` after an event, NEVER when the run was over by then."""
+        return NEVER if index >= self.end else self.index_at(self.events[index].time_ns + wait_ns + 1)
+
+    def awaited_until(self, call: RecordedCall) -> int:
+        """When a call was over; an open one when its client stopped listening, for then the kit kills what is left."""
+        return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
+
+    def timed_out(self, call: RecordedCall) -> bool:
+        """Whether nobody answered a call: it is open, or its client gave up waiting."""
+        return call.outcome == "open" or (
+            call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
+        )
+
+    def _was_answered(self, call: RecordedCall) -> bool:
+        """Whether an unknown outcome is one that the server itself reported: "500 ...", "503 ..."."""
+        error = self.events[call.done].error or ""
+        return error[:3].isdigit() and error[0] == "5"
+
+    def _check_against_observations(self) -> None:
+        """The kit saw at the end what its own effects add up to; anything else is a defect of the kit."""
+        busy = self.rest.rewriting()
+        for path in sorted(self.closing):
+            prefix = path + "/"
+            folded = self.rest.contents(path)
+            seen = {
+                name: content
+                for name, content in self.observed.items()
+                if content is not None and name.startswith(prefix) and name not in busy
+            }
+            differ = sorted(name for name in seen.keys() | folded.keys() if seen.get(name) != folded.get(name))
+            assert not differ, f"the effects and the last snapshot of {path} disagree about {differ[:5]}"
+
+
+def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
+    if fault.cls == "wire":
+        return fault.touched is None or fault.touched >= low
+    return fault.cls != "storage" or directory is None or fault.concerns(directory)

@@ -1,0 +1,297 @@
+"""What is stored when, by name: storage effects, or files as they were read, folded once into intervals of presence.
+
+Two views of the same run. At rest: a file that is being written in place keeps the content it had before, until the
+writing ends or its writer dies and what was torn becomes the truth. Raw: every effect as it is, for rewrite-atomic
+alone. Presence is a flat list of event indices for each name, [from, to, from, to, ...]; an odd length means that the
+name is still stored.
+
+With the witness "effects" a name is present from the effect that stored it on. With "reads" only snapshots tell, and
+`DirectoryPresence.look` says which one speaks for a given moment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
+
+NEVER = 1 << 62
+TEMP = "/.hoodie/.temp/"
+_BATCH, _TYPE, _DIRECT, _OTHER = range(4)
+
+
+class DirectoryPresence:
+    """One marker directory as storage shows it.
+
+    spans: presence by name. batch_high: the most marker files at one time and the event that made it so.
+    untyped: events after which a marker file was there without a type file that says so. typed_at: those that made it.
+    filled: direct marker files that were not empty. direct, batch, types: paths of each kind that ever were there,
+    with the event that first showed them. begun, seen: the snapshots that could decide, by when their reading began
+    and by their own index; `reads` says that only they count.
+    """
+
+    __slots__ = (
+        "batch",
+        "batch_files",
+        "batch_high",
+        "begun",
+        "direct",
+        "filled",
+        "holders",
+        "path",
+        "present",
+        "reads",
+        "seen",
+        "spans",
+        "typed",
+        "typed_at",
+        "types",
+        "untyped",
+    )
+
+    def __init__(self, path: str, reads: bool) -> None:
+        self.path = path
+        self.reads = reads
+        self.holders: dict[str, int] = {}
+        self.spans: dict[str, list[int]] = {}
+        self.present: frozenset[str] = frozenset()
+        self.batch_files = 0
+        self.batch_high = (0, 0)
+        self.typed = False
+        self.typed_at: list[int] = []
+        self.untyped: list[int] = []
+        self.filled: list[tuple[int, str]] = []
+        self.direct: dict[str, int] = {}
+        self.batch: dict[str, int] = {}
+        self.types: dict[str, int] = {}
+        self.begun: list[int] = []
+        self.seen: list[int] = []
+
+    def look(self, moment: int) -> int | None:
+        """The index whose presence speaks for `moment`; None when storage was not read after it."""
+        if not self.reads:
+            return moment
+        at = bisect_left(self.begun, moment)
+        return self.seen[at] if at < len(self.seen) else None
+
+    def began(self, index: int) -> int:
+        """When the reading began that an event belongs to, the event itself where storage is not read."""
+        at = bisect_left(self.seen, index)
+        return min(index, self.begun[at]) if at < len(self.seen) else index
+
+    def gone_from(self, name: str, answered: int, until: int) -> int | None:
+        """From when on a name is not stored that was answered, the last time until an event; None when it is there.
+
+        One that never was stored is missed from the answer on.
+        """
+        span = self.spans.get(name)
+        looked = self.look(answered) or until
+        if present(span, max(until, looked)) is not None:
+            return None
+        return max((end for end in (span or ())[1::2] if end <= until), default=looked)
+
+    def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
+        """Storage was read; names: what it holds where the format is not Hudi's."""
+        if self.begun and begun < self.begun[-1]:
+            return  # It began before the one that is known already, so what it misses proves nothing.
+        now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
+        for name in now - self.present:
+            self.spans.setdefault(name, []).append(index)
+        for name in self.present - now:
+            self.spans[name].append(index)
+        self.present = now
+        self.begun.append(begun)
+        self.seen.append(index)
+        self.note_files(index)
+
+    def note_files(self, index: int) -> None:
+        """Judge the number of marker files and the type as they are now."""
+        if self.batch_files > self.batch_high[0]:
+            self.batch_high = (self.batch_files, index)
+        if self.batch_files and not self.typed:
+            self.untyped.append(index)
+
+    def hold(self, index: int, names: Iterable[str]) -> None:
+        """One more file holds these names."""
+        holders, spans, reads = self.holders, self.spans, self.reads
+        for name in names:
+            held = holders.get(name, 0)
+            holders[name] = held + 1
+            if not held and not reads:
+                span = spans.get(name)
+                if span is None:
+                    spans[name] = [index]
+                else:
+                    span.append(index)
+
+    def release(self, index: int, names: Iterable[str]) -> None:
+        """One file less holds these names."""
+        for name in names:
+            held = self.holders[name] - 1
+            self.holders[name] = held
+            if not held and not self.reads:
+                self.spans[name].append(index)
+
+
+class _File:
+    """One file below a marker directory."""
+
+    __slots__ = ("content", "home", "kind", "names", "relative", "torn", "writers")
+
+    def __init__(self, home: DirectoryPresence, relative: str) -> None:
+        self.home = home
+        self.relative = relative
+        self.content: bytes | None = None
+        self.torn: bytes | None = None
+        self.names: set[str] = set()
+        self.writers: set[str] = set()
+        if relative.startswith("MARKERS") and marker_file_index(relative) is not None:
+            self.kind = _BATCH
+        elif relative.endswith(TYPE_FILE) and relative.rpartition("/")[2] == TYPE_FILE:
+            self.kind = _TYPE
+        else:
+            self.kind = _DIRECT if is_marker_name(relative) else _OTHER
+
+
+class PresenceIndex:
+    """All marker directories of a run; fed with effects or file observations in order."""
+
+    __slots__ = ("_files", "_reads", "_rewriting", "homes")
+
+    def __init__(self, reads: bool) -> None:
+        self.homes: dict[str, DirectoryPresence] = {}
+        self._reads = reads
+        self._files: dict[str, _File | None] = {}
+        self._rewriting: dict[str, _File] = {}
+
+    def home(self, path: str) -> DirectoryPresence:
+        """A marker directory by path, empty when nothing was ever stored in it."""
+        home = self.homes.get(path)
+        if home is None:
+            home = self.homes[path] = DirectoryPresence(path, self._reads)
+        return home
+
+    def put(self, index: int, path: str, content: bytes | None) -> None:
+        """The file has this content from now on; None: it is gone."""
+        file = self._files[path] if path in self._files else self._open(path)
+        if file is None:
+            return
+        if file.writers:
+            file.writers.clear()  # An atomic replace or a delete: the one who writes in place writes to nobody.
+            del self._rewriting[path]
+        self._become(index, file, content)
+
+    def rewrite(self, index: int, path: str, content: bytes | None, process: str, ends: bool) -> None:
+        """A step of writing in place, seen at rest: nothing changes until the last writer ends."""
+        file = self._files[path] if path in self._files else self._open(path)
+        if file is None:
+            return
+        file.torn = content
+        file.writers.add(process)
+        self._rewriting[path] = file
+        if ends:
+            self._leave(index, path, process)
+
+    def died(self, index: int, process: str) -> None:
+        """A process was killed: what it was writing stays as it is."""
+        for path in [path for path, file in self._rewriting.items() if process in file.writers]:
+            self._leave(index, path, process)
+
+    def contents(self, directory: str) -> dict[str, bytes]:
+        """Every file at rest below a directory; files in the middle of being rewritten are left out."""
+        return {
+            path: file.content
+            for path, file in self._files.items()
+            if file is not None and file.content is not None and file.home.path == directory and not file.writers
+        }
+
+    def rewriting(self) -> frozenset[str]:
+        """Paths that are being written in place."""
+        return frozenset(self._rewriting)
+
+    def _leave(self, index: int, path: str, process: str) -> None:
+        file = self._rewriting[path]
+        file.writers.discard(process)
+        if not file.writers:
+            del self._rewriting[path]
+            self._become(index, file, file.torn)
+
+    def _open(self, path: str) -> _File | None:
+        """Find the marker directory of a path; files elsewhere are of no interest."""
+        directory = directory_of(path)
+        file = None if directory is None else _File(self.home(directory), path[len(directory) + 1 :])
+        self._files[path] = file
+        return file
+
+    def _become(self, index: int, file: _File, content: bytes | None) -> None:
+        before, file.content = file.content, content
+        kind, home = file.kind, file.home
+        if kind == _BATCH:
+            _rebatch(index, file, before, content)
+        elif kind == _DIRECT:
+            if content is None:
+                if before is not None:
+                    home.release(index, (file.relative,))
+                return
+            if before is None:
+                home.direct.setdefault(file.relative, index)
+                home.hold(index, (file.relative,))
+            if content:
+                home.filled.append((index, file.relative))
+        elif kind == _TYPE:
+            home.types.setdefault(file.relative, index)
+            if file.relative == TYPE_FILE:
+                typed, home.typed = home.typed, content == TYPE_BATCHED
+                if home.typed and not typed:
+                    home.typed_at.append(index)
+                if not home.reads:
+                    home.note_files(index)
+
+
+def _rebatch(index: int, file: _File, before: bytes | None, content: bytes | None) -> None:
+    """A marker file changed; when it only grew, only what was added is parsed."""
+    home, names = file.home, file.names
+    if content is None:
+        if before is not None:
+            home.release(index, names)
+            names.clear()
+            home.batch_files -= 1
+        return
+    if before is None:
+        home.batch_files += 1
+        home.batch.setdefault(file.relative, index)
+    if before and before.endswith(b"\n") and content.startswith(before):
+        fresh = set(decode_names(content[len(before) :]))
+        fresh -= names
+    else:
+        now = set(decode_names(content))
+        gone = names - now
+        fresh = now - names
+        if gone:
+            home.release(index, gone)
+            names -= gone
+    home.hold(index, fresh)
+    names |= fresh
+    if not home.reads and (not home.typed or home.batch_files > home.batch_high[0]):
+        home.note_files(index)
+
+
+def directory_of(path: str) -> str | None:
+    """The marker directory that a storage path lies in, None when it lies in none."""
+    at = path.find(TEMP)
+    end = path.find("/", at + len(TEMP)) if at > 0 else -1
+    return path[:end] if end > 0 else None
+
+
+def present(span: list[int] | None, moment: int) -> int | None:
+    """Where the interval that covers `moment` ends (NEVER: it does not); None when the name is absent then."""
+    if span is None:
+        return None
+    for at in range(0, len(span), 2):
+        if span[at] > moment:
+            return None
+        to = span[at + 1] if at + 1 < len(span) else NEVER
+        if moment < to:
+            return to
+    return None

@@ -1,0 +1,257 @@
+"""One look at a table of a black-box write path at rest: its timeline, whose its files are, what may be missing.
+
+    instant       committed   a completed commit, deltacommit or replacecommit is on the timeline
+                  pending     it was requested, and is neither committed nor gone
+                  rolled back a completed rollback or restore names it
+    owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
+                  A log file of layout 1 bears the instant of the base file below it, also once its table is of a
+                  later version. So it belongs to the commit whose write stats name it or to the instant whose rollback
+                  does, else to the write that put it (tables_windows.py), else to nobody that is known.
+    command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
+
+What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
+one that a restore took. A completed rollback or clean that cannot be read is known by its plan. Where entries left
+the timeline, or neither record nor plan of a clean can be read, nobody knows what may be missing (`hides_loss`); where
+it is a rollback's, which instants there were (`hides_instants`). A rollback has no right to what is committed.
+Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.history.index.calls import TableWrite
+from marker_sim.timeline import DataFile, parse_data_file
+
+COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
+# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+WRITES = frozenset({"commit", "deltacommit"})
+UNDOING = frozenset({"rollback", "restore"})
+_SERVICES = UNDOING | {"clean"}
+
+
+class AuditEntry(NamedTuple):
+    """One entry of a timeline. facts: by their first word, each in order. error: why it cannot be read."""
+
+    event: int
+    instant: str
+    path: str
+    action: str
+    state: str
+    facts: dict[str, tuple[str, ...]]
+    error: str | None
+
+    @property
+    def done(self) -> bool:
+        """Whether it is a completed one."""
+        return self.state == "completed"
+
+    def of(self, word: str) -> tuple[str, ...]:
+        """What its facts of a kind say."""
+        return self.facts.get(word, ())
+
+
+class Audit:
+    """One look at one table. begin, end: events; write: the write that had ended before, None when nobody says which.
+
+    files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
+    left below the marker directory of an instant. writers: instants of log files, as far as effects tell them.
+    """
+
+    def __init__(
+        self, begin: Event, events: list[Event], end: int, write: TableWrite | None, writers: Mapping[str, str]
+    ) -> None:
+        self.table = begin.table or ""
+        self.begin = begin.index
+        self.end = end
+        self.write = write
+        self._writers = writers
+        self.files = {e.path: e.index for e in events if e.operation == "data-file" and e.path is not None}
+        self.sizes = {e.path: e.value for e in events if e.operation == "data-file"}
+        self.markers: dict[str, list[Event]] = {}
+        for event in events:
+            if event.operation == "marker-file":
+                self.markers.setdefault(event.instant or "", []).append(event)
+        self.entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
+        self._archives = [event for event in events if event.operation == "archive"]
+
+    @property
+    def recovered(self) -> bool:
+        """Whether what was left behind must be over, because the write before it completed."""
+        return self.write is None or self.write.outcome == "ok"
+
+    @cached_property
+    def committed(self) -> dict[str, AuditEntry]:
+        """Completed commits by instant."""
+        return {entry.instant: entry for entry in self.entries if entry.done and entry.action in COMMITS}
+
+    @cached_property
+    def pending(self) -> dict[str, AuditEntry]:
+        """Writes that are on the timeline and not completed, by instant; table services that wait are none."""
+        found: dict[str, AuditEntry] = {}
+        for entry in self.entries:
+            if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
+                found.setdefault(entry.instant, entry)
+        return {instant: entry for instant, entry in found.items() if instant not in self.committed}
+
+    @cached_property
+    def waiting(self) -> frozenset[str]:
+        """Instants of compactions and clusterings that wait for their turn; rolled back, they run again."""
+        return frozenset(e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES)
+
+    @cached_property
+    def rolled_back(self) -> dict[str, list[AuditEntry]]:
+        """The completed rollbacks and restores of each instant."""
+        return _targets(entry for entry in self.entries if entry.done)
+
+    @cached_property
+    def rolling_back(self) -> dict[str, list[AuditEntry]]:
+        """The rollbacks of each instant that were begun and not completed."""
+        return _targets(self.begun)
+
+    @cached_property
+    def begun(self) -> list[AuditEntry]:
+        """The entries of what is not completed."""
+        over = {entry.instant for entry in self.entries if entry.done}
+        return [entry for entry in self.entries if entry.instant not in over]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Instants that the timeline says anything of."""
+        return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
+
+    @cached_property
+    def named(self) -> dict[str, AuditEntry]:
+        """Which completed commit names a file."""
+        return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
+
+    @cached_property
+    def taken(self) -> dict[str, AuditEntry]:
+        """Which completed rollback deleted a file."""
+        return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
+
+    @cached_property
+    def cleaned(self) -> frozenset[str]:
+        """Files that a clean or restore deleted, or that a clean is about to delete."""
+        words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
+        return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
+
+    @cached_property
+    def undone(self) -> dict[str, AuditEntry]:
+        """Which completed rollback made the blocks of a log file invisible."""
+        return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
+
+    @cached_property
+    def appended(self) -> frozenset[str]:
+        """The log files that rollbacks wrote."""
+        return frozenset(p for e in self.entries if e.action in UNDOING for p in e.of("appended"))
+
+    @cached_property
+    def layout(self) -> int:
+        """The timeline's: 1, or 2 as soon as an entry lies where only layout 2 has it."""
+        return 2 if any("/.hoodie/timeline/" in entry.path for entry in self.entries) else 1
+
+    @cached_property
+    def hides_loss(self) -> str:
+        """Why what is missing proves nothing, "" when it does."""
+        return self._hides({"clean": "will-delete", "restore": "deleted"})
+
+    @cached_property
+    def hides_instants(self) -> str:
+        """Why an instant that the timeline has nothing of proves nothing, "" when it does."""
+        return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
+
+    def _hides(self, telling: dict[str, str]) -> str:
+        if self._archives:
+            return f"entries left the timeline of {self.table} for {self._archives[0].path}, which is not read"
+        bad = (e for e in self.entries if e.error and e.done and e.action in telling and not e.of(telling[e.action]))
+        entry = next(bad, None)
+        return f"{entry.path} cannot be read: {entry.error}" if entry else ""
+
+    @cached_property
+    def owned(self) -> dict[str, list[str]]:
+        """Data files by owner, "" for those of nobody that is known; a rollback's own command blocks are left out."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            if path not in self.appended:
+                found.setdefault(self.owner(path), []).append(path)
+        return found
+
+    def begun_after(self, instant: str) -> AuditEntry | None:
+        """A commit that began after an instant and is completed."""
+        newest = max((key for key, entry in self.committed.items() if entry.action in COMMITS), default="")
+        return self.committed[newest] if newest > instant else None
+
+    def owner(self, path: str) -> str:
+        """The instant that a data file is of, "" when nobody knows; it need not be there."""
+        if path in self.named:
+            return self.named[path].instant
+        file = parse_data_file(path)
+        if file is None:
+            return ""
+        undone = self.undone.get(path)
+        if undone is not None and undone.of("rolled-back"):
+            return undone.of("rolled-back")[0]
+        return self._writers.get(path, "") if self.bears_base(path) else file.instant
+
+    def bears_base(self, path: str) -> bool:
+        """Whether a file is a log file with the instant of the base file below it, and not with its own."""
+        file = parse_data_file(path)
+        if file is None or file.version is None:
+            return False
+        return self.layout == 1 or (file.partition, file.file_id, file.instant) in self._bases
+
+    @cached_property
+    def _bases(self) -> frozenset[tuple[str, str, str]]:
+        files = (parse_data_file(path) for path in (*self.files, *self.named))
+        return frozenset((f.partition, f.file_id, f.instant) for f in files if f is not None and f.version is None)
+
+    def covers(self, rollback: AuditEntry, path: str) -> bool:
+        """Whether a command block of a rollback lies in the file group of a log file."""
+        group = _group(parse_data_file(path))
+        blocks = (block for block in rollback.of("appended") if block in self.files or block in self.cleaned)
+        return any(_group(parse_data_file(block)) == group for block in blocks)
+
+
+def _entry(event: Event) -> AuditEntry:
+    facts: dict[str, list[str]] = {}
+    for fact in event.value if isinstance(event.value, tuple) else ():
+        word, _, rest = fact.partition(" ")
+        facts.setdefault(word, []).append(rest)
+    known = {word: tuple(values) for word, values in facts.items()}
+    action, state = known.get("action", ("",))[0], known.get("state", ("",))[0]
+    return AuditEntry(event.index, event.instant or "", event.path or "", action, state, known, event.error)
+
+
+def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
+    """The same, with what plans say of completed entries that cannot be read: what was to be deleted counts as gone."""
+    plans: dict[str, dict[str, tuple[str, ...]]] = {}
+    for entry in entries:
+        if not entry.done:
+            plans.setdefault(entry.instant, {}).update(entry.facts)
+    told = []
+    for entry in entries:
+        plan = plans.get(entry.instant, {}) if entry.done and entry.error and entry.action in _SERVICES else {}
+        facts: dict[str, tuple[str, ...]] = {
+            word: plan[word] for word in ("rolled-back", "will-delete") if word in plan
+        }
+        if entry.action in UNDOING and "will-delete" in facts:
+            facts["deleted"] = facts["will-delete"]
+        told.append(entry._replace(facts={**entry.facts, **facts}))
+    return told
+
+
+def _targets(entries: Iterable[AuditEntry]) -> dict[str, list[AuditEntry]]:
+    found: dict[str, list[AuditEntry]] = {}
+    for entry in entries:
+        if entry.action in UNDOING:
+            for target in entry.of("rolled-back"):
+                found.setdefault(target, []).append(entry)
+    return found
+
+
+def _group(file: DataFile | None) -> tuple[str, str] | None:
+    return None if file is None else (file.partition, file.file_id)

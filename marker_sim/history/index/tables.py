@@ -1,0 +1,137 @@
+"""Tables of a black-box write path, folded once: every audit that was begun and ended, and who may still have written.
+
+What an audit says is told in tables_audit.py. When a file came is known where every effect is; elsewhere only that
+nobody writes while a table is at rest, and that the tasks of a driver die with it where Spark is local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from marker_sim.history import Event
+from marker_sim.history.index.calls import TableWrite
+from marker_sim.history.index.event_reader import EventReader
+from marker_sim.history.index.log_files import writers
+from marker_sim.history.index.presence import NEVER
+from marker_sim.history.index.table_audit import Audit, AuditEntry
+
+_HOODIE = ".hoodie/"
+_PARTITION_METADATA = ".hoodie_partition_metadata"
+
+
+class Tables:
+    """All audits of a run that were ended, in order, and what is known of who may still write."""
+
+    def __init__(self, reading: EventReader) -> None:
+        self._reading = reading
+        self.writes = sorted(reading.table_writes)
+        self._effects = reading.header.witness == "effects"
+        self._writers: dict[str, Mapping[str, str]] = {}
+        self.audits = tuple(self._audits())
+        self._names = sorted({write.table for write in self.writes} | {audit.table for audit in self.audits})
+        self._spans = self._fold() if self._effects else {}
+
+    def _audits(self) -> list[Audit]:
+        by_end = {write.done: write for write in self.writes}
+        found: list[Audit] = []
+        open_: dict[str | None, tuple[Event, list[Event]]] = {}
+        for event in self._reading.audited:
+            if event.operation == "audit" and event.value == "begin":
+                open_[event.table] = (event, [])
+            elif event.operation == "audit" and event.table in open_:
+                begin, events = open_.pop(event.table)
+                cause = -1 if begin.caused_by is None else begin.caused_by
+                tellers = self._written_by(begin.table or "")
+                found.append(Audit(begin, events, event.index, by_end.get(cause), tellers))
+            elif event.table in open_:
+                open_[event.table][1].append(event)
+        return found
+
+    def _written_by(self, table: str) -> Mapping[str, str]:
+        if not self._effects or not self.stayed_alone():
+            return {}
+        if table not in self._writers:
+            self._writers[table] = writers(self._reading.events, table, self.writes)
+        return self._writers[table]
+
+    def before(self, audit: Audit) -> Audit | None:
+        """The audit of the same table before one."""
+        return next((a for a in reversed(self.audits) if a.table == audit.table and a.end < audit.begin), None)
+
+    def after(self, index: int, path: str) -> Audit | None:
+        """The first audit after an event and a completed write of the table that a storage path lies in."""
+        later = (a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/"))
+        return next((audit for audit in later if audit.recovered), None)
+
+    def last(self, table: str) -> Audit | None:
+        """The last audit of a table."""
+        return next((audit for audit in reversed(self.audits) if audit.table == table), None)
+
+    def came(self, audit: Audit, path: str) -> int:
+        """When a data file that an audit found had come, from absent to present; NEVER where effects are not known."""
+        spans = self._spans.get(f"{audit.table}/{path}", [])
+        return max((index for index in spans[::2] if index < audit.begin), default=NEVER)
+
+    def stayed_alone(self) -> bool:
+        """Whether no task outlives its driver or runs twice at a time: by the option `master`, Spark was local."""
+        return self._reading.header.options.get("master", "local").startswith("local")
+
+    def surely_before_finalize(self, audit: Audit, path: str, commit: AuditEntry) -> bool:
+        """Whether a file that a commit does not name was there when its markers were listed for the last time.
+
+        It was when a file that the commit does name came later. Otherwise a task that nobody waited for may have
+        written it after, where there are such tasks, and where effects are known it must at least have come before the
+        completed entry: a put may be applied late.
+        """
+        came = self.came(audit, path)
+        if any(came < self.came(audit, other) < NEVER for other in commit.of("wrote")):
+            return True
+        stored = self._spans.get(commit.path, [NEVER])[0]
+        return self.stayed_alone() and (not self._effects or came < stored < NEVER)
+
+    def surely_before_rollback(self, audit: Audit, path: str, rollback: AuditEntry) -> bool:
+        """Whether a file was there when a rollback listed markers: it came before the write that began to roll back.
+
+        Where effects are not known, every driver whose write had not ended well died, and took its tasks along. Of a
+        log file that may have a command block nobody can say when the rollback's record cannot be read.
+        """
+        if rollback.error and audit.bears_base(path):
+            return False
+        if self._effects:
+            entries = [e.path for e in audit.entries if e.instant == rollback.instant and e.action == rollback.action]
+            stored = min((self._spans[entry][0] for entry in entries if entry in self._spans), default=-1)
+            began = max((write.invoke for write in self.writes if write.invoke < stored), default=-1)
+            return self.came(audit, path) < began
+        return self.tells_rollbacks(audit)
+
+    def tells_rollbacks(self, audit: Audit) -> bool:
+        """Whether anything could show that a file came before a rollback listed markers."""
+        if self._effects:
+            return True
+        return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
+
+    def _raised(self, write: TableWrite) -> bool:
+        """Whether a write ended badly in a driver that went on to write."""
+        return write.outcome != "ok" and any(w.process == write.process and w.invoke > write.done for w in self.writes)
+
+    def first_puts(self) -> dict[tuple[str, str], int]:
+        """The first put of each data file, by table and path; empty where effects are not known."""
+        found: dict[tuple[str, str], int] = {}
+        for path, span in self._spans.items():
+            table = next(table for table in self._names if path.startswith(f"{table}/"))
+            relative = path[len(table) + 1 :]
+            name = relative.rpartition("/")[2]
+            if name and not relative.startswith(_HOODIE) and not name.startswith(_PARTITION_METADATA):
+                found[table, relative] = span[0]
+        return found
+
+    def _fold(self) -> dict[str, list[int]]:
+        """When files of the tables came and went, as flat lists of events."""
+        spans: dict[str, list[int]] = {}
+        prefixes = tuple(f"{table}/" for table in self._names)
+        for event in self._reading.events:
+            if event.kind == "effect" and event.path is not None and event.path.startswith(prefixes):
+                span = spans.setdefault(event.path, [])
+                if (event.value is None) == bool(len(span) % 2):
+                    span.append(event.index)
+        return {path: span for path, span in spans.items() if span}

@@ -1,0 +1,374 @@
+"""The write path of a run, folded once: writes, data files and timeline entries, and when each was in storage.
+
+    data file   an effect below a table and not below its .hoodie; no `.hoodie_partition_metadata`, nor what a torn put
+                leaves
+    owner       the instant of the latest attempt at that path, by the process whose effect it is if that made one; of a
+                file without an attempt, the instant in a base file's name, or those whose markers asked for a log file
+                (a log file's own name carries the instant of its base file)
+    completed   an entry of the timeline is in storage, whatever its driver heard of it
+
+Judges rely on the appearance of a file, from absent to present, and not on its first effect alone: a put that is
+applied late brings back what was deleted, and that is no fault of whoever deleted it.
+Limits: only the witness "effects" tells order; a completed entry written in place counts from the end of that writing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.history.index.calls import Directory, RecordedCall, WriteStep
+from marker_sim.history.index.event_reader import EventReader, content_of
+from marker_sim.history.index.presence import NEVER, TEMP, present
+from marker_sim.names import data_path
+from marker_sim.timeline import (
+    HOODIE,
+    ROLLBACK,
+    Entry,
+    State,
+    WriteStat,
+    decode_commit,
+    decode_rollback,
+    parse_data_file,
+    parse_entry,
+    write_ordinal,
+)
+
+Key = tuple[str, str]
+_NO_DATA = ".hoodie_partition_metadata"
+_index = itemgetter(0)
+_INSIDE = f"{HOODIE}/"
+_MARKERS = f"{HOODIE}/.temp/"
+
+
+class Appearance(NamedTuple):
+    """A data file of an instant was put where it was not, or where another instant's had been. path: relative."""
+
+    start: int
+    path: str
+    process: str
+
+
+class Completion(NamedTuple):
+    """A commit or rollback is on the timeline from `at` on.
+
+    stats: of a commit, None when it cannot be read. ordinal: which write of its plan a commit says it is, or None.
+    """
+
+    at: int
+    key: Key
+    process: str
+    stats: tuple[WriteStat, ...] | None
+    ordinal: int | None = None
+
+
+class CommittedDataChange(NamedTuple):
+    """An effect removed or changed what a completed commit names, or the commit itself. path: full."""
+
+    at: int
+    process: str
+    path: str
+    key: Key
+
+
+class ObservedWrite(NamedTuple):
+    """A write that began. committed: the `ok` of its commit, NEVER when there is none."""
+
+    begin: WriteStep
+    key: Key
+    committed: int
+
+
+class WritePathIndex:
+    """What write clients did. Keys are (table, instant), because two tables may have equal instants.
+
+    files: appearances by owner. first: the first effect of each owner on each path. last_put: the last one on any.
+    began: the first timeline entry of an instant, (event, process). marker_effects: those in marker directories.
+    commits, rollbacks: by event. end: the number of events.
+    """
+
+    def __init__(self, reading: EventReader) -> None:
+        self._reading = reading
+        self.end = reading.end
+        self.steps = sorted(reading.steps)
+        tables = {step.table for step in self.steps if step.operation == "begin"}
+        self.prefixes = sorted((f"{table}/" for table in tables), key=lambda prefix: (-len(prefix), prefix))
+        self.files: dict[Key, list[Appearance]] = {}
+        self.first: dict[Key, dict[str, int]] = {}
+        self.last_put: dict[Key, int] = {}
+        self.began: dict[Key, tuple[int, str]] = {}
+        self.marker_effects: list[Event] = []
+        self.commits: list[Completion] = []
+        self.rollbacks: list[Completion] = []
+        self.harms: list[CommittedDataChange] = []
+        self._spans: dict[str, list[int]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
+        self._named: dict[str, Key] = {}
+        self._completed: dict[Key, list[str]] = {}
+        self._pending: dict[Key, dict[str, None]] = {}
+        self._attempts: dict[Key, list[WriteStep]] = {}
+        self._about: dict[Key, list[WriteStep]] = {}
+        for step in self.steps:
+            self._about.setdefault((step.table, step.instant), []).append(step)
+            if step.operation == "attempt":
+                self._attempts.setdefault((step.table, step.path), []).append(step)
+        self._fold()
+        self.writes = tuple(self._find_writes())
+
+    # What is asked of it.
+
+    def of(self, *operations: str) -> list[WriteStep]:
+        """The steps of these kinds, by invocation."""
+        return [step for step in self.steps if step.operation in operations]
+
+    def about(self, key: Key, *operations: str) -> list[WriteStep]:
+        """The steps of these kinds that name an instant, by invocation."""
+        return [step for step in self._about.get(key, ()) if step.operation in operations]
+
+    def directory(self, key: Key) -> Directory | None:
+        """The calls of an instant's marker directory."""
+        return self._reading.directories.get(f"{key[0]}{TEMP}{key[1]}")
+
+    def there(self, table: str, path: str, moment: int) -> bool:
+        """Whether a data file is in storage at an event. path: relative to the table."""
+        span = self._spans.get(f"{table}/{path}")
+        return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
+
+    def committed(self, key: Key, moment: int) -> bool:
+        """Whether the completed commit of an instant is in storage at an event."""
+        return any(present(self._spans[path], moment) is not None for path in self._completed.get(key, ()))
+
+    def committed_for_good(self, key: Key) -> int:
+        """Since when the instant has been committed and stayed so, NEVER when it is not."""
+        spans = [self._spans[path] for path in self._completed.get(key, ())]
+        return min((span[-1] for span in spans if len(span) % 2), default=NEVER)
+
+    def rolled_back(self, key: Key, moment: int) -> bool:
+        """Whether a completed rollback of an instant was stored before an event."""
+        return any(done.key == key and done.at < moment for done in self.rollbacks)
+
+    def pending(self, key: Key, moment: int) -> bool:
+        """Whether the instant is on the timeline at an event without being completed."""
+        listed = any(present(self._spans[path], moment) is not None for path in self._pending.get(key, ()))
+        return listed and not self.committed(key, moment)
+
+    def over(self, key: Key, moment: int) -> bool:
+        """Whether an instant is over at an event: committed, rolled back, or taken off the timeline."""
+        if self.committed(key, moment) or self.rolled_back(key, moment):
+            return True
+        return key in self.began and self.began[key][0] < moment and not self.pending(key, moment)
+
+    def left_since(self, key: Key, before: int, moment: int) -> list[Appearance]:
+        """The instant's data files that came before an event and have been there ever since, until a moment."""
+        left = []
+        for file in self.files.get(key, ()):
+            if file.start < before:
+                to = present(self._spans.get(f"{key[0]}/{file.path}"), file.start)
+                if to is not None and to > moment:
+                    left.append(file)
+        return left
+
+    @cached_property
+    def residues(self) -> dict[int, dict[Key, list[str]]]:
+        """At each `ok` of a write's commit: the files below each instant's marker directory, where there are any."""
+        found: dict[int, dict[Key, list[str]]] = {}
+        there: dict[str | None, None] = {}
+        at, effects = 0, self.marker_effects
+        for moment in sorted(write.committed for write in self.writes if write.committed != NEVER):
+            upto = bisect_right(effects, moment, key=_index)
+            for event in effects[at:upto]:
+                if event[9] is None:
+                    there.pop(event[8], None)
+                else:
+                    there[event[8]] = None
+            at = upto
+            left: dict[Key, list[str]] = {}
+            found[moment] = left
+            for path in filter(None, there):
+                table, _, below = path.partition(f"/{_MARKERS}")
+                if not path.endswith("/"):
+                    left.setdefault((table, below.partition("/")[0]), []).append(path)
+        return found
+
+    def marker_puts(self, key: Key, after: int) -> list[int]:
+        """When files were put into an instant's marker directory after an event, latest first."""
+        home = f"{key[0]}/{_MARKERS}{key[1]}/"
+        at = bisect_right(self.marker_effects, after, key=_index)
+        puts = [e[0] for e in self.marker_effects[at:] if e[9] is not None and (e[8] or "").startswith(home)]
+        return puts[::-1]
+
+    def listings(self, step: WriteStep) -> list[RecordedCall]:
+        """The listings of the instant's markers that a step's own process made during it, by invocation."""
+        directory = self.directory((step.table, step.instant))
+        events = self._reading.events
+        calls = directory.listings if directory else []
+        return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
+
+    def listed(self, step: WriteStep, file: str = "") -> tuple[int, int] | None:
+        """When the final round of a step's listings was invoked first and was over, NEVER for one that never was.
+
+        A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
+        path only those that can show it. None when the step made no such listing.
+        """
+        useless = ""
+        if file:
+            useless = "list-data" if file.rpartition("/")[2].startswith(".") else "list-log"
+        last = {call.operation: call for call in self.listings(step) if call.operation != useless}
+        if not last:
+            return None
+        return min(call.invoke for call in last.values()), max(call.done for call in last.values())
+
+    def known_from(self, step: WriteStep, file: str) -> int:
+        """Before which event a data file must have come for a step to know of it.
+
+        The answer of its listing decides where there is one: a file whose marker it shows is known until then, another
+        one until the listing was asked for. Without a listing, the step's own invocation.
+        """
+        listed = self.listed(step, file)
+        if listed is None:
+            return step.invoke
+        shown = self._shows(step, file) if listed[1] != NEVER else False
+        return listed[1] if shown else listed[0]
+
+    def _shows(self, step: WriteStep, file: str) -> bool:
+        for call in self.listings(step):
+            if call.outcome == "ok" and isinstance(call.value, tuple):
+                names = map(data_path, call.value) if call.operation == "list" else call.value
+                if file in names:
+                    return True
+        return False
+
+    def acting(self, process: str, index: int) -> WriteStep | None:
+        """The innermost step of a driver that an effect of its process belongs to."""
+        found = None
+        for step in self.steps:
+            if step.invoke >= index:
+                break
+            if step.process == process and step.operation != "attempt" and step.may_act(index):
+                found = step
+        return found
+
+    # Folding.
+
+    def _fold(self) -> None:
+        places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
+        for event in self._reading.events:
+            if event[4] != "effect" or event[8] is None:
+                continue
+            path = event[8]
+            for prefix, markers, inside in places:
+                if path.startswith(prefix):
+                    if path.startswith(markers):
+                        self.marker_effects.append(event)
+                    elif path.startswith(inside):
+                        self._entry(event, prefix[:-1], path[len(prefix) :])
+                    elif not path.endswith((_NO_DATA, f".{event[0]}.tmp")):  # The latter is what a torn put leaves.
+                        self._data(event, prefix[:-1], path[len(prefix) :])
+                    break
+
+    def _entry(self, event: Event, table: str, relative: str) -> None:
+        index, path = event[0], event[8]
+        assert path is not None
+        entry = parse_entry(relative)
+        content = content_of(event[9])
+        if entry is None or event[5] in ("overwrite-begin", "overwrite-piece"):
+            return
+        before = self._contents.get(path)
+        if path in self._named and content != before:
+            self.harms.append(CommittedDataChange(index, event[2], path, self._named.pop(path)))
+        self._span(index, path, content is not None)
+        self._remember(path, content)
+        if content is not None and content != before:
+            self._add_entry(event, table, entry, content)
+
+    def _add_entry(self, event: Event, table: str, entry: Entry, content: bytes) -> None:
+        index, path, process = event[0], event[8], event[2]
+        assert path is not None
+        key = (table, entry.instant)
+        if entry.action == ROLLBACK:
+            if entry.state is State.COMPLETED:
+                try:
+                    target = decode_rollback(content)[0]
+                except ValueError:
+                    return  # It says not what it takes back, so nothing is rolled back by it.
+                self.rollbacks.append(Completion(index, (table, target), process, None))
+            return
+        self.began.setdefault(key, (index, process))
+        if entry.state is not State.COMPLETED:
+            self._pending.setdefault(key, {})[path] = None
+            return
+        try:
+            stats = decode_commit(content)
+        except ValueError:
+            stats = None
+        self.commits.append(Completion(index, key, process, stats, write_ordinal(content)))
+        self._completed.setdefault(key, []).append(path)
+        self._named[path] = key
+        for stat in stats or ():
+            self._named.setdefault(f"{table}/{stat.path}", key)
+
+    def _data(self, event: Event, table: str, relative: str) -> None:
+        index, process, path, content = event[0], event[2], event[8], content_of(event[9])
+        assert path is not None
+        before = self._contents.get(path)
+        if before is not None and content != before and path in self._named:
+            self.harms.append(CommittedDataChange(index, process, path, self._named[path]))
+        if content is None:
+            self._span(index, path, False)
+            self._contents.pop(path, None)
+            return
+        self._contents[path] = content
+        attempts = self._attempts.get((table, relative), ())
+        if len(attempts) == 1 and attempts[0].invoke < index:
+            owners: tuple[str, ...] = (attempts[0].instant,)
+        else:
+            owners = self._owners_of(table, relative, process, index)
+        if self._span(index, path, True) > 0 or owners != self._owners[path]:
+            self._owners[path] = owners
+            for owner in owners:
+                self.files.setdefault((table, owner), []).append(Appearance(index, relative, process))
+                self.first.setdefault((table, owner), {}).setdefault(relative, index)
+        for owner in owners:
+            self.last_put[table, owner] = index
+
+    def _span(self, index: int, path: str, stored: bool) -> int:
+        """Note whether a file is there from now on; 1 when it came, -1 when it went, 0 when nothing changed."""
+        span = self._spans.setdefault(path, [])
+        if stored == bool(len(span) % 2):
+            return 0
+        span.append(index)
+        return 1 if stored else -1
+
+    def _remember(self, path: str, content: bytes | None) -> None:
+        if content is None:
+            self._contents.pop(path, None)
+        else:
+            self._contents[path] = content
+
+    def _owners_of(self, table: str, path: str, process: str, index: int) -> tuple[str, ...]:
+        before = [step for step in self._attempts.get((table, path), ()) if step.invoke < index]
+        if before:
+            own = [step for step in before if step.process == process]
+            return ((own or before)[-1].instant,)
+        file = parse_data_file(path)
+        if file is not None and file.version is None:
+            return (file.instant,)
+        asked = [
+            directory.path.rpartition("/")[2]
+            for directory in self._reading.directories.values()
+            if directory.path.startswith(f"{table}{TEMP}")
+            and any(data_path(call.name) == path for call in directory.creates)
+        ]
+        return tuple(sorted(asked)) or ("",)
+
+    def _find_writes(self) -> Iterator[ObservedWrite]:
+        for begin in self.of("begin"):
+            if begin.outcome == "ok" and begin.instant:
+                key = (begin.table, begin.instant)
+                done = [s.done for s in self.about(key, "commit") if s.outcome == "ok" and s.invoke > begin.done]
+                yield ObservedWrite(begin, key, min(done, default=NEVER))

@@ -1,0 +1,219 @@
+"""A history is everything that happened in one run, in order: a header and one event a row.
+
+Worlds write histories, judges read them, and neither knows the other. The columns of `Event` are a contract
+(design, section 4.3); what each kind of event carries is this table.
+
+    kind     operation                  fields used
+    invoke   create                     process role table instant path=marker name, value=request identity or None,
+                                        caused_by=the `started` event of the server addressed, None in direct mode
+    invoke   list list-data list-log    the same without path and value
+             exists delete
+    ok       as its invoke              caused_by=its invoke; value: create "created" | "exists"; list* a sorted
+                                        tuple of names (list-data and list-log: of data paths); exists and delete a bool
+    fail     as its invoke              caused_by=its invoke, error=why; the operation provably had no effect
+    info     as its invoke              caused_by=its invoke, error=why; nobody knows; a client of the load never acts
+                                        again, an attempt of a write may ask again with the same identity
+    effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
+    effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
+             overwrite-end              a killed writer leaves it as the last piece left it
+    fault    see faults.py              process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
+                                        invoke it touched (wire), path=the storage path it touched, error=its settings
+    observe  started exited             process=a server whose life begins, or ends by itself (a driver: error=why)
+    observe  arrived                    process=the server life that received it, caused_by=the invoke
+    observe  mode                       value "direct" | "timeline" chosen, error=why it is not the mode asked for
+    observe  file                       path, value=content read at rest by the kit, None when gone
+    observe  raw-file                   the same read once, without waiting for rest (for rewrite-atomic alone)
+    observe  snapshot                   path=marker directory; the `file` events so far are what is stored there, read
+                                        after event `caused_by`; value=tuple of names where the format is not Hudi's;
+                                        error=why the read could not decide; the last ones of a run close it
+    observe  actor-died                 error=what an actor of this process raised uncaught; the process lives on
+    observe  mode                       of one write: the same with table and instant
+
+    invoke   begin                      process=a driver, table: a write begins with what was left behind
+    ok       begin                      the same with instant=the write's own, which is on the timeline now
+    invoke   rollback                   process=a driver, table, instant=the one that is taken back
+    invoke   sweep                      the same for what is left of an instant that is over: late markers and files
+    invoke   attempt                    process=an executor, table, instant, path=data path relative to the table,
+                                        value=write token; its marker is asked for after, and its file written
+    invoke   finalize                   process=a driver, table, instant, value=the accepted data paths, sorted
+    invoke   commit                     the same; ok: the completed instant is on the timeline
+             all of these               end ok, fail or info like other calls; what they ask a marker store for (create,
+                                        list, delete) are invocations of their own by the same process, in between
+    effect   put delete                 path below a table and not below .hoodie: a data file
+    observe  job-failed                 process=a driver whose write was given up and that lives on, error=why
+    observe  rows                       table, value=sorted "key=value" as a reader of completed commits finds them
+                                        at the end; error=what it could not read
+
+    A black-box write path shows less: writes as a whole, and its tables at rest.
+
+    invoke   write                      process=a driver's life, table, value=sorted "key=value" that it upserts: a key
+                                        once, the value of no other write; one writer, one write after the other
+             ends ok, fail or info      caused_by=its invoke; info: its driver died or raised
+    fault    kill                       process=a driver's life, path=the effect it was aimed at, error=the phase
+    observe  audit                      table, value "begin" | "end" of a look while nobody writes, caused_by=the end
+                                        of the write before it; in between, of that table:
+    observe  entry                      table, instant, path=of an entry of its timeline, value=sorted facts (see
+                                        docs/history.md); error=why it cannot be read
+    observe  archive                    path=of entries that left the timeline, which nobody reads
+    observe  data-file                  path relative to the table, value=its size in bytes; no partition metadata
+    observe  marker-file                table, instant, path relative to the table
+    observe  rows                       process=the reader, value=sorted "key=value", duplicates kept; error=why it
+                                        cannot be read, from "unsupported:" on when it can read no such table
+
+    observe  phase                      value "faults" | "healed" | "probe" | "end"
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from marker_sim.errors import UsageError
+
+SCHEMA = 1
+Kind = Literal["invoke", "ok", "fail", "info", "effect", "fault", "observe"]
+Value = str | bytes | bool | int | tuple[str, ...] | None
+# Why a driver `exited` that was ended by the kit: its writes were done, or the last one took longer than a write may.
+APPLICATION_ENDED = "its application ended"
+NOT_GETTING_ON = "it did not get on with a write"
+
+_BOUND_MS, _SAMPLES = 10_000, 20
+
+
+def answer_bound_ms(taken_ms: Iterable[float]) -> int:
+    """The bound of every-request-answered: max(10 s, 20 x p99 of what answers took before the first fault)."""
+    taken = sorted(taken_ms)
+    return _BOUND_MS if len(taken) < _SAMPLES else max(_BOUND_MS, int(20 * taken[int(len(taken) * 0.99)]))
+
+
+class Event(NamedTuple):
+    """One row; a tuple and not a dataclass because a run makes one for every step (measured: 4 times cheaper)."""
+
+    index: int  # type: ignore[assignment]  # the column is contract; tuple.index is not used
+    time_ns: int
+    process: str
+    role: str
+    kind: Kind
+    operation: str
+    table: str | None = None
+    instant: str | None = None
+    path: str | None = None
+    value: Value = None
+    error: str | None = None
+    caused_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a judge must know about a run besides its events.
+
+    witness: "effects" when every storage effect is in the history in order, "reads" when storage was read now and then.
+    layout: "hudi" when marker files are in Hudi's format, "names" when snapshots carry the names.
+    identity: whether a create carries a request identity that the server honours (our extension).
+    late_effect_ms: how long after its time-out a storage request may still be applied.
+    answer_bound_ms: the bound of every-request-answered, max(10 s, 20 x p99 before the faults).
+    storage_timeout_ms: after which a storage call ends at the latest.
+    promises: the profile itself where it is none of the shipped ones (judges/promises/profiles.py).
+    """
+
+    world: Literal["simulated", "real", "spark", "foreign"] = "simulated"
+    mode: Literal["direct", "timeline"] = "timeline"
+    storage: str = "s3"
+    sut: str = "reference"
+    sut_version: str = ""
+    kit_version: str = ""
+    profile: str = "reference"
+    witness: Literal["effects", "reads"] = "effects"
+    layout: Literal["hudi", "names"] = "hudi"
+    identity: bool = True
+    num_threads: int = 20
+    late_effect_ms: int = 0
+    answer_bound_ms: int = _BOUND_MS
+    storage_timeout_ms: int = 1_000
+    seed: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    capabilities: dict[str, bool] = field(default_factory=dict)
+    plan: dict[str, Any] | None = None
+    promises: dict[str, Any] | None = None
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A finished run: nothing is added to it any more."""
+
+    header: Header
+    events: tuple[Event, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The history as JSON lines, header first; equal histories give equal bytes in every process."""
+        yield json.dumps(asdict(self.header), sort_keys=True, ensure_ascii=False)
+        for event in self.events:
+            row = event._asdict()
+            row["value"] = encode_value(event.value)
+            yield json.dumps(row, ensure_ascii=False)
+
+
+def encode_value(value: Value) -> Any:
+    """The JSON form of a value: bytes that are UTF-8 as {"text": ...}, other bytes as {"base64": ...}."""
+    if isinstance(value, bytes):
+        try:
+            return {"text": value.decode("utf-8")}
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode("ascii")}
+    return value
+
+
+def decode_value(value: Any) -> Value:
+    """The inverse of `encode_value`."""
+    if isinstance(value, dict):
+        if "text" in value:
+            return str(value["text"]).encode("utf-8")
+        return base64.b64decode(value["base64"])
+    if isinstance(value, list):
+        return tuple(value)
+    return value  # type: ignore[no-any-return]
+
+
+def write_jsonl(history: History, path: Path) -> None:
+    """Write a history as JSON lines, UTF-8."""
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as out:
+        for line in history.lines():
+            out.write(line + "\n")
+
+
+def read_jsonl(path: Path) -> History:
+    """Read a history written by `write_jsonl` or by any program that keeps its format; UsageError names a bad line."""
+    with path.open(encoding="utf-8", errors="surrogatepass") as source:
+        return parse_lines(source, str(path))
+
+
+def parse_lines(lines: Iterable[str], origin: str) -> History:
+    """Parse a header line and event lines; unknown header keys are ignored so that newer files still open."""
+    known = {f.name for f in fields(Header)}
+    events: list[Event] = []
+    header: Header | None = None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if header is None:
+                header = Header(**{key: value for key, value in row.items() if key in known})
+                continue
+            row["value"] = decode_value(row.get("value"))
+            events.append(Event(**row))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(
+                f"{origin} line {number} is not a row of a history ({error}); a history is JSON lines,"
+                " a header and then one event a line with the columns of docs/history.md"
+            ) from error
+    if header is None:
+        raise UsageError(f"{origin} is empty; a history starts with a header line")
+    if header.schema > SCHEMA:
+        raise UsageError(f"{origin} has schema {header.schema}, this version reads up to {SCHEMA}; upgrade marker-sim")
+    return History(header, tuple(events))

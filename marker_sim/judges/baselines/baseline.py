@@ -1,0 +1,186 @@
+"""A baseline lists the violations that are known, so that only what differs from it counts.
+
+The file is JSON, an entry a defect: {"schema": 1, "known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3",
+"under": "restart", "cause": "glued"}]}. A cause is a word of causes.py; an entry without one, as older baselines have
+them, stands for every cause in its place.
+
+An entry is stale when it was judged and not seen although a fault of its class struck, so what it stands for may have
+been mended. One that says `"sometimes": true` shows only when chance brings about what it needs; a run that does not
+meet it tells nothing, and it is never stale. `"story"` says where it is told how to see it without the kit. Baselines
+of released systems are shipped in `baselines/` and known by their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES
+from marker_sim.judges.guarantees import parse_guarantees
+
+if TYPE_CHECKING:
+    from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.judges.verdict_row import VerdictRow
+
+SCHEMA = 1
+_MODES = ("direct", "timeline", "both")
+_STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
+_KEYS = ("guarantee", "mode", "storage", "under")
+_MORE_KEYS = ("cause", "sometimes", "story")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Known:
+    """A violation by where it shows and how it came about; two that agree in that are equal.
+
+    guarantee: its id. under: the fault class. cause: "" for any.
+    sometimes: not every run meets it. story: where it is told, "" for nowhere.
+    """
+
+    guarantee: str
+    mode: str
+    storage: str
+    under: str
+    cause: str = ""
+    sometimes: bool = field(default=False, compare=False)
+    story: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """unexpected: promised, violated and not in the baseline. stale: in the baseline, judged here and not violated.
+
+    unmet: in the baseline, judged and not violated, which tells nothing: it is one that not every run meets, or no
+    fault of its class fired. It does not count.
+    """
+
+    unexpected: tuple[Known, ...] = ()
+    stale: tuple[Known, ...] = ()
+    unmet: tuple[Known, ...] = ()
+
+
+def shipped_baselines() -> tuple[str, ...]:
+    """The names of the baselines that the kit brings along."""
+    found = files("marker_sim.judges.baselines").iterdir()
+    return tuple(sorted(entry.name.removesuffix(".json") for entry in found if entry.name.endswith(".json")))
+
+
+def load_baseline(name_or_path: Path | str) -> frozenset[Known]:
+    """A shipped baseline by name, or one from a file; UsageError says what is wrong with it."""
+    name = str(name_or_path)
+    shipped = shipped_baselines()
+    source = files("marker_sim.judges.baselines") / f"{name}.json" if name in shipped else Path(name_or_path)
+    try:
+        raw = json.loads(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"baseline {name} cannot be read: {error}; give the path of a JSON file or one of {', '.join(shipped)}"
+        ) from error
+    return parse_baseline(raw, name)
+
+
+def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
+    """A baseline from parsed JSON."""
+    entries = raw.get("known") if isinstance(raw, dict) else None
+    if not isinstance(entries, list):
+        raise UsageError(f'{origin} is not a baseline; write {{"schema": 1, "known": [{{...}}]}} with keys {_KEYS}')
+    if raw.get("schema", SCHEMA) != SCHEMA:
+        raise UsageError(f"{origin} has schema {raw['schema']}, this version reads {SCHEMA}")
+    known: set[Known] = set()
+    for number, entry in enumerate(entries, start=1):
+        where = f"{origin}, entry {number} is {entry!r}"
+        one = _known(entry, where)
+        if one in known:
+            raise UsageError(f"{where}; an entry before it is about the same place and cause, so take one of them out")
+        known.add(one)
+    return frozenset(known)
+
+
+def _known(entry: Any, where: str) -> Known:
+    if not isinstance(entry, dict) or not set(_KEYS) <= entry.keys() <= {*_KEYS, *_MORE_KEYS}:
+        raise UsageError(f"{where}; each has the keys {_KEYS}, and may have {_MORE_KEYS}")
+    ids = parse_guarantees(str(entry["guarantee"]))
+    if len(ids) != 1 or entry["mode"] not in _MODES or entry["under"] not in FAULT_CLASSES:
+        raise UsageError(
+            f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES)}, and under is one of"
+            f" {', '.join(FAULT_CLASSES)}"
+        )
+    if entry["storage"] not in _STORAGES:
+        raise UsageError(f"{where}; its storage is one of {', '.join(_STORAGES)}")
+    sometimes = entry.get("sometimes", False)
+    if not isinstance(sometimes, bool):
+        raise UsageError(f"{where}; sometimes is true or false")
+    if not isinstance(entry.get("cause", ""), str):
+        raise UsageError(f"{where}; its cause is a word, or left out for any cause")
+    return Known(
+        guarantee=min(ids),
+        mode=entry["mode"],
+        storage=str(entry["storage"]),
+        under=entry["under"],
+        cause=entry.get("cause", ""),
+        sometimes=sometimes,
+        story=str(entry.get("story", "")),
+    )
+
+
+def format_baseline(rows: Iterable[VerdictRow]) -> str:
+    """The baseline that makes everything these rows show known."""
+    seen = sorted({known for row in rows for known in _seen(row)})
+    return json.dumps({"schema": SCHEMA, "known": [asdict(known) for known in seen]}, indent=1) + "\n"
+
+
+def counts_against(rows: Iterable[VerdictRow], baseline: frozenset[Known] | None, profile: Profile) -> bool:
+    """Whether something promised is violated, beyond the baseline if there is one."""
+    if baseline is None:
+        return any(row.verdict == "violated" for row in rows)
+    return bool(compare(rows, baseline, profile).unexpected)
+
+
+def compare(
+    rows: Iterable[VerdictRow], baseline: frozenset[Known], profile: Profile, struck: Iterable[str] | None = None
+) -> Differences:
+    """What differs from a baseline. struck: the operations of the faults that fired in these runs, None for unknown.
+
+    An entry for a mode or storage that was not judged in these rows is not stale, and neither is one for a class of
+    faults of which none fired.
+    """
+    rows = tuple(rows)
+    classes = None if struck is None else {"none", *(FAULT_CLASS.get(operation, "none") for operation in struck)}
+    seen = {known for row in rows for known in _seen(row)}
+    judged = {(row.id, row.mode, row.storage) for row in rows if row.judged or row.violations}
+    unexpected = {
+        known
+        for known in seen - baseline
+        if _of_any_cause(known) not in baseline
+        and profile.promise(known.guarantee, known.mode, known.storage, known.under).promised
+    }
+    missed = baseline - seen - {_of_any_cause(known) for known in seen}
+    missed_here = sorted(known for known in missed if (known.guarantee, known.mode, known.storage) in judged)
+    return Differences(
+        unexpected=tuple(sorted(unexpected)),
+        stale=tuple(known for known in missed_here if _tells(known, classes)),
+        unmet=tuple(known for known in missed_here if not _tells(known, classes)),
+    )
+
+
+def _tells(known: Known, classes: set[str] | None) -> bool:
+    """Whether it means something that a run does not show it."""
+    return not known.sometimes and (classes is None or known.under in classes)
+
+
+def _of_any_cause(known: Known) -> Known:
+    return replace(known, cause="")
+
+
+def _seen(row: VerdictRow) -> set[Known]:
+    return {
+        Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under, cause=cause)
+        for under, causes in row.breakdown.items()
+        for cause in causes
+        if row.verdict != "not-applicable"
+    }

@@ -1,0 +1,176 @@
+"""Judges of what writes leave and when they mark: G13 marker-before-data, G18 no-residue, G19 rollback-first."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import NamedTuple
+
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.table_audit import Audit
+from marker_sim.history.index.tables import Tables
+from marker_sim.judges.black_box.files import Count, breach, judge_of_tables
+from marker_sim.judges.black_box.refusals import refused_for_good
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.timeline import parse_data_file
+
+
+class _Marked(NamedTuple):
+    """One time that a marker named a data file: from event to event, in the marker directory of an instant."""
+
+    since: int
+    until: int
+    instant: str
+
+
+def marker_before_data(view: HistoryIndex) -> Finding:
+    """G13, where every effect is known: when a data file of a table first comes into storage, a marker of its instant
+    names it.
+
+    A log file of timeline layout 1 does not say which instant wrote it. Such a one is judged when a commit names it,
+    for else it may hold a rollback's command block, which is no data. A marker that was there and is gone accuses only
+    a driver that deleted it itself and has no tasks but its own: of any other, a task may outlive its instant. Not
+    applicable where storage was read now and then.
+    """
+    tables = view.tables
+    if view.header.witness != "effects" or not tables.writes:
+        return Finding(guarantee="G13", applicable=False)
+    marked = _marked(view)
+    written = {(audit.table, path) for audit in tables.audits for path in audit.named}
+    blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
+    later = {audit.table for audit in tables.audits if audit.layout > 1}
+    breaches: list[Breach] = []
+    judged = 0
+    for path, index in tables.first_puts().items():
+        table, relative = path
+        file = parse_data_file(relative)
+        if file is None or path in blocks:
+            continue
+        if file.version is not None and table not in later and path not in written:
+            view.excuse("owner-unknown")
+            continue
+        wrong, event = _unmarked(view, marked.get(path, []), _owner(tables, table, relative), index)
+        if event is None:
+            view.excuse("tasks-outlive-driver")
+            continue
+        judged += 1
+        if wrong:
+            message = f"{table}: {relative!r} is put at event {index}, and {wrong}"
+            breaches.append(breach_of(view, message, (index, event)))
+    return Finding(guarantee="G13", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
+    """What is wrong with the markers of a file that is put, "" for nothing, and an event that shows it; None when
+    nobody can say. instant: "" when it may be of any.
+    """
+    mine = [mark for mark in marked if instant in ("", mark.instant)]
+    if any(mark.since < index < mark.until for mark in mine):
+        return "", index
+    gone = max((mark.until for mark in mine if mark.until < index), default=None)
+    if gone is not None:
+        if not view.tables.stayed_alone() or view.events[gone].process != view.events[index].process:
+            return "", None
+        return f"its marker was deleted at event {gone}, before it came", gone
+    other = next((mark for mark in marked if mark.since < index), None)
+    if other is not None:
+        return f"no marker of {instant} has named it before, one of {other.instant} alone", other.since
+    since = min((mark.since for mark in mine), default=None)
+    late = ", nor came one later" if since is None else f"; one came at event {since} only"
+    return f"no marker has named it before{late}", index if since is None else since
+
+
+def _owner(tables: Tables, table: str, path: str) -> str:
+    """The instant that a data file is of, "" when nobody knows."""
+    audit = tables.last(table)
+    if audit is not None:
+        return audit.owner(path)
+    file = parse_data_file(path)
+    return file.instant if file is not None and file.version is None else ""
+
+
+def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
+    """When markers named data files, by table and path."""
+    marked: dict[tuple[str, str], list[_Marked]] = {}
+    for directory, home in view.rest.homes.items():
+        table, _, instant = directory.partition(TEMP)
+        for name, span in home.spans.items():
+            times = marked.setdefault((table, view.names_data(name)[1]), [])
+            times += [
+                _Marked(since, until, instant) for since, until in zip_longest(*[iter(span)] * 2, fillvalue=NEVER)
+            ]
+    return marked
+
+
+def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
+    """G18, at every audit: no marker file of an instant that is over is left when a commit that began after it is
+    completed. Where tasks may outlive their driver, a late one may have marked again, and nobody can say.
+    """
+    over: set[tuple[str, str]] = set()
+    found: dict[tuple[str, str], Breach] = {}
+    open_ = 0
+    for audit in tables.audits:
+        done = {entry.instant for entry in audit.entries if entry.done} | audit.rolled_back.keys()
+        ended = {(audit.table, instant) for instant in done if audit.begun_after(instant)}
+        if tables.stayed_alone():
+            over |= ended
+        else:
+            open_ += len(ended)
+        for instant, left in audit.markers.items():
+            later = audit.begun_after(instant)
+            if later is None or (instant in audit.known and instant not in done):
+                continue
+            if instant in audit.known or not audit.hides_instants:
+                if not tables.stayed_alone():
+                    open_ += view.excuse("tasks-outlive-driver")
+                    continue
+                over.add((audit.table, instant))
+                message = (
+                    f"it is {_how(audit, instant)}, {left[0].path!r} is left of its markers ({len(left)} files in"
+                    f" all), and the commit {later.instant} that began after it is completed"
+                )
+                proof = breach(view, audit, instant, message, left[0].index, later.event)
+                found.setdefault((audit.table, instant), proof)
+            else:
+                view.excuse("timeline-hidden")
+    return len(over), list(found.values()), open_
+
+
+def _how(audit: Audit, instant: str) -> str:
+    """In which way an instant is over."""
+    if instant in audit.rolled_back:
+        return "rolled back"
+    return "completed" if instant in audit.known else "not on the timeline"
+
+
+def _rollback_first(view: HistoryIndex, tables: Tables) -> Count:
+    """G19, at every audit after writes that did not end well: no older write is on the timeline and not completed. And
+    of every table: it goes on taking writes.
+
+    Table services that wait for their turn are none. A single writer's write that failed is over when the next one
+    begins, whether its driver died or raised.
+    """
+    stuck, refused, open_ = refused_for_good(view, tables, in_rollback=False)
+    judged, since = stuck, -1
+    found: dict[tuple[str, str], Breach] = {}
+    for audit in tables.audits:
+        if not audit.recovered:
+            continue
+        until = audit.write.invoke if audit.write else audit.begin
+        left = [w for w in tables.writes if w.table == audit.table and w.outcome != "ok" and since < w.invoke < until]
+        since = until
+        judged += len(left)
+        for instant, entry in audit.pending.items():
+            later = audit.begun_after(instant)
+            if later is not None:
+                message = (
+                    f"{entry.path} is there, neither completed nor rolled back, although the commit {later.instant}"
+                    " that began after it is completed"
+                )
+                proof = breach(view, audit, instant, message, entry.event, later.event)
+                found.setdefault((audit.table, instant), proof)
+    return judged, [*found.values(), *refused], open_
+
+
+no_residue = judge_of_tables("G18", _no_residue)
+rollback_first = judge_of_tables("G19", _rollback_first)

@@ -1,0 +1,136 @@
+"""Writes of a black-box write path that do not complete: after a fault for good (G16, G19), or without one (G25).
+
+One writer writes a table, each time in a driver of its own once the last one failed. A refusal is a write of unknown
+outcome of which Spark said why, in a driver in whose whole life no fault fell or lasted. After a write that completed,
+`REFUSALS_MIN` of them and no write that completes show that the table cannot be written any more. A driver that said
+nothing, because it died or did not answer in time, shows nothing; neither does one whose machine lacked room.
+
+Without a fault since the last write that completed one such write is enough, or `REFUSALS_MIN` that were not answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from marker_sim.history.index.calls import FaultSpan, TableWrite
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.tables import Tables
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+REFUSALS_MIN = 2
+# What a caller says of a driver that said nothing (docs/history.md).
+_NO_ANSWER = "the driver did not answer"
+UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
+# What the machine lacks is no fault of the table's.
+NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
+_ROLLBACK = "rollback"
+_SHOWN = 400
+
+
+class RefusedWrite(NamedTuple):
+    """The writes that a table refused until the end of a run, and the last fault before them."""
+
+    table: str
+    fault: FaultSpan
+    writes: tuple[TableWrite, ...]
+
+
+def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -> tuple[int, list[Breach], int]:
+    """How many tables take no write any more, the breaches, and of how many tables too little was tried.
+
+    in_rollback: those that a fault in a rollback made so or whose last audit shows a rollback that is not completed;
+    otherwise the others.
+    """
+    breaches: list[Breach] = []
+    open_ = 0
+    for table, fault, writes in _refusals(view, tables):
+        last = tables.last(table)
+        phase = view.events[fault.begin].error or fault.kind
+        if in_rollback != (phase.startswith(_ROLLBACK) or bool(last and last.rolling_back)):
+            continue
+        if len(writes) < REFUSALS_MIN:
+            open_ += view.excuse("too-few-refusals")
+            continue
+        said = view.events[writes[-1].done].error or ""
+        message = (
+            f"{table}: no write completes any more after {fault.kind} of {fault.process} ({phase}): {len(writes)} of"
+            f" them failed in drivers that no fault touched, the last with {said:.{_SHOWN}}"
+        )
+        evidence = (fault.begin, *(index for write in writes for index in (write.invoke, write.done)))
+        breaches.append(breach_of(view, message, evidence))
+    return len(breaches), breaches, open_
+
+
+def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:
+    for table in sorted({write.table for write in tables.writes}):
+        mine = [write for write in tables.writes if write.table == table]
+        done = max((number for number, write in enumerate(mine) if write.outcome == "ok"), default=None)
+        if done is None:
+            continue
+        refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _said(view, w) and _calm(view, tables, w)]
+        drivers = {write.process for write in mine}
+        faults = [f for f in view.faults if refused and f.begin < refused[0].invoke and _concerns(f, table, drivers)]
+        if faults:
+            yield RefusedWrite(table, faults[-1], tuple(refused))
+
+
+def _said(view: HistoryIndex, write: TableWrite) -> bool:
+    error = view.events[write.done].error or ""
+    if error in {"", *UNTOLD}:
+        return not view.excuse("driver-said-nothing")
+    return not any(lack in error for lack in NO_ROOM) or not view.excuse("machine-lacked-room")
+
+
+def _calm(view: HistoryIndex, tables: Tables, write: TableWrite) -> bool:
+    """Whether no fault fell or lasted from the first write of a driver to the end of this one."""
+    low = min(other.invoke for other in tables.writes if other.process == write.process)
+    hit = any(event.kind == "fault" for event in view.events[low : write.done])
+    hit = hit or any(fault.begin < low <= fault.end for fault in view.faults)
+    return not hit or not view.excuse("fault-in-driver")
+
+
+def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:
+    return fault.process in drivers or (fault.path or "").startswith(f"{table}/")
+
+
+def writes_go_on(view: HistoryIndex) -> Finding:
+    """G25 of a black box: a write completes when nothing went wrong since the last one of its table that did.
+
+    Until one completed, the kit's surroundings may be what is wrong; after a fault it is G16 and G19 that judge.
+    """
+    tables = view.tables
+    if not tables.writes:
+        return Finding(guarantee="G25", applicable=False)
+    breaches: list[Breach] = []
+    judged, unanswered = 0, 0
+    completed: dict[str, int] = {}
+    for write in tables.writes:
+        if write.outcome == "ok":
+            completed[write.table] = write.done
+        elif _explained(view, tables, write, completed.get(write.table)):
+            continue
+        else:
+            said = view.events[write.done].error or ""
+            unanswered += said == _NO_ANSWER
+            if said == _NO_ANSWER and unanswered < REFUSALS_MIN:
+                view.excuse("driver-said-nothing")
+                continue
+            message = f"{write.table}: a write of {write.process} failed and nothing had gone wrong: {said:.{_SHOWN}}"
+            breaches.append(breach_of(view, message, (completed[write.table], write.invoke, write.done)))
+        judged += 1
+    return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
+    """Whether a write that did not complete need not have. completed: the last `ok` of its table before it."""
+    if write.outcome == "open":
+        return view.excuse("run-ended")
+    if completed is None:
+        return view.excuse("none-completed-yet")
+    drivers = {other.process for other in tables.writes if other.table == write.table}
+    if any(completed < f.begin < write.done and _concerns(f, write.table, drivers) for f in view.faults):
+        return view.excuse("after-a-fault")
+    if not _calm(view, tables, write):
+        return True
+    return (view.events[write.done].error or "") != _NO_ANSWER and not _said(view, write)

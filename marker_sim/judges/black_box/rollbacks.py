@@ -1,0 +1,95 @@
+"""Judge of rollbacks that were cut short: G16 rollback-retryable.
+
+Cut short is a rollback in which a driver was killed, one that is not completed, and one whose record was torn. A
+rollback of a compaction or clustering that runs again under its instant is nobody's judgment.
+"""
+
+from __future__ import annotations
+
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.table_audit import UNDOING
+from marker_sim.history.index.tables import Tables
+from marker_sim.judges.black_box.files import Count, add, breach, judge_of_tables, left
+from marker_sim.judges.black_box.refusals import refused_for_good
+from marker_sim.judges.findings import Breach
+
+_ROLLBACK = "rollback"
+_Found = dict[tuple[str, str], Breach]
+
+
+def _rollback_retryable(view: HistoryIndex, tables: Tables) -> Count:
+    """G16: what was cut short reaches its end when the next write completes, a write that is kept from completing by it
+    does not fail for good, and a completed rollback can be read.
+    """
+    found: _Found = {}
+    judged, open_ = _cut_short(view, tables, found)
+    judged += _unreadable(view, tables, found) + _abandoned(view, tables, found)
+    stuck, refused, unsure = refused_for_good(view, tables, in_rollback=True)
+    return judged + stuck, [*found.values(), *refused], open_ + unsure
+
+
+def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, int]:
+    """Every kill in a rollback after which a write completed: at the audit that followed, each instant that was rolled
+    back since the audit before is off the timeline and has no files. The rollback's own records may differ.
+    """
+    judged, open_ = 0, 0
+    for fault in view.faults:
+        phase = view.events[fault.begin].error or ""
+        audit = tables.after(fault.begin, fault.path or "") if phase.startswith(_ROLLBACK) else None
+        if audit is None:
+            continue
+        before = tables.before(audit)
+        old = before.rolled_back if before else {}
+        targets = [t for t in sorted(audit.rolled_back.keys() | audit.rolling_back.keys()) if t not in old]
+        judged += bool(targets)
+        for instant in targets:
+            if instant in audit.waiting:
+                open_ += view.excuse("waits-its-turn")
+                continue
+            if instant in audit.pending:
+                entry = audit.pending[instant]
+                message = f"its rollback was cut short at {phase}, and {entry.path} is still there after the next write"
+                add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
+            entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
+            for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
+                if not left(audit, entries[-1], path):
+                    continue
+                if not tables.surely_before_rollback(audit, path, entries[-1]):
+                    open_ += view.excuse("late-write")
+                    continue
+                message = f"its rollback was cut short at {phase}, and {path!r} is still there after the next write"
+                add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))
+    return judged, open_
+
+
+def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
+    """Every completed rollback or restore that nobody can read; how many there are."""
+    bad = [(audit, e) for audit in tables.audits for e in audit.entries if e.done and e.error and e.action in UNDOING]
+    for audit, entry in bad:
+        targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
+        message = f"the record {entry.path} of a completed {entry.action} of {targets} cannot be read: {entry.error}"
+        add(found, audit, entry.path, breach(view, audit, entry.instant, message, entry.event))
+    return len({(audit.table, entry.path) for audit, entry in bad})
+
+
+def _abandoned(view: HistoryIndex, tables: Tables, found: _Found) -> int:
+    """Every rollback that is not completed although a commit that began after it is; how many there are.
+
+    The pending rollbacks of a table are gone through at the beginning of each write.
+    """
+    seen = set()
+    for audit in tables.audits:
+        again = {e.instant for target in audit.waiting for e in audit.rolling_back.get(target, ())}
+        for entry in audit.begun if audit.recovered else ():
+            later = audit.begun_after(entry.instant)
+            if entry.action != _ROLLBACK or later is None or entry.instant in again:
+                continue
+            seen.add((audit.table, entry.instant))
+            message = (
+                f"{entry.path} is there, not completed, although the commit {later.instant} that began after it is"
+            )
+            add(found, audit, entry.instant, breach(view, audit, entry.instant, message, entry.event, later.event))
+    return len(seen)
+
+
+rollback_retryable = judge_of_tables("G16", _rollback_retryable)

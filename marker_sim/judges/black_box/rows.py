@@ -1,0 +1,152 @@
+"""Judge of what readers find in a black-box table: G24 rows-survive, from writes and rows alone.
+
+One writer writes a table, one write after the other, and a row's text says which write it is of. So a key shows the
+last write of it that is visible. Writes that ended ok are visible; those of unknown outcome are or are not, wholly, and
+stay so. Each reader is judged by itself, and readers of one rest, between the same two writes, by each other.
+
+The value of a row that the kit wrote follows its last "=", so that a key may hold one; elsewhere it follows the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.history.index.calls import TableWrite
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+UNSUPPORTED = "unsupported:"
+
+
+def rows_survive(view: HistoryIndex) -> Finding:
+    """G24: at every reading after a completed write each key is found once, as the last visible write of it left it.
+
+    A write of unknown outcome shows in all of its keys or in none, at each reading the same, also before any write
+    completed. A reader that cannot read such tables at all says "unsupported:" and is not judged.
+    """
+    if not view.table_writes or not view.rows:
+        return Finding(guarantee="G24", applicable=False)
+    writes = sorted(view.table_writes)
+    breaches: list[Breach] = []
+    judged, refused = 0, ""
+    decided = _Decided({}, {})
+    key_of = _before_last if view.header.world == "spark" else _before_first
+    for event in view.rows:
+        mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
+        done = any(write.outcome == "ok" and write.done < event.index for write in mine)
+        if not mine or (event.error is not None and not done and view.excuse("no-write-completed")):
+            continue
+        if event.error is not None and event.error.startswith(UNSUPPORTED) and view.excuse("reader-unsupported"):
+            refused = event.error
+            continue
+        judged += 1
+        if event.error is not None:
+            message = f"{event.table} cannot be read by {event.process}: {event.error}"
+            breaches.append(breach_of(view, message, (event.index,)))
+            continue
+        for message, evidence in _wrong(event, mine, decided, key_of):
+            text = f"{event.table} as {event.process} reads it: {message}"
+            breaches.append(breach_of(view, text, (*evidence, event.index)))
+    undecided = refused if not judged else ""
+    return Finding(guarantee="G24", applicable=True, judged=judged, breaches=tuple(breaches), undecided=undecided)
+
+
+class _Decided(NamedTuple):
+    """Whether writes of unknown outcome were seen, and the reading that said so first.
+
+    by_reader: by reader and write. at_rest: by the last write before the reading and the write, with the reader; a
+    reading while somebody writes is a rest of its own.
+    """
+
+    by_reader: dict[tuple[str, int], tuple[bool, int]]
+    at_rest: dict[tuple[int, int], tuple[bool, int, str]]
+
+
+def _wrong(
+    event: Event, writes: list[TableWrite], decided: _Decided, key_of: Callable[[str], str]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What one reading shows that it must not, each with the writes that prove it; at most one breach for a write."""
+    history: dict[str, list[tuple[str, TableWrite]]] = {}
+    for write in writes:
+        for row in write.rows:
+            history.setdefault(key_of(row), []).append((row, write))
+    found = event.value if isinstance(event.value, tuple) else ()
+    shown = {key_of(row): row for row in found}
+    for key, count in sorted(Counter(key_of(row) for row in found).items()):
+        if count > 1:
+            yield f"the key {key!r} is found {count} times", ()
+    for key in sorted(shown.keys() - history.keys()):
+        yield f"the row {shown[key]!r} is of no write", ()
+    seen: dict[int, list[str]] = {}
+    unseen: dict[int, list[str]] = {}
+    lost: dict[int, list[str]] = {}
+    for key, rows in sorted(history.items()):
+        at = next((n for n, (row, _) in enumerate(rows) if row == shown.get(key)), None)
+        if at is None and key in shown:
+            yield f"the row {shown[key]!r} is of no write of its key", (rows[-1][1].invoke,)
+            continue
+        for row, write in rows[0 if at is None else at + 1 :]:
+            (lost if write.outcome == "ok" else unseen).setdefault(write.invoke, []).append(row)
+        if at is not None and rows[at][1].outcome != "ok":
+            seen.setdefault(rows[at][1].invoke, []).append(shown[key])
+    by_invoke = {write.invoke: write for write in writes}
+    for invoke, rows_lost in sorted(lost.items()):
+        key = key_of(rows_lost[0])
+        instead = f"{shown[key]!r} is" if key in shown else "nothing of its key is"
+        message = (
+            f"{len(rows_lost)} of the {len(by_invoke[invoke].rows)} rows of a completed write are not found, the first"
+            f" {rows_lost[0]!r}, for which {instead}"
+        )
+        yield message, (invoke, by_invoke[invoke].done)
+    yield from _in_part(event, by_invoke, seen, unseen, decided)
+
+
+def _in_part(
+    event: Event,
+    writes: dict[int, TableWrite],
+    seen: dict[int, list[str]],
+    unseen: dict[int, list[str]],
+    decided: _Decided,
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Writes of unknown outcome that show in part, failed and show, or come and go between readings or readers."""
+    for invoke in sorted(seen.keys() | unseen.keys()):
+        write = writes[invoke]
+        if invoke in seen and invoke in unseen:
+            message = (
+                f"a write that ended {write.outcome} is found in part: {seen[invoke][0]!r} is and"
+                f" {unseen[invoke][0]!r} is not, of which no later write is found"
+            )
+            yield message, (invoke,)
+            continue
+        if invoke in seen and write.outcome == "fail":
+            yield f"the row {seen[invoke][0]!r} is of a write that failed", (invoke, write.done)
+            continue
+        now = invoke in seen
+        row = (seen if now else unseen)[invoke][0]
+        before, when = decided.by_reader.setdefault((event.process, invoke), (now, event.index))
+        rest = max(writes) if all(other.done < event.index for other in writes.values()) else -event.index
+        told, heard, reader = decided.at_rest.setdefault((rest, invoke), (now, event.index, event.process))
+        if told != now and reader != event.process:
+            finds, misses = (event.process, reader) if now else (reader, event.process)
+            yield (
+                f"the row {row!r} of a write that ended {write.outcome} is found by {finds} and not by {misses},"
+                " although nobody wrote in between",
+                (invoke, heard),
+            )
+        elif before != now:
+            was = "was found before" if before else "was not found before"
+            yield (
+                f"the row {row!r} of a write that ended {write.outcome} {was} and is the other way now",
+                (invoke, when),
+            )
+
+
+def _before_last(row: str) -> str:
+    return row.rpartition("=")[0]
+
+
+def _before_first(row: str) -> str:
+    return row.partition("=")[0]

@@ -1,0 +1,147 @@
+"""A profile says what an implementation promises, for each guarantee and class of faults, and where it says so.
+
+A profile is a TOML or JSON file: `name`, and a list `promise` of rules that are tried in order, the last match wins.
+
+    guarantee   an id, a slug, a list of them or "*"
+    mode        "direct" or "timeline", or "both" for what is judged over a pair of runs; left out: all
+    storage     a storage or a list of them; left out: all
+    under       a fault class (faults.FAULT_CLASSES) or a list of them; left out: all
+    promised    whether a breach is held against the implementation, true unless said
+    applicable  whether the implementation has such a surface at all, true unless said
+    source      who promises it and where: a document, a class, an issue
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.guarantees import ALL, parse_guarantees
+
+SHIPPED = ("reference", "python", "http", "hudi", "hudi-spark")
+_KEYS = frozenset({"guarantee", "mode", "storage", "under", "promised", "applicable", "source"})
+_MODES = frozenset({"direct", "timeline", "both"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What holds for one guarantee, mode, storage and fault class. source: "" when no rule spoke of it."""
+
+    promised: bool
+    applicable: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One entry of a profile; an empty set matches everything."""
+
+    guarantees: frozenset[str]
+    modes: frozenset[str]
+    storages: frozenset[str]
+    under: frozenset[str]
+    promise: Promise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The promises of one implementation; what no rule names is not promised."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+    def promise(self, guarantee: str, mode: str, storage: str, under: str) -> Promise:
+        """The last rule that matches, else not promised but applicable."""
+        for rule in reversed(self.rules):
+            if (
+                guarantee in rule.guarantees
+                and (not rule.modes or mode in rule.modes)
+                and (not rule.storages or storage in rule.storages)
+                and (not rule.under or under in rule.under)
+            ):
+                return rule.promise
+        return Promise(promised=False, applicable=True, source="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The inverse of `parse_profile`."""
+        return {"name": self.name, "promise": [_entry(rule) for rule in self.rules]}
+
+
+def unshipped(profile: Profile) -> dict[str, Any] | None:
+    """A profile to be stored with what was judged by it; None for a shipped one, whose name is enough."""
+    shipped = profile.name in SHIPPED and load_profile(profile.name) == profile
+    return None if shipped else profile.to_dict()
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A shipped profile by name, or one from a .toml or .json file; UsageError says what is wrong with it."""
+    if name_or_path in SHIPPED:
+        text = (files("marker_sim.judges.promises") / f"{name_or_path}.toml").read_text(encoding="utf-8")
+        return parse_profile(tomllib.loads(text), name_or_path)
+    path = Path(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        raw = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"profile {name_or_path!r} cannot be read ({error}); give one of {', '.join(SHIPPED)} or the path of a"
+            " TOML or JSON file as described in docs/guarantees.md"
+        ) from error
+    return parse_profile(raw, name_or_path)
+
+
+def parse_profile(raw: Any, origin: str) -> Profile:
+    """A profile from parsed TOML or JSON."""
+    if not isinstance(raw, dict) or not isinstance(raw.get("promise"), list):
+        raise UsageError(f"{origin} is not a profile: it needs a name and a list of `promise` rules")
+    rules = tuple(_rule(entry, f"{origin}, rule {number}") for number, entry in enumerate(raw["promise"], start=1))
+    return Profile(name=str(raw.get("name", origin)), rules=rules)
+
+
+def _entry(rule: Rule) -> dict[str, Any]:
+    sets = {"guarantee": rule.guarantees, "mode": rule.modes, "storage": rule.storages, "under": rule.under}
+    words = {key: sorted(value) for key, value in sets.items() if value}
+    promise = rule.promise
+    return words | {"promised": promise.promised, "applicable": promise.applicable, "source": promise.source}
+
+
+def _rule(entry: Any, origin: str) -> Rule:
+    if not isinstance(entry, dict) or not entry.keys() <= _KEYS or "guarantee" not in entry:
+        given = sorted(entry) if isinstance(entry, dict) else entry
+        raise UsageError(f"{origin} has {given}; accepted are {sorted(_KEYS)}, and `guarantee` is needed")
+    for key in ("promised", "applicable"):
+        if not isinstance(entry.get(key, True), bool):
+            raise UsageError(f"{origin}: {key} is {entry[key]!r}; write true or false")
+    words = _words(entry, "guarantee", origin)
+    return Rule(
+        guarantees=ALL if "*" in words else parse_guarantees(",".join(sorted(words))),
+        modes=_closed(entry, "mode", _MODES, origin),
+        storages=_words(entry, "storage", origin),
+        under=_closed(entry, "under", frozenset(FAULT_CLASSES), origin),
+        promise=Promise(
+            promised=entry.get("promised", True) and entry.get("applicable", True),
+            applicable=entry.get("applicable", True),
+            source=str(entry.get("source", "")),
+        ),
+    )
+
+
+def _words(entry: dict[str, Any], key: str, origin: str) -> frozenset[str]:
+    value = entry.get(key, [])
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise UsageError(f"{origin}: {key} is {value!r}; write a word or a list of words")
+    return frozenset(words)
+
+
+def _closed(entry: dict[str, Any], key: str, accepted: frozenset[str], origin: str) -> frozenset[str]:
+    words = _words(entry, key, origin)
+    if not words <= accepted:
+        raise UsageError(f"{origin}: {key} has {sorted(words - accepted)}; accepted are {sorted(accepted)}")
+    return words

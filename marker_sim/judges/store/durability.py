@@ -1,0 +1,225 @@
+"""Judges of what an answer promises about storage: G1 flushed-before-ack, G2 exists-is-durable, G3
+acked-marker-survives, G23 rewrite-atomic.
+
+An answer that a deletion overlaps is not judged: the deletion may have removed the marker between its flush and the
+answer. Where storage was only read now and then, an answer is judged at the first snapshot whose reading began after
+it; when a server was killed in between, what is missing there counts against G3 and not against G1 or G2.
+"""
+
+from __future__ import annotations
+
+from marker_sim.history.index.calls import RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
+from marker_sim.judges.causes import Causes
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.names import decode_names, is_marker_name, marker_file_index
+
+
+def flushed_before_ack(view: HistoryIndex) -> Finding:
+    """G1."""
+    return _stored_at_answer(view, "G1", "created")
+
+
+def exists_is_durable(view: HistoryIndex) -> Finding:
+    """G2."""
+    return _stored_at_answer(view, "G2", "exists")
+
+
+def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Finding:
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    eligible = judged = 0
+    for directory in view.directories.values():
+        home = view.rest.home(directory.path)
+        spans, calm = home.spans, not directory.deletions
+        for call in directory.answers:
+            invoke, done, _, _, name, value, _, _ = call
+            if value != answer:
+                continue
+            if not calm and directory.disturbed(invoke, done):
+                if present(spans.get(name), done) is None:
+                    view.excuse("deletion-open")
+                continue
+            eligible += 1
+            moment = done
+            if view.reads:
+                looked = home.look(done)
+                if looked is None or directory.disturbed(done, looked) or view.killed(done, looked) is not None:
+                    view.excuse("read-too-late")
+                    continue
+                moment = looked
+            judged += 1
+            span = spans.get(name)
+            if span is not None and span[0] <= moment and len(span) == 1:
+                continue
+            if present(span, moment) is None:
+                breaches.append(
+                    breach_of(
+                        view,
+                        f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
+                        + (f" at event {moment}" if moment != done else "")
+                        + _when(span, moment),
+                        (invoke, done, moment),
+                        directory.path,
+                        causes.of_loss(directory, call, moment),
+                    )
+                )
+    return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
+
+
+def acked_marker_survives(view: HistoryIndex) -> Finding:
+    """G3: what was stored when it was answered, or came later, stays; what a kill kept from coming was lost."""
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    judged = 0
+    for directory in view.directories.values():
+        home = view.rest.home(directory.path)
+        told: set[tuple[str, int]] = set()
+        for call in directory.answers:
+            moment = home.look(call.done)
+            if moment is None:
+                view.excuse("read-too-late")
+                continue
+            span = home.spans.get(call.name)
+            if span is not None and len(span) == 1 and span[0] <= moment:
+                judged += 1
+                continue
+            decided = False
+            for low, limit in directory.protected(call.done):
+                since = home.look(low)
+                if since is None or since >= limit:
+                    continue
+                # What a deletion or the kit may have removed by then is owed to nobody; what is there must stay.
+                if present(span, since) is None and (low > call.done or directory.disturbed(call.invoke, since)):
+                    continue
+                decided = True
+                lost = _lost(view, home, call, since, limit)
+                if lost is not None and (call.name, lost[0]) not in told:
+                    told.add((call.name, lost[0]))
+                    evidence = (call.invoke, call.done, *lost[2])
+                    cause = causes.of_loss(directory, call, max(lost[2]))
+                    breaches.append(breach_of(view, lost[1], evidence, directory.path, cause))
+            judged += decided
+            if not decided and present(span, moment) is None:
+                view.excuse("deletion-open")
+    return Finding(guarantee="G3", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _lost(
+    view: HistoryIndex, home: DirectoryPresence, call: RecordedCall, moment: int, limit: int
+) -> tuple[int, str, tuple[int, ...]] | None:
+    """When and how an answered marker was lost before `limit`: (event, message, further evidence)."""
+    span = home.spans.get(call.name) or []
+    what = f"{call.name!r} was answered {call.value!r} at event {call.done}"
+    to = present(span, moment)
+    if to is None:
+        came = next((start for start in span[::2] if start > moment), NEVER)
+        kill = view.killed(call.done, min(came, limit, view.end))
+        if kill is not None:
+            shown = moment if moment > kill else kill
+            return kill, f"{what}, a server was killed at event {kill}, and the marker is not stored", (kill, shown)
+        to = present(span, came)
+    if to is None or to >= limit:
+        return None
+    return to, f"{what} and is no longer stored in {home.path} from event {to} on, with no deletion invoked", (to,)
+
+
+def rewrite_atomic(view: HistoryIndex) -> Finding:
+    """G23: in the raw view, answered markers that were visible do not vanish."""
+    if view.header.layout != "hudi":
+        return Finding(guarantee="G23", applicable=False)
+    if view.reads:
+        return _raw_reads(view)
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        rest, raw = view.rest.home(directory.path), view.raw.home(directory.path)
+        told: set[tuple[str, int]] = set()
+        for call in directory.answers:
+            span = raw.spans.get(call.name)
+            if span is None:
+                continue
+            if len(span) == 1 and span[0] <= call.done:
+                judged += 1
+                continue
+            decided = False
+            for low, limit in directory.protected(call.done):
+                to = present(span, low)
+                if to is None and low > call.done:
+                    continue
+                decided = True
+                if to is None:
+                    if present(rest.spans.get(call.name), low) is None:
+                        continue
+                    to = max((end for end in span[1::2] if end <= low), default=low)
+                if to < limit and (call.name, to) not in told:
+                    told.add((call.name, to))
+                    breaches.append(
+                        breach_of(
+                            view,
+                            f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
+                            f" does not see it in {directory.path}",
+                            (call.invoke, call.done, to),
+                            directory.path,
+                            "not-atomic",
+                        )
+                    )
+            judged += decided
+            if not decided and present(span, call.done) is None:
+                view.excuse("deletion-open")
+    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _raw_reads(view: HistoryIndex) -> Finding:
+    """G23 where storage was read: a name once seen in a file, and answered, is in every later single read of it."""
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        answered: dict[str, RecordedCall] = {}
+        for call in directory.answers:
+            answered.setdefault(call.name, call)
+        prefix = directory.path + "/"
+        held: dict[str, tuple[int, frozenset[str]]] = {}
+        for event in view.file_reads:
+            path = event.path or ""
+            relative = path[len(prefix) :] if path.startswith(prefix) else ""
+            names = _names_of(relative, event.value if isinstance(event.value, bytes) else None)
+            if names is None:
+                continue
+            before, known = held.get(path, (event.index, frozenset()))
+            began = event.caused_by if event.caused_by is not None else before
+            held[path] = (event.index, names | known if event.operation == "raw-file" else names)
+            if event.operation != "raw-file":
+                continue
+            due = sorted(name for name in known if name in answered and answered[name].done <= began)
+            judged += bool(due)
+            elsewhere = frozenset().union(*(seen for other, (_, seen) in held.items() if other != path))
+            for name in due:
+                call = answered[name]
+                if name in names or name in elsewhere:
+                    continue
+                if directory.disturbed(call.invoke, event.index):
+                    if not directory.deleted(call.done, event.index):
+                        view.excuse("deletion-open")
+                    continue
+                message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
+                evidence = (call.done, before, event.index)
+                breaches.append(breach_of(view, message, evidence, directory.path, "not-atomic"))
+    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:
+    """The names in a file of a marker directory; None for a file that holds none."""
+    if marker_file_index(relative) is not None:
+        return frozenset(decode_names(content)) if content is not None else frozenset()
+    if is_marker_name(relative):
+        return frozenset({relative}) if content is not None else frozenset()
+    return None
+
+
+def _when(span: list[int] | None, moment: int) -> str:
+    if not span:
+        return ", nor at any other time"
+    came = next((start for start in span[::2] if start > moment), None)
+    return f"; it was stored at event {came}" if came is not None else f"; it was gone from event {span[-1]} on"

@@ -1,0 +1,251 @@
+"""Judges of names: G4 exact-set and G5 one-creator."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import DirectoryPresence, present
+from marker_sim.judges.causes import Causes
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+
+def exact_set(view: HistoryIndex) -> Finding:
+    """G4, both ways: nothing is stored or listed that was not asked for before, and every answer is stored in the end.
+
+    A create that provably had no effect asked for nothing. An answer is not expected in the end when a deletion may
+    have had an effect after its invocation.
+    """
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    judged = 0
+    hostile = [call for directory in view.directories.values() for call in directory.hostile]
+    for path in sorted(view.directories.keys() | view.rest.homes.keys()):
+        directory = view.directories.get(path) or Directory(path)
+        home = view.rest.home(path)
+        asked = _asked(view, directory, [call for call in hostile if call.name == path])
+        judged += len(home.spans)
+        for name, span in home.spans.items():
+            if asked.get(name, view.end) > span[0]:
+                late = f", which was asked for at event {asked[name]} only" if name in asked else ""
+                of_it, source = _source(directory, name, span[0])
+                message = f"{name!r} is stored in {path} from event {span[0]} on and nobody had asked for it{late}"
+                cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
+                breaches.append(breach_of(view, message + of_it, (span[0], *source), path, cause))
+        count, found = _listed(view, causes, directory, asked)
+        judged += count
+        breaches += found
+        breaches += _missing_in_the_end(view, causes, directory, home)
+    breaches.sort(key=lambda breach: (breach.evidence, breach.message))
+    return Finding(guarantee="G4", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) -> dict[str, int]:
+    """When each name was asked for first, by creates that may have had an effect.
+
+    aimed: hostile requests whose malformed directory leads here.
+    """
+    asked: dict[str, int] = {}
+    for call in directory.creates:
+        if call.outcome == "fail" and view.had_no_effect(call):
+            continue
+        known = asked.get(call.name)
+        if known is None or call.invoke < known:
+            asked[call.name] = call.invoke
+    for call in (*directory.hostile, *aimed):
+        if not view.had_no_effect(call) and call.identity is not None:
+            identity = call.asked
+            query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)
+            for name in (identity, *query.get("markername", ())):
+                asked[name] = min(asked.get(name, call.invoke), call.invoke)
+    return asked
+
+
+def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
+    """Which hostile request that was accepted left a name that is a part of its own; words and evidence, or none."""
+    for call in directory.hostile:
+        if call.outcome == "ok" and call.invoke < until and name in call.asked:
+            return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", (
+                call.invoke,
+                call.done,
+            )
+    return "", ()
+
+
+def _listed(
+    view: HistoryIndex, causes: Causes, directory: Directory, asked: dict[str, int]
+) -> tuple[int, list[Breach]]:
+    """Names in listings that nobody had asked for when the listing was answered."""
+    breaches: list[Breach] = []
+    listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
+    listings.sort(key=lambda call: call.done)
+    if not listings:
+        return 0, breaches
+    order = sorted(asked, key=lambda name: asked[name])
+    known: dict[str, set[str]] = {"list": set(), "list-data": set(), "list-log": set()}
+    only_all = all(call.operation == "list" for call in listings)
+    at = 0
+    for call in listings:
+        while at < len(order) and asked[order[at]] < call.done:
+            known["list"].add(order[at])
+            if not only_all:
+                kind, shows = view.names_data(order[at])
+                known[kind].add(shows)
+            at += 1
+        listed = call.value
+        assert isinstance(listed, tuple)
+        if known[call.operation].issuperset(listed):
+            continue
+        for name in sorted(set(listed) - known[call.operation]):
+            message = f"a {call.operation} of {directory.path} shows {name!r}, which nobody had asked for"
+            cause = causes.of_stranger(directory, name, call.operation)
+            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
+    return len(listings), breaches
+
+
+def _missing_in_the_end(
+    view: HistoryIndex, causes: Causes, directory: Directory, home: DirectoryPresence
+) -> list[Breach]:
+    breaches: list[Breach] = []
+    if view.reads and not home.seen:
+        view.excused["read-too-late"] += len(directory.answers)
+        return breaches
+    last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
+    settled = directory.settled_before(last)
+    told: set[str] = set()
+    for call in (*directory.answers, *_accepted(directory)):
+        span = home.spans.get(call.name)
+        if (span is not None and len(span) == 1) or present(span, last) is not None:
+            continue
+        if call.done > begun or call.invoke < settled:
+            if not directory.deleted(call.done, last):
+                view.excuse("read-too-late" if call.done > begun else "deletion-open")
+            continue
+        if call.name not in told:
+            told.add(call.name)
+            message = (
+                f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
+            )
+            cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
+            evidence = (call.invoke, call.done, min(last, view.end - 1))
+            breaches.append(breach_of(view, message, evidence, directory.path, cause))
+    return breaches
+
+
+def _accepted(directory: Directory) -> list[RecordedCall]:
+    """Hostile names that were told "created" or "exists", as answers; in a malformed directory nobody looks for one."""
+    named = [call for call in directory.hostile if call.name == directory.path]
+    told = [call for call in named if call.outcome == "ok" and call.value in ("created", "exists")]
+    return [call._replace(name=call.asked) for call in told]
+
+
+def one_creator(view: HistoryIndex) -> Finding:
+    """G5: two answers "created" to different requests, or "exists" to the resend of the request that created.
+
+    Not judged when a deletion may have had an effect, or two servers were live, between the first invocation and the
+    last answer. In direct mode it needs a storage that can put if absent.
+    """
+    absent = view.header.capabilities.get("put_if_absent", False)
+    if not view.batches and not absent:
+        return Finding(guarantee="G5", applicable=False)
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    judged = 0
+    for directory in view.directories.values():
+        direct = view.mode_of(directory.path) == "direct"
+        if direct and not absent:
+            continue
+        if len({call.name for call in directory.answers}) == len(directory.answers) == len(directory.creates):
+            continue
+        by_name: dict[str, list[RecordedCall]] = {}
+        for call in directory.creates:
+            by_name.setdefault(call.name, []).append(call)
+        for calls in by_name.values():
+            answers = [call for call in calls if call.outcome == "ok"]
+            if len(calls) == 1 or not answers:
+                continue
+            judged += len(answers)
+            breaches += _second_creators(view, causes, directory, answers)
+            if view.header.identity and not direct:
+                breaches += _forgotten_resends(view, directory, calls)
+    return Finding(guarantee="G5", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _second_creators(
+    view: HistoryIndex, causes: Causes, directory: Directory, answers: list[RecordedCall]
+) -> list[Breach]:
+    breaches: list[Breach] = []
+    first: RecordedCall | None = None
+    for call in answers:
+        if call.value != "created":
+            continue
+        if first is not None and (call.identity is None or call.identity != first.identity):
+            low = min(first.invoke, call.invoke)
+            if not _disturbed(view, directory, low, call.done):
+                message = f'two requests were told "created" for {call.name!r}: {_who(first)} and {_who(call)}'
+                evidence = (first.invoke, first.done, call.invoke, call.done)
+                at = view.rest.home(directory.path).look(first.done) or call.done
+                lost = present(view.rest.home(directory.path).spans.get(call.name), call.invoke) is None
+                cause = causes.of_loss(directory, first, max(at, call.invoke)) if lost else "forgotten"
+                breaches.append(breach_of(view, message, evidence, directory.path, cause))
+        first = call
+    return breaches
+
+
+def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
+    """Whether a deletion, or a second server, may be why a name has two creators."""
+    if directory.disturbed(low, high):
+        return view.excuse("deletion-open")
+    return view.overlapping_servers(low, high) and view.excuse("second-server")
+
+
+def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[RecordedCall]) -> list[Breach]:
+    """Resends that were told "exists" though only their own request can have created the name in this server life."""
+    breaches: list[Breach] = []
+    for call in calls:
+        if call.outcome != "ok" or call.value != "exists" or call.identity is None or call.life not in view.lives:
+            continue
+        before = [other for other in calls if other.invoke < call.done and other is not call]
+        low = min((other.invoke for other in before), default=call.invoke)
+        told = next((other for other in before if _same(other, call) and other.value == "created"), None)
+        if told is not None:
+            # The two may overlap; then nothing may have come between until the later one was answered.
+            high = max(told.done, call.done)
+            if _disturbed(view, directory, low, high):
+                continue
+            message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
+            evidence = (told.invoke, told.done, call.invoke, call.done)
+            breaches.append(breach_of(view, message, evidence, directory.path, "resend-forgotten"))
+        elif before and _nobody_else(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
+            message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
+            breaches.append(breach_of(view, message, (low, call.invoke, call.done), directory.path, "resend-forgotten"))
+    return breaches
+
+
+def _nobody_else(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:
+    """Whether all earlier creates of a name are the same request in the same life, with no answer so far.
+
+    A request that the server answered with an error, or may have for a storage fault, is another matter: it was
+    never created as far as the server knows, and what storage holds of it is "exists" to everybody.
+    """
+    low = min(other.invoke for other in before)
+    span = view.rest.home(directory.path).spans.get(call.name)
+    if (span is not None and span[0] <= low) or any(not _same(other, call) for other in before):
+        return False
+    if view.overlapping_servers(view.lives[call.life].start, call.done):
+        return not view.excuse("second-server")
+    if any(not view.timed_out(other) for other in before):
+        return not view.excuse("answered-with-an-error")
+    return not any(
+        fault.storage and fault.begin <= call.done and low <= fault.end and fault.concerns(directory.path)
+        for fault in view.faults
+    ) or not view.excuse("storage-fault")
+
+
+def _same(one: RecordedCall, other: RecordedCall) -> bool:
+    return one.identity == other.identity and one.life == other.life != NO_LIFE
+
+
+def _who(call: RecordedCall) -> str:
+    return f"event {call.invoke}" + (f" (request {call.identity!r})" if call.identity is not None else "")

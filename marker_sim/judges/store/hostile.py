@@ -1,0 +1,125 @@
+"""Judge of G12 hostile-input-refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.history.index.calls import MS, RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+_ENDS = {"ok": "accepted", "fail": "refused-and-done"}
+
+
+def hostile_input_refused(view: HistoryIndex) -> Finding:
+    """G12: an invocation `hostile` ends `fail`, and what its path names is the same afterwards.
+
+    An end `ok` means that it was accepted, `info` that there was no clear error, and so does a server that is well and
+    without an answer for the bound of every-request-answered; sooner a time-out decides nothing, nor do a server that
+    was not well and a connection that a fault touched. A change counts when an effect says that the request caused it,
+    or happened meanwhile and no other request that was not refused can be the reason.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for directory in view.directories.values():
+        for call in directory.hostile:
+            why = _unheard(view, call) if call.outcome != "ok" else ""  # Nothing accepts for a server but itself.
+            if why:
+                view.excuse(why)
+                continue
+            silent = view.timed_out(call)
+            judged += 1
+            changed = None if silent else _changed(view, call)
+            if call.outcome == "fail" and changed is None:
+                continue
+            path = "" if changed is None else f" and changed {view.events[changed].path!r}"
+            message = f"the hostile request {call.identity!r} was {_how(view, call)}{path}"
+            evidence = (call.invoke, call.done, NEVER if changed is None else changed)
+            breaches.append(breach_of(view, message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
+    return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _unheard(view: HistoryIndex, call: RecordedCall) -> str:
+    """Why the end of a request says nothing about the server, "" when it does."""
+    life = view.lives.get(call.life)
+    if call.invoke in view.touched:
+        return "wire-fault"
+    if life is not None and not life.well(call.invoke, view.awaited_until(call)):
+        return "server-unwell"
+    return "no-answer" if view.timed_out(call) and _waited_ns(view, call) < view.header.answer_bound_ms * MS else ""
+
+
+def _how(view: HistoryIndex, call: RecordedCall) -> str:
+    """How a request ended, as the end of a sentence."""
+    if view.timed_out(call):
+        return f"not answered in {_waited_ns(view, call) / 1e9:.1f} s"
+    if call.outcome == "ok":
+        return f"accepted ({call.value!r})"
+    how = "refused" if call.outcome == "fail" else "not refused clearly"
+    return f"{how} ({view.events[call.done].error})"
+
+
+def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
+    """How long nobody answered since the last fault; nothing at all where the kit itself was not woken in time."""
+    until = view.awaited_until(call)
+    if any(call.invoke < late <= until for late in view.late_echoes):
+        return 0
+    faults = [min(view.time_ns(fault.end), view.time_ns(until)) for fault in view.faults if fault.begin <= until]
+    return view.time_ns(until) - max(view.time_ns(call.invoke), *faults, 0)
+
+
+def _changed(view: HistoryIndex, call: RecordedCall) -> int | None:
+    """The first change below its target that nobody but a request can have made; None when there is none."""
+    busy = False
+    for index, others in _changes_by_reads(view, call) if view.reads else _changes_by_effects(view, call):
+        if not others:
+            return index
+        busy = True
+    if busy:
+        view.excuse("other-request")
+    return None
+
+
+def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
+    """Changes that a request may have made, each with whether others may have made it."""
+    for event in view.events[call.invoke : call.done]:
+        if event.kind != "effect" or event.process == "kit":
+            continue
+        if event.caused_by == call.invoke:
+            yield event.index, False
+        elif _below(call, event.path):
+            yield event.index, _busy(view, call, event.path, event.index, event.index)
+    for event in view.events[call.done :]:
+        if event.kind == "effect" and event.caused_by == call.invoke:
+            yield event.index, False
+
+
+def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
+    before: dict[str | None, tuple[int, object]] = {}
+    for event in view.file_reads:
+        if event.operation != "file" or not _below(call, event.path):
+            continue
+        since, known = before.get(event.path, (-1, None))
+        if event.index > call.done and known != event.value:
+            yield event.index, _busy(view, call, event.path, since, event.index)
+        if event.index < call.invoke or event.index > call.done:
+            before[event.path] = (event.index, event.value)
+
+
+def _below(call: RecordedCall, path: str | None) -> bool:
+    target = call.name.rstrip("/")
+    return bool(target) and path is not None and (path == target or path.startswith(target + "/"))
+
+
+def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, until: int) -> bool:
+    """Whether another request of the directory that was not refused can be the reason of a change between two moments.
+
+    What was accepted although it was hostile may be stored at any later time: it is accused itself.
+    """
+    directory = view.directories.get(directory_of(path or "") or "")
+    if directory is None:
+        return False
+    if any(other != call and other.invoke < until and not view.had_no_effect(other) for other in directory.hostile):
+        return True
+    return any(other.invoke < until and view.over(other) > since for other in (*directory.creates, *directory.deletes))

@@ -1,0 +1,141 @@
+"""Judges of the files of a marker directory: G8 bounded-files, G9 type-recorded, G22 hdfs-falls-back."""
+
+from __future__ import annotations
+
+from marker_sim.history.index.calls import DAMAGE, MS, Directory
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, DirectoryPresence
+from marker_sim.judges.causes import Causes
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.names import TYPE_FILE
+
+_FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
+
+
+def bounded_files(view: HistoryIndex) -> Finding:
+    """G8: how many files of which kind were there at one time.
+
+    Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
+    are empty and there is no MARKERS file. That there is one for each marker is G1's and G4's. Temporary and side
+    files are of no interest.
+    """
+    if view.header.layout != "hudi":
+        return Finding(guarantee="G8", applicable=False)
+    breaches: list[Breach] = []
+    judged = 0
+    for path, home in sorted(view.rest.homes.items()):
+        if not (home.batch or home.direct or home.types):
+            continue
+        judged += 1
+        direct = view.mode_of(path) == "direct"
+        found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
+        breaches += [breach_of(view, f"{path} {what}", (index,), path, cause) for cause, what, index in found]
+    return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _batched_files(home: DirectoryPresence, num_threads: int) -> list[tuple[str, str, int]]:
+    count, index = home.batch_high
+    many = f"holds {count} marker files, num_threads is {num_threads}"
+    found = [("too-many-files", many, index)] if count > num_threads else []
+    others = [(name, at) for name, at in home.types.items() if name != TYPE_FILE]
+    found += [("second-type-file", f"holds a second type file, {name!r}", at) for name, at in others]
+    direct = list(home.direct.items())[:1]
+    found += [("direct-marker-file", f"holds the direct marker file {name!r}", at) for name, at in direct]
+    return found
+
+
+def _direct_files(home: DirectoryPresence) -> list[tuple[str, str, int]]:
+    filled = [(f"holds the direct marker file {name!r}, which is not empty", at) for at, name in home.filled[:1]]
+    found = [("not-empty", what, at) for what, at in filled]
+    batched = sorted((at, name) for name, at in {**home.batch, **home.types}.items())
+    found += [("batched-file", f"holds {name!r} although its markers are direct", at) for at, name in batched[:1]]
+    return found
+
+
+def type_recorded(view: HistoryIndex) -> Finding:
+    """G9: whenever a marker file is there, MARKERS.type is, with its text, from the first of them until a deletion
+    is invoked.
+
+    What a deletion leaves behind while it may still have an effect is not judged; a marker file written after that is.
+    That listings are complete with a damaged type file is G11's.
+    """
+    if view.header.layout != "hudi" or not view.batches:
+        return Finding(guarantee="G9", applicable=False)
+    breaches: list[Breach] = []
+    judged = 0
+    for path, home in sorted(view.rest.homes.items()):
+        if not home.batch or view.mode_of(path) == "direct":
+            continue
+        judged += 1
+        directory = view.directories.get(path)
+        bad = next((at for at in home.untyped if directory is None or not _excused(view, directory, home, at)), None)
+        if bad is not None:
+            cause = _untyped_by(view, directory, path, bad)
+            breaches.append(
+                breach_of(view, f"{path} has a marker file and no type file that says so", (bad,), path, cause)
+            )
+    return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _untyped_by(view: HistoryIndex, directory: Directory | None, path: str, at: int) -> str:
+    causes = Causes(view)
+    if causes.put_failed(path, 0, at):
+        return "put-failed"
+    if directory is not None and causes.deleted_before(directory, at):
+        return "after-deletion"
+    return "after-kill" if view.killed(-1, at) is not None else "never-typed"
+
+
+def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, at: int) -> bool:
+    """Whether a deletion, or damage that nobody has mended yet, may be why the type file is missing at an event."""
+    type_file = f"{directory.path}/{TYPE_FILE}"
+    typed = max((since for since in home.typed_at if since < at), default=-1)
+    if any(f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at for f in view.faults):
+        return view.excuse("kit-damage")
+    before = [deletion for deletion in directory.deletions if deletion.invoke < at and not deletion.kit]
+    if not before:
+        return False
+    rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
+    if at <= over:
+        return view.excuse("deletion-open")
+    if not view.reads:
+        return False
+    begun = home.begun[home.seen.index(at)]
+    written = any(call.invoke > over and call.done <= begun for call in directory.answers)
+    return not written and view.excuse("left-by-deletion")
+
+
+def hdfs_falls_back(view: HistoryIndex) -> Finding:
+    """G22: applicable where timeline-server markers were asked for on HDFS or on an object store without conditions.
+
+    Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored. The choice for one write
+    needs no reason when that write may have asked for direct markers itself.
+    """
+    header = view.header
+    asked = _asked_by_writes(view)
+    if (header.mode != "timeline" and "timeline" not in asked) or header.storage not in _FALLS_BACK:
+        return Finding(guarantee="G22", applicable=False)
+    breaches: list[Breach] = []
+    for event in view.modes:
+        wanted = {header.mode} if event.instant is None else asked
+        if event.value != "direct":
+            message = f"timeline-server markers were chosen on {header.storage}, which cannot carry them"
+            breaches.append(breach_of(view, message, (event.index,), cause="no-fallback"))
+        elif not event.error and wanted == {"timeline"}:
+            message = "direct markers were chosen and nobody was told why"
+            breaches.append(breach_of(view, message, (event.index,), cause="no-reason"))
+    for path, home in sorted(view.rest.homes.items()):
+        for name, at in sorted({**home.batch, **home.types}.items())[:1]:
+            message = f"{path} holds {name!r} on {header.storage}"
+            breaches.append(breach_of(view, message, (at,), path, "no-fallback"))
+    undecided = "" if view.modes or breaches else "the run recorded no choice of mode"
+    return Finding(
+        guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided
+    )
+
+
+def _asked_by_writes(view: HistoryIndex) -> set[str]:
+    """The modes that writes ask for: those of the plan, and the run's own for the probes that follow them."""
+    writes = (view.header.plan or {}).get("writes", ())
+    return {view.header.mode} | {write.get("markers") or view.header.mode for write in writes}

@@ -1,0 +1,251 @@
+"""Judges of what is left and what is shown: G10 delete-complete and G11 readable-while-written."""
+
+from __future__ import annotations
+
+from marker_sim.history.index.calls import MS, NO_LIFE, Deletion, Directory, RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER
+from marker_sim.judges.causes import Causes
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.store.directory_presence import Owed, denied, outlived
+
+
+def delete_complete(view: HistoryIndex) -> Finding:
+    """G10: after a deletion was answered ok, each name stored or listed has a create that was open when the deletion
+    was invoked, or was invoked later and before the name shows.
+
+    A create of unknown outcome, or with a copy on the wire, is open as long as it may take effect. A listing of a
+    server that did not delete is judged only if it was alone from the deletion on. Only deletions that had something to
+    delete count. After those `exists` answers False, where nothing but markers can be the reason that the directory is
+    there.
+    """
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    judged = 0
+    for directory in view.directories.values():
+        done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
+        if not done:
+            continue
+        creates = _creates(view, directory)
+        judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
+        breaches += _stored_again(view, causes, directory, done, creates)
+        breaches += _listed_again(view, directory, done, creates)
+        told, wrong = outlived(view, directory, done)
+        judged += told
+        breaches += wrong
+    return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+_Creates = dict[str, list[RecordedCall]]
+
+
+def _creates(view: HistoryIndex, directory: Directory) -> _Creates:
+    """The creates of each name that may have had an effect."""
+    creates: _Creates = {}
+    for call in directory.creates:
+        if not view.had_no_effect(call):
+            creates.setdefault(call.name, []).append(call)
+    return creates
+
+
+def _belongs(view: HistoryIndex, creates: list[RecordedCall], deletion: Deletion, shown: int) -> bool:
+    """Whether a create was open when the deletion was invoked, or came later, and before the name shows."""
+    asked = [call for call in creates if call.invoke <= shown]
+    if any(call.done > deletion.invoke for call in asked if call.done != NEVER):
+        return True
+    late = any(view.over(call) > deletion.invoke for call in asked)
+    return late and view.excuse("create-unknown")
+
+
+def _stored_again(
+    view: HistoryIndex, causes: Causes, directory: Directory, done: list[Deletion], creates: _Creates
+) -> list[Breach]:
+    breaches: list[Breach] = []
+    home = view.rest.home(directory.path)
+    looked = [(deletion, home.look(deletion.answered)) for deletion in done]
+    for name, span in home.spans.items():
+        for at in range(0, len(span), 2):
+            to = span[at + 1] if at + 1 < len(span) else NEVER
+            for deletion, empty in looked:
+                if empty is None or empty >= to:
+                    continue
+                shown = max(empty, span[at])
+                if _belongs(view, creates.get(name, []), deletion, shown) or _kit_meddled(
+                    view, directory, deletion, shown
+                ):
+                    continue
+                how = "still stored" if span[at] <= empty else "stored again"
+                message = (
+                    f"{name!r} is {how} at event {shown} after {directory.path} was deleted, and nobody created it"
+                )
+                evidence = (deletion.invoke, deletion.answered, shown)
+                cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
+                breaches.append(breach_of(view, message, evidence, directory.path, cause))
+                break
+    # Presence is kept by name in an order that sets of names gave it; the verdict must not show it.
+    return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
+
+
+def _back_by(since: int, deletion: Deletion) -> str:
+    """How a name that was asked for is stored after a deletion; since: the event from which it was."""
+    if since < deletion.invoke:
+        return "not-deleted"
+    return "back-during-deletion" if since < deletion.answered else "back-after-deletion"
+
+
+def _kit_meddled(view: HistoryIndex, directory: Directory, deletion: Deletion, until: int) -> bool:
+    """Whether the kit damaged, and perhaps restored, a file of the directory meanwhile."""
+    return any(
+        other.kit and other.invoke <= until and deletion.invoke <= other.settled for other in directory.deletions
+    ) and view.excuse("kit-damage")
+
+
+def _listed_again(view: HistoryIndex, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
+    breaches: list[Breach] = []
+    by_kind: dict[str, _Creates] = {"list": creates}
+    for listing in directory.listings:
+        if listing.outcome != "ok" or not isinstance(listing.value, tuple) or not listing.value:
+            continue
+        known = by_kind.get(listing.operation)
+        if known is None:
+            known = by_kind[listing.operation] = _by_path(view, creates, listing.operation)
+        for deletion in done:
+            if deletion.answered > listing.invoke:
+                continue
+            back = [n for n in listing.value if not _belongs(view, known.get(n, []), deletion, listing.done)]
+            if back and not _kit_meddled(view, directory, deletion, listing.done):
+                other = listing.life != deletion.life and listing.life != NO_LIFE
+                if other and view.overlapping_servers(deletion.invoke, listing.done) and view.excuse("second-server"):
+                    continue
+                message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after it was deleted"
+                evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
+                breaches.append(breach_of(view, message, evidence, directory.path, "listed-after-deletion"))
+                break
+    return breaches
+
+
+def _by_path(view: HistoryIndex, creates: _Creates, kind: str) -> _Creates:
+    found: _Creates = {}
+    for name, calls in creates.items():
+        shows, path = view.names_data(name)
+        if shows == kind:
+            found.setdefault(path, []).extend(calls)
+    return found
+
+
+def readable_while_written(view: HistoryIndex) -> Finding:
+    """G11: a listing answered ok holds each marker answered before its invocation, and listings are answered ok.
+
+    `exists` answers True whenever a listing at that moment would owe a name.
+
+    Not expected are markers that a deletion may have removed, and at a server markers that another live server may
+    have stored behind its back. A listing may fail, or end unknown, under a fault: of storage in that directory, of its
+    own connection, or of its server's life. Time-outs are G6's.
+    """
+    breaches: list[Breach] = []
+    causes = Causes(view)
+    judged = 0
+    for directory in view.directories.values():
+        told, wrong = denied(view, directory)
+        judged += told
+        breaches += wrong
+        if not directory.listings:
+            continue
+        answers = directory.answers
+        shown: dict[str, dict[str, RecordedCall]] = {"list": {}, "list-data": {}, "list-log": {}}
+        only_all = all(call.operation == "list" for call in directory.listings)
+        at = 0
+        for listing in sorted(directory.listings):
+            while at < len(answers) and answers[at].done < listing.invoke:
+                call = answers[at]
+                _show(shown["list"], call.name, call)
+                if not only_all:
+                    kind, path = view.names_data(call.name)
+                    _show(shown[kind], path, call)
+                at += 1
+            if listing.outcome == "ok" and isinstance(listing.value, tuple):
+                count, missing = _missing(view, directory, listing, shown[listing.operation])
+                judged += count > 0
+                breaches += [_short(view, causes, directory, listing, name, call) for name, call in missing]
+            elif listing.outcome in ("fail", "info") and not _may_fail(view, directory, listing):
+                why = view.events[listing.done].error or "no reason given"
+                message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
+                cause = _refused_by(view, causes, directory, listing)
+                breaches.append(breach_of(view, message, (listing.invoke, listing.done), directory.path, cause))
+    return Finding(guarantee="G11", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
+    """A marker was answered, so listings owe it from now on; of several answers the one asked for last counts."""
+    known = shown.get(key)
+    if known is None or known.invoke < call.invoke:
+        shown[key] = call
+
+
+def _missing(
+    view: HistoryIndex, directory: Directory, listing: RecordedCall, expected: dict[str, RecordedCall]
+) -> tuple[int, list[tuple[str, RecordedCall]]]:
+    """How many names a listing owes, and which of them it does not show."""
+    assert isinstance(listing.value, tuple)
+    missing = sorted(expected.keys() - listing.value)
+    owed = Owed(view, directory, listing)
+    if owed.all:
+        return len(expected), [(name, expected[name]) for name in missing]
+    excuses = {name: owed.excuse(call) for name, call in expected.items()}
+    for why in sorted({excuses[n] for n in missing if not directory.deleted(expected[n].done, listing.done)} - {""}):
+        view.excuse(why)
+    count = sum(not why for why in excuses.values())
+    return count, [(name, expected[name]) for name in missing if not excuses[name]]
+
+
+def _short(
+    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
+) -> Breach:
+    message = (
+        f"a {listing.operation} of {directory.path} lacks {name!r}, which was answered at event {call.done},"
+        f" before it was invoked"
+    )
+    evidence = (call.invoke, call.done, listing.invoke, listing.done)
+    return breach_of(
+        view, message, evidence, directory.path, _left_out_by(view, causes, directory, listing, name, call)
+    )
+
+
+def _left_out_by(
+    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
+) -> str:
+    """Why a listing lacks a name: as it shows otherwise, as it is stored, or for what the server did before."""
+    other = causes.shown_otherwise(directory, listing, name)
+    if other:
+        return other
+    home = view.rest.home(directory.path)
+    gone = home.gone_from(call.name, call.done, listing.done)
+    if gone is not None:
+        return causes.of_loss(directory, call, gone)
+    return "after-deletion" if causes.deleted_before(directory, listing.done) else "stored-and-not-listed"
+
+
+def _refused_by(view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall) -> str:
+    """Why a listing failed: a file that cannot be read, or creates under way at the same time."""
+    if causes.unreadable(directory, listing.done):
+        return "unreadable-file"
+    busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)
+    return "failed-during-creates" if busy else "failed"
+
+
+def _may_fail(view: HistoryIndex, directory: Directory, listing: RecordedCall) -> bool:
+    if listing.invoke in view.touched:
+        return view.excuse("wire-fault")
+    if not view.served_well(directory.path, listing, listing.done):
+        return view.excuse("server-unwell")
+    if view.timed_out(listing):
+        return view.excuse("no-answer")
+    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
+    return any(
+        fault.storage
+        and fault.concerns(directory.path)
+        and view.time_ns(fault.begin) <= end_ns
+        and begin_ns <= view.time_ns(fault.end) + lasting
+        for fault in view.faults
+    ) and view.excuse("storage-fault")

@@ -1,0 +1,351 @@
+"""Judges of answers: G6 every-request-answered and G7 isolation."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.judges.causes import Causes
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+_HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
+
+
+def every_request_answered(view: HistoryIndex) -> Finding:
+    """G6, in two parts, both after the last fault; not applicable without a server.
+
+    Requests: one that arrived at a life that stayed alive and unpaused, over a connection no wire fault touched, is
+    answered by something else than a time-out within the bound, counted from its invocation or the end of the last
+    fault, whichever is later. A client that gave up sooner, or was killed, decides nothing.
+    Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
+    was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
+    breaks the guarantee whatever else happened.
+    """
+    if not view.batches:
+        return Finding(guarantee="G6", applicable=False)
+    breaches = [
+        breach_of(
+            view,
+            f"server {life.process}, started at event {life.start}, exited by itself",
+            (life.start, life.end),
+            cause="server-exited",
+        )
+        for life in view.lives.values()
+        if life.exited
+    ]
+    undecided = _cannot_decide(view)
+    if undecided:
+        view.excuse("run-undecided")
+    if view.late_echoes:
+        return Finding(guarantee="G6", applicable=True, breaches=tuple(breaches), undecided=undecided)
+    answered, late = _unanswered(view)
+    probed, failed = _failed_probes(view) if not undecided else (0, [])
+    return Finding(
+        guarantee="G6",
+        applicable=True,
+        judged=answered + probed,
+        breaches=tuple(breaches + late + failed),
+        undecided=undecided,
+    )
+
+
+def _cannot_decide(view: HistoryIndex) -> str:
+    """Why the probes of a run say nothing, "" when they do."""
+    if view.late_echoes:
+        return f"the kit's own echo was late (event {view.late_echoes[0]}), so slowness proves nothing"
+    probe = view.phase("probe")
+    if probe == NEVER:
+        return "the run has no probe phase"
+    alive = [life for life in view.lives.values() if life.end > probe]
+    if not alive:
+        return "no server was live when the probes began"
+    if any(life.paused(probe, view.end) for life in alive):
+        return "a server was left paused"
+    if any(fault.begin > probe for fault in view.faults):
+        return "a fault began during the probes"
+    probes, needed = len(_probes(view)), view.header.num_threads + 1
+    if view.steps and not _asked_to_probe(view):
+        return ""  # A run of writes ends with a write, and whether that comes to its end is reconcile-exact's.
+    return f"{probes} probe creates, {needed} are needed" if probes < needed else ""
+
+
+def _asked_to_probe(view: HistoryIndex) -> bool:
+    """Whether the plan has marker directories of its own, which a client probes."""
+    return bool((view.header.plan or {}).get("directories", True))
+
+
+def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
+    """Creates of the probe phase that a server was there for; an embedded one comes and goes with its driver."""
+    begin, end = view.phase("probe"), view.phase("end")
+    return [
+        (directory, call)
+        for directory in view.directories.values()
+        if view.mode_of(directory.path) == "timeline"
+        for call in directory.creates
+        if begin < call.invoke < end and any(life.start < call.invoke < life.end for life in view.lives.values())
+    ]
+
+
+def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
+    """How many probes were judged, and those that failed; one that was asked again and served had its answer.
+
+    Attempts of a write all create at once, and a store may tell all but one of them to ask again.
+    """
+    breaches = []
+    causes = Causes(view)
+    count = 0
+    probes = _probes(view)
+    served = {(directory.path, call.name): call.invoke for directory, call in probes if call.outcome == "ok"}
+    for directory, call in probes:
+        if call.outcome != "ok" and served.get((directory.path, call.name), -1) > call.done:
+            view.excuse("asked-again")
+            continue
+        waited_ns = _end_ns(view, call) - view.time_ns(call.invoke)
+        gone = view.ended(view.events[call.invoke].process) < NEVER
+        if call.outcome == "open" and (gone or waited_ns < view.header.answer_bound_ms * MS):
+            view.excuse("client-died" if gone else "run-ended")
+            continue
+        count += 1
+        if call.outcome != "ok":
+            message = f"a create after all faults were over ended {call.outcome}{_why(view, call)}"
+            cause = _silenced_by(view, causes, directory, call)
+            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
+    return count, breaches
+
+
+def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
+    """How many requests were answered, and those that were not, or too late."""
+    bound_ns = view.header.answer_bound_ms * MS
+    healthy_ns = max((view.time_ns(f.begin if f.end == NEVER else f.end) for f in view.faults), default=0)
+    events, arrived, touched, causes = view.events, view.arrived, view.touched, Causes(view)
+    breaches: list[Breach] = []
+    answered = 0
+    for directory, call in view.calls():
+        invoke, done, outcome, _, _, _, _, life_start = call
+        if done != NEVER and outcome != "info":
+            begun_ns = events[invoke].time_ns
+            if events[done].time_ns - (begun_ns if begun_ns > healthy_ns else healthy_ns) <= bound_ns:
+                answered += outcome == "ok"
+                continue
+        cut = not _HOLDING.issuperset(touched.get(invoke, ()))
+        if cut or (arrived and invoke not in arrived):
+            view.excuse("wire-fault" if cut else "never-arrived")
+            continue
+        life = view.lives.get(life_start)
+        why = "no-server" if life is None else _unwell(view, call, life)
+        if life is None or why:
+            view.excuse(why)
+            continue
+        waited_ns = _end_ns(view, call) - max(view.time_ns(_arrived_last(view, call)), healthy_ns)
+        if waited_ns > bound_ns and call.operation == "delete":
+            silent_ns = _longest_silence_ns(view, call, directory.path)
+            if silent_ns <= bound_ns and view.excuse("still-deleting"):
+                continue
+        if waited_ns <= bound_ns:
+            if view.timed_out(call):
+                view.excuse("waited-too-short")
+            else:
+                answered += 1
+            continue
+        how = "not answered" if view.timed_out(call) else "answered only"
+        message = (
+            f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
+            f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s"
+        )
+        cause = _silenced_by(view, causes, directory, call)
+        breaches.append(breach_of(view, message, (invoke, done), directory.path, cause))
+    return answered, breaches
+
+
+def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call: RecordedCall) -> str:
+    """What came before a request that nobody answered well: in its own directory, or only in others."""
+    life, over = view.lives.get(call.life), view.awaited_until(call)
+    since = call.invoke if life is None else life.start
+    in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
+    if not view.timed_out(call) and causes.unreadable(directory, over):
+        return "unreadable-file"
+    if causes.put_failed(directory.path, since, over):
+        return "after-failed-flush"
+    if directory.disturbed(call.invoke, in_time):
+        return "met-deletion"
+    if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
+        return "after-trouble-elsewhere"
+    return "unanswered" if view.timed_out(call) else "refused"
+
+
+def _longest_silence_ns(view: HistoryIndex, call: RecordedCall, directory: str) -> int:
+    """The longest time without an effect on the directory, by whoever serves a call, while it waited.
+
+    Who works through a large directory, one storage call after another, has not fallen silent.
+    """
+    life = view.lives.get(call.life)
+    process = view.events[call.invoke].process if life is None else life.process
+    times = [view.time_ns(call.invoke)]
+    for event in view.events[call.invoke : view.awaited_until(call)]:
+        if event.kind == "effect" and event.process == process and (event.path or "").startswith(f"{directory}/"):
+            times.append(event.time_ns)
+    times.append(_end_ns(view, call))
+    return max(after - before for before, after in pairwise(times))
+
+
+def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
+    """When a request that the wire delayed or copied arrived for the last time; of any other, when it was sent."""
+    if call.invoke not in view.touched:
+        return call.invoke
+    events = view.events[call.invoke : view.awaited_until(call)]
+    return max(
+        (e.index for e in events if e.operation == "arrived" and e.caused_by == call.invoke), default=call.invoke
+    )
+
+
+def _unwell(view: HistoryIndex, call: RecordedCall, life: ServerLife) -> str:
+    """Which side of a call ended, or was still paused, before it was over, "" for neither.
+
+    A pause that is over excuses nothing: the wait is counted from the end of the last fault.
+    """
+    until = view.awaited_until(call)
+    client = view.events[call.invoke].process
+    gone = any(
+        fault.cls == "client"
+        and fault.process == client
+        and fault.begin <= until
+        and fault.end >= (until if fault.kind == "pause" else call.invoke)
+        for fault in view.faults
+    )
+    if gone or call.invoke < view.exits.get(client, -1) <= until:
+        return "client-died"
+    return "" if life.start <= call.invoke and life.well(until, until) else "server-unwell"
+
+
+def _end_ns(view: HistoryIndex, call: RecordedCall) -> int:
+    return view.time_ns(view.awaited_until(call))
+
+
+def _why(view: HistoryIndex, call: RecordedCall) -> str:
+    return f" ({view.events[call.done].error})" if call.done != NEVER and view.events[call.done].error else ""
+
+
+def isolation(view: HistoryIndex) -> Finding:
+    """G7: a storage fault inside one marker directory leaves requests for the others alone.
+
+    Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
+    after it, and that no other fault, and no other request that deletes its directory, touched: it ends ok or is
+    refused, within the storage time-out plus the bound. A full disk is no fault of one directory, and a listing that
+    fails is readable-while-written's. What follows when it was late already is no reason for its being late.
+    """
+    spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
+    confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
+    breaches: list[Breach] = []
+    judged = 0
+    if not confined or len(view.directories) < 2:
+        return Finding(guarantee="G7", applicable=True)
+    # Not the time-out alone: a pause or an earlier fault of the call's own directory may still hold it up.
+    limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
+    for directory, call in view.calls():
+        begin_ns, end_ns = view.time_ns(call.invoke), _end_ns(view, call)
+        fault = next(
+            (
+                f
+                for home, f, since, until in confined
+                if home != directory.path and since <= end_ns and begin_ns <= until
+            ),
+            None,
+        )
+        if fault is None:
+            continue
+        late = end_ns - begin_ns > limit_ns
+        if late and call.operation == "delete" and _longest_silence_ns(view, call, directory.path) <= limit_ns:
+            late = not view.excuse("still-deleting")
+        if call.outcome == "ok" and not late:
+            judged += 1
+            continue
+        until = min(view.awaited_until(call), view.index_at(begin_ns + limit_ns) - 1)
+        if not late and call.outcome == "fail":
+            continue  # A refusal is an answer about the request itself.
+        why = _touched_otherwise(view, directory, call, until)
+        if not late and (view.timed_out(call) or call.operation in LISTINGS):
+            why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
+        if not late and not why:
+            busy = _is_told_busy(view, call) and _is_busy_anyway(
+                view, [(since, over) for _, _, since, over in confined]
+            )
+            why = "busy-anyway" if busy else "outrun-by-another" if _outrun(view, directory, call) else ""
+        if why:
+            view.excuse(why)
+            continue
+        judged += 1
+        took = "was not answered in" if view.timed_out(call) else "took"
+        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
+        message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
+        cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
+        breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
+    return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
+    """Whether another request changed the directory while a call that ended unknown was under way.
+
+    A store that replaces whole objects may tell whoever was too late to ask again; a Python class has no other way to
+    say so than an error. A server has: 409. So this is asked of the simulated world alone, whose effects have an order.
+    """
+    if view.header.world != "simulated":
+        return False
+    others = [other for other in directory.creates if other.invoke < call.done and call.invoke < other.done]
+    inside = (event for event in view.events[call.invoke : call.done] if event.kind == "effect")
+    return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
+
+
+def _is_told_busy(view: HistoryIndex, call: RecordedCall) -> bool:
+    """Whether a call was answered 503: the server says that it is asked too much."""
+    return call.done != NEVER and (view.events[call.done].error or "").startswith("503")
+
+
+def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
+    """Whether somebody was told so while no storage fault was about, which therefore is not why."""
+    told_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_told_busy(view, call))
+    return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in told_ns)
+
+
+def _is_confined(fault: FaultSpan) -> bool:
+    return fault.storage and bool(fault.path) and fault.kind not in SPREADING
+
+
+def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
+    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    return view.time_ns(fault.begin), view.time_ns(fault.end) + lasting
+
+
+def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
+    """What but storage faults of other directories can have harmed a call by an event, "" for nothing.
+
+    A kit that was not woken in time itself proves nothing about how long a server took.
+    """
+    if any(call.invoke < late <= view.awaited_until(call) for late in view.late_echoes):
+        return "echo-late"
+    if call.invoke in view.touched:
+        return "wire-fault"
+    if view.overlapping_servers(call.invoke, until):
+        return "second-server"
+    if not view.served_well(directory.path, call, until):
+        return "server-unwell"
+    # Who finds that what it just wrote was deleted may say so.
+    if any(d.invoke != call.invoke and d.invoke < until and d.settled > call.invoke for d in directory.deletions):
+        return "deletion-open"
+    begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)
+    client = view.events[call.invoke].process
+    if call.invoke < view.exits.get(client, -1) <= until:
+        return "client-died"
+    for fault in view.faults:
+        if fault.cls == "client":
+            if fault.process == client and fault.begin <= until and call.invoke <= fault.end:
+                return "client-died"
+        elif fault.cls in ("pause", "restart"):
+            if fault.begin <= until and call.invoke <= fault.end:
+                return "server-unwell"
+        elif fault.storage and (not _is_confined(fault) or directory_of((fault.path or "") + "/") == directory.path):
+            since, over = _window(view, fault)
+            if since <= end_ns and begin_ns <= over:
+                return "storage-fault"
+    return ""

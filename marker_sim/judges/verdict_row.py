@@ -1,0 +1,45 @@
+"""A row of a verdict: one guarantee in one mode, world and storage."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """One entry of `guarantees` in verdict.json: a guarantee in one mode, world and storage, over all runs.
+
+    mode: "direct", "timeline", or "both" for what is judged over a pair of runs.
+    violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class,
+    `causes` by cause, `breakdown` by class and cause.
+    read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
+    excused: by name, how often an excuse decided (docs/honesty.md).
+    met: how often each place was met that decides it; not_met: those that were tried in vain; not_tried: the others.
+    source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
+    """
+
+    id: str
+    slug: str
+    verdict: str
+    mode: str
+    world: str
+    storage: str
+    judged: int
+    violations: int
+    under: dict[str, int]
+    causes: dict[str, int]
+    breakdown: dict[str, dict[str, int]]
+    read_at_ack_share: float | None
+    message: str
+    evidence: tuple[int, ...]
+    excused: dict[str, int] = field(default_factory=dict)
+    met: dict[str, int] = field(default_factory=dict)
+    not_met: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    source: str = ""
+    replay: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)

@@ -1,0 +1,121 @@
+"""Judges of a write that goes well: G13 marker-before-data and G14 reconcile-exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import TEMP
+from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
+
+_STEPS = ("begin", "sweep", "attempt", "finalize", "commit")
+
+
+def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G13: at the first effect of an instant on each of its data files a marker that names it is, or has been, stored.
+
+    Where the markers' format is not Hudi's, an answered create before it stands for the stored marker.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for key, first in path.first.items():
+        named = _named(view, path, key)
+        judged += len(first)
+        for file, index in first.items():
+            since = named.get(file)
+            if since is None or since >= index:
+                late = f"; one came at event {since} only" if since is not None else ", nor came one later"
+                message = f"{file!r} is put at event {index} and no marker has named it before{late}"
+                breaches.append(breach(view, key, message, index, index if since is None else since))
+    return judged, breaches
+
+
+def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
+    """Since when a marker of the instant has named each data path."""
+    named: dict[str, int] = {}
+    if view.reads:
+        directory = path.directory(key)
+        since = [(call.name, call.done) for call in directory.answers] if directory else []
+    else:
+        home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+        since = [(name, span[0]) for name, span in home.spans.items() if span] if home else []
+    for name, index in since:
+        file = view.names_data(name)[1]
+        known = named.get(file)
+        if known is None or index < known:
+            named[file] = index
+    return named
+
+
+def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G14, at each completed commit: every path it names is there and stays; every other data file of the instant that
+    was there before finalize listed the markers has been gone; it names no task twice. And a begin, sweep, finalize or
+    commit has no reason of its own to fail.
+
+    A file that comes back after the listing is a late write. Removals and changes of what is committed count here
+    unless they are part of a rollback or sweep.
+    """
+    breaches: list[Breach] = []
+    for done in path.commits:
+        breaches += _inexact(view, path, done)
+    for harm in path.harms:
+        step = path.acting(harm.process, harm.at)
+        if step is None or step.operation not in ("rollback", "sweep"):
+            message = f"{harm.path!r} is removed or changed at event {harm.at} and committed"
+            breaches.append(breach(view, harm.key, message, harm.at))
+    for step in path.of(*_STEPS):
+        bad = ended_badly(view, path, step)
+        if bad is not None:
+            breaches.append(bad)
+    for step in path.of("commit"):
+        key = (step.table, step.instant)
+        if step.outcome == "ok" and not path.committed(key, step.done):
+            message = "its commit ended ok and no completed instant is on the timeline"
+            breaches.append(breach(view, key, message, step.invoke, step.done))
+    return len(path.commits), breaches
+
+
+def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iterator[Breach]:
+    table, at = done.key[0], done.at
+    if done.stats is None:
+        yield breach(view, done.key, f"the commit completed at event {at} cannot be read", at)
+        return
+    named = {stat.path for stat in done.stats}
+    for file in sorted(named):
+        if not path.there(table, file, at):
+            yield breach(view, done.key, f"the commit completed at event {at} names {file!r}, which is not there", at)
+    steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
+    step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
+    for left in path.left_since(done.key, at, at):
+        if left.path in named:
+            continue
+        since = at if step is None else path.known_from(step, left.path)
+        if left.start < since:
+            how = f"was there before the markers were listed at event {since}" if step else "was there"
+            message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
+            yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at)
+        else:
+            view.excuse("late-write")
+    for one, other in _twice(done.stats):
+        message = f"the commit completed at event {at} names two attempts of one task, {one!r} and {other!r}"
+        yield breach(view, done.key, message, at)
+
+
+def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:
+    """Pairs of paths that different attempts of one task made in one file group (Hudi I 19593)."""
+    if len({(stat.partition, stat.file_id) for stat in stats}) == len(stats):
+        return
+    known: dict[tuple[str, str, int], tuple[WriteToken, str]] = {}
+    for stat in stats:
+        file = parse_data_file(stat.path)
+        if file is not None:
+            token, first = known.setdefault((file.partition, file.file_id, file.token.task), (file.token, stat.path))
+            if token != file.token:
+                yield first, stat.path
+
+
+marker_before_data = judge_of_writes("G13", _marker_before_data)
+reconcile_exact = judge_of_writes("G14", _reconcile_exact)

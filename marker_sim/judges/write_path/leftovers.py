@@ -1,0 +1,192 @@
+"""Judges of the end of an instant: G17 markers-last, G18 no-residue, G20 no-late-write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.history.index.calls import Directory, RecordedCall, WriteStep
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP, present
+from marker_sim.history.index.write_path import Key, ObservedWrite, WritePathIndex
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.write_path.steps import breach, calm, judge_of_writes
+
+
+def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
+
+    The instant is committed, or no data file is there that the markers named which were stored when the last rollback
+    or sweep before it listed them; without such a listing, which are stored then. A file that came back after the
+    listing is a late write.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for key in _instants(path):
+        directory = path.directory(key) or Directory(f"{key[0]}{TEMP}{key[1]}")
+        for moment, only in _removals(view, path, key, directory):
+            judged += 1
+            if path.committed(key, moment):
+                continue
+            known = _known_until(path, key, moment)
+            named = {view.names_data(name)[1] for name in ([only] if only else _names(view, directory, known))}
+            there = [file for file in path.left_since(key, moment, moment) if file.path in named]
+            left = [file for file in there if file.start < known]
+            if len(left) < len(there):
+                view.excuse("late-write")
+            if left:
+                message = (
+                    f"its markers are deleted at event {moment} although it is not committed and the file"
+                    f" {left[0].path!r}, which one of them names, is there"
+                )
+                breaches.append(breach(view, key, message, left[0].start, moment))
+    return judged, breaches
+
+
+def _instants(path: WritePathIndex) -> dict[Key, None]:
+    """The instants of writes: those on the timeline and those that a step names."""
+    named = ((step.table, step.instant) for step in path.steps if step.instant)
+    return dict.fromkeys((*path.began, *named))
+
+
+def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Directory) -> Iterator[tuple[int, str]]:
+    """When markers are deleted: by an invocation ("" for all of them), or by an effect that no deletion explains."""
+    for call in directory.deletes:
+        yield call.invoke, ""
+    if view.reads:
+        return
+    home = view.rest.homes.get(directory.path)
+    good = path.committed_for_good(key)
+    for name, span in home.spans.items() if home else ():
+        for gone in span[1::2]:
+            if gone < good and view.events[gone].value is None and not directory.disturbed(gone - 1, gone + 1):
+                yield gone, name
+
+
+def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
+    """The last listing of a rollback or sweep of the instant that was over before an event, else that event."""
+    known = -1
+    for step in path.about(key, "rollback", "sweep"):
+        if step.invoke < moment:
+            for call in path.listings(step):
+                known = max(known, call.invoke if call.done <= moment else -1)
+    return known if known >= 0 else moment
+
+
+def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[str]:
+    """The markers that were stored at an event; where only answers are known, those asked for after the last deletion.
+
+    A marker that an earlier deletion removed is none: a file that came later is a late write.
+    """
+    if view.reads:
+        since = max((deletion.settled for deletion in directory.deletions if deletion.invoke < before), default=-1)
+        yield from (call.name for call in directory.answers if since < call.invoke and call.done < before)
+    elif directory.path in view.rest.homes:
+        spans = view.rest.homes[directory.path].spans
+        yield from (name for name, span in spans.items() if present(span, before) is not None)
+
+
+def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G18: nothing is left of an instant's marker directory when a write commits that began after its attempts' last
+    act, and that no fault could disturb.
+
+    Last act: what its attempts and creates asked and heard, what was put to its data files, and what was put into its
+    marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
+    what a fresh reader finds in the end is known.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    for key in _instants(path):
+        last = _last_act(view, path, key)
+        if last < 0:
+            continue
+        decided = False
+        for write in path.writes:
+            left = _left_by(view, path, key, write, last)
+            if left is None or (decided and not left):
+                continue
+            if not _undisturbed(view, write):
+                if left:
+                    view.excuse("fault-in-write")
+                continue
+            decided = True
+            if left:
+                message = (
+                    f"it is over, its attempts acted last at event {last}, and of its markers {left[0]!r} is left"
+                    f" ({len(left)} in all) when the write that began at event {write.begin.invoke} is committed"
+                )
+                breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
+                break
+        judged += decided
+        later = (w for w in path.writes if w.key[0] == key[0] and w.key != key and w.begin.invoke >= last)
+        if not decided and any(later):
+            view.excuse("no-later-write")
+    return judged, breaches
+
+
+def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int) -> list[str] | None:
+    """What a write left of an instant's markers; None when it began too early, did not complete, or nobody knows."""
+    at = write.committed
+    if write.key[0] != key[0] or write.key == key or write.begin.invoke < last or at == NEVER:
+        return None
+    if not path.over(key, at):
+        return None
+    if not view.reads:
+        return path.residues[at].get(key, [])
+    home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+    return sorted(home.present) if home is not None and home.begun and home.begun[-1] >= at else None
+
+
+def _undisturbed(view: HistoryIndex, write: ObservedWrite) -> bool:
+    begin = write.begin
+    return calm(view, begin.invoke, write.committed, begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
+
+
+def _last_act(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
+    directory = path.directory(key)
+    creates = directory.creates if directory else []
+    acts = [path.last_put.get(key, -1)]
+    acts += [index for call in creates for index in (call.invoke, call.done) if index != NEVER]
+    for step in path.about(key, "attempt"):
+        acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
+    last = max(acts)
+    for put in path.marker_puts(key, last):
+        if any(_may_put(view, call, put) for call in creates):
+            return put
+    return last
+
+
+def _may_put(view: HistoryIndex, call: RecordedCall, index: int) -> bool:
+    """Whether an effect in the marker directory may be a create's."""
+    return call.invoke < index and (index < call.done or call.outcome != "ok" or view.may_act_again(call))
+
+
+def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G20: no data file of an instant comes into storage after a finalize or rollback of the instant has listed the
+    markers. Nothing fences an attempt that its driver counts as dead, so the reference does not promise it.
+    """
+    breaches: list[Breach] = []
+    judged = 0
+    over: dict[Key, list[WriteStep]] = {}
+    for step in path.of("finalize", "rollback"):
+        if path.listed(step) is not None:
+            over.setdefault((step.table, step.instant), []).append(step)
+    for key, steps in over.items():
+        files = path.files.get(key, ())
+        judged += len(files)
+        last = max((file.start for file in files), default=-1)
+        if last < steps[0].invoke:
+            continue
+        for file in files:
+            if file.start < steps[0].invoke:
+                continue
+            known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
+            listed_at = min(known, default=NEVER)
+            if file.start > listed_at:
+                message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {listed_at}"
+                breaches.append(breach(view, key, message, listed_at, file.start))
+    return judged, breaches
+
+
+markers_last = judge_of_writes("G17", _markers_last)
+no_residue = judge_of_writes("G18", _no_residue)
+no_late_write = judge_of_writes("G20", _no_late_write)

@@ -1,0 +1,218 @@
+"""Judge of whether writes come to their end: G25 writes-go-on.
+
+A write that completes is fine. One that does not needs a reason among the faults that can have touched it: of its own
+driver, of the executors that made its attempts, of the servers it asked, of the disk they share, each from the storage
+time-out and late effects before the call that failed until its end. A fault elsewhere, or earlier, is none; and an
+error that no seam raises has none. Each reason has a name (docs/guarantees.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Event
+from marker_sim.history.index.calls import DEADLY, MS, FaultSpan, WriteStep
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.write_path import Key
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.write_path.steps import breach, of_its_own
+
+_EVERYWHERE = frozenset({"disk-full", "power-loss"})
+_HARMLESS = frozenset({"clock-jump", "damage", "placeholder"})  # A write copes with these, so they explain no end.
+_TASK_FAULTS = frozenset({"speculative", "stage-retried"})
+
+
+def writes_go_on(view: HistoryIndex) -> Finding:
+    """G25, for each write that began and each driver that ended by itself; no storage needs to be seen for it."""
+    planned = bool((view.header.plan or {}).get("writes"))
+    if not planned and not any(step.operation == "begin" for step in view.steps):
+        return Finding(guarantee="G25", applicable=False)
+    judged = 0
+    breaches: list[Breach] = []
+    for write in _attempted(view):
+        reason, found = write.verdict()
+        if reason:
+            view.excuse(reason)
+            continue
+        judged += 1
+        if found is not None:
+            breaches.append(found)
+    return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
+    """Every write of every driver, by the invocation of its begin; one that never got there, by its driver's end."""
+    begins: dict[str, list[WriteStep]] = {}
+    for step in sorted(view.steps):
+        if step.operation == "begin":
+            begins.setdefault(step.process, []).append(step)
+    for process, own in begins.items():
+        starts = [step.invoke for step in own]
+        for step, until in zip(own, (*starts[1:], NEVER), strict=True):
+            yield _Attempted(view, process, (step.table, step.instant), step.invoke, until)
+    gone = {p: i for p, i in view.exits.items() if view.events[i].role == "driver" and p not in begins}
+    clients = {view.events[call.invoke].process for _, call in view.calls()} if gone else set()
+    for process, index in gone.items():
+        if process not in clients:
+            yield _Attempted(view, process, ("", ""), index, NEVER)
+    for event in view.given_up:
+        if event.process not in begins:
+            yield _Attempted(view, event.process, ("", ""), event.index, event.index + 1)
+
+
+class _Attempted:
+    """One write from its begin, or what is known of it, until its driver's next one."""
+
+    def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
+        self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
+        self.lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+
+    def verdict(self) -> tuple[str, Breach | None]:
+        """The name of the excuse, "" for none; then a breach, or None for a write that completed."""
+        view, exit_ = self.view, self.view.exits.get(self.process, NEVER)
+        ended = self.low <= exit_ < self.until
+        if ended and view.events[exit_].error != APPLICATION_ENDED:
+            error = view.events[exit_].error or ""
+            if error == NOT_GETTING_ON:
+                return self._hung(exit_, "still-working")
+            return self._failed(exit_, f"ended by itself: {error}")
+        for event in view.given_up:
+            if event.process == self.process and self.low <= event.index < self.until:
+                if event.value == "abandoned":
+                    return "abandoned-as-planned", None
+                return self._failed(event.index, f"gave up a write: {event.error}")
+        if any(s.operation == "commit" and s.outcome == "ok" for s in self.steps):
+            return "", None
+        if any(
+            f.process == self.process and f.kind in DEADLY and self.low <= f.begin < self.until for f in view.faults
+        ):
+            return "driver-died", None
+        if self.until == NEVER and not ended:
+            return self._hung(min(view.phase("end"), view.end - 1), "run-ended")
+        how = "ended its application" if ended else "began its next write"
+        at = min(exit_, self.until)
+        return "", self._breach(f"{how} and had neither committed nor given up this one", self.low, at)
+
+    @cached_property
+    def steps(self) -> list[WriteStep]:
+        """The driver's own steps of this write, by invocation."""
+        own = (s for s in self.view.steps if s.process == self.process and s.operation != "attempt")
+        return sorted(step for step in own if self.low <= step.invoke < self.until)
+
+    def _failed(self, at: int, how: str) -> tuple[str, Breach | None]:
+        """A driver ended, or gave up the write, at an event."""
+        view = self.view
+        bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
+        if bad:
+            step = bad[-1]
+            own = of_its_own(view, step)
+            reason = "" if own else self._touched(step.invoke, step.done, frozenset())
+            return reason, None if reason else self._breach(how, step.invoke, at)
+        if view.events[at].operation == "exited":
+            return "", self._breach(f"{how}, and no step of its write had failed", at)
+        failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
+        reasons = [self._touched(a.invoke, a.done, frozenset({a.process})) for a in failed]
+        for attempt, reason in zip(failed, reasons, strict=True):
+            if not reason:
+                return "", self._breach(f"{how}, and no fault touched an attempt that failed", attempt.invoke, at)
+        reason = reasons[0] if reasons else self._of_tasks(at)
+        return reason, None if reason else self._breach(f"{how}, although nothing was wrong", self.low, at)
+
+    def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
+        """A write took until an event, and was not over; until_then: the excuse of one that still did something.
+
+        With nothing wrong since it began, a write that goes round in circles hangs as well: where time is virtual, no
+        busy machine can be why.
+        """
+        view = self.view
+        executors = frozenset(attempt.process for attempt in self._attempts(at))
+        own = {self.process, *executors}
+        acts = (e.index for e in view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
+        last = max(acts, default=self.low)
+        quiet_ns = view.time_ns(at) - view.time_ns(last)
+        if quiet_ns >= view.header.answer_bound_ms * MS + self.lasting_ns:
+            reason = self._touched(last, at, executors)
+            message = f"hangs: after event {last} nothing more was heard of its write for {quiet_ns / 1e9:.0f} s"
+            return reason, None if reason else self._breach(message, last, at)
+        if until_then == "run-ended" or view.header.world != "simulated":
+            return until_then, None
+        if self._touched(self.low, at, executors) or self._of_tasks(at):
+            return until_then, None
+        took_s = (view.time_ns(at) - view.time_ns(self.low)) / 1e9
+        return "", self._breach(f"was not through with a write after {took_s:.0f} s, with nothing wrong", self.low, at)
+
+    def _of(self, event: Event) -> bool:
+        """Whether a server did something in the write's table."""
+        return event.process in self._servers and (event.path or "").startswith(f"{self.key[0]}/")
+
+    def _attempts(self, at: int) -> list[WriteStep]:
+        view = self.view
+        return sorted(
+            s
+            for s in view.steps
+            if s.operation == "attempt" and (s.table, s.instant) == self.key and self.low < s.invoke < at
+        )
+
+    @cached_property
+    def _servers(self) -> frozenset[str]:
+        timeline = self.view.mode_of(f"{self.key[0]}{TEMP}{self.key[1]}") == "timeline"
+        return frozenset(life.process for life in self.view.lives.values()) if timeline else frozenset()
+
+    def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
+        """Which fault can have made what the driver or some executors did between two events fail, "" for none."""
+        view = self.view
+        begin_ns = view.time_ns(low) - self.lasting_ns
+        for fault in view.faults:
+            lasts = fault.end >= low or view.time_ns(fault.end) >= begin_ns
+            if fault.begin > high or not lasts or fault.kind in _HARMLESS:
+                continue
+            if fault.process == self.process:
+                return "driver-fault"
+            if fault.process in executors:
+                return "executor-fault"
+            if fault.process in self._servers and (not fault.storage or self._ours(fault)):
+                return "server-fault"
+            if fault.kind in _EVERYWHERE:
+                return "shared-storage"
+        lives = [life for life in view.lives.values() if life.start <= high]
+        if self._servers and lives and not any(life.well(low, high) or life.exited for life in lives):
+            return "server-gone"
+        return ""
+
+    def _ours(self, fault: FaultSpan) -> bool:
+        return not fault.path or fault.path.startswith(f"{self.key[0]}/")
+
+    def _of_tasks(self, at: int) -> str:
+        """Whether executors of the write's driver died, or its tasks were run more often than they failed.
+
+        One that died in an earlier write is missed as long as no later life of it has made an attempt.
+        """
+        view = self.view
+        attempts = [s for s in view.steps if s.operation == "attempt"]
+        begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == self.process}
+        own = {s.process for s in attempts if (s.table, s.instant) in begun}
+        others = {s.process for s in attempts} - own
+        since = min(step.invoke for step in view.steps if step.process == self.process)
+        for fault in view.faults:
+            if fault.cls != "client" or not since <= fault.begin <= at or fault.kind in _HARMLESS:
+                continue
+            if fault.process == self.process:
+                counts = fault.kind in _TASK_FAULTS and fault.begin > self.low
+            elif fault.process in others or view.events[fault.begin].role == "driver":
+                counts = False
+            else:
+                actor = fault.process.partition("#")[0]
+                back = (s for s in attempts if s.process != fault.process and s.process.partition("#")[0] == actor)
+                missed = not any(fault.begin < step.invoke < at for step in back)
+                counts = fault.begin > self.low or (fault.kind in DEADLY and missed)
+            if counts:
+                return "executor-fault"
+        return ""
+
+    def _breach(self, how: str, *evidence: int) -> Breach:
+        message = f"{self.process} {how}"
+        return (
+            breach(self.view, self.key, message, *evidence) if self.key[0] else breach_of(self.view, message, evidence)
+        )

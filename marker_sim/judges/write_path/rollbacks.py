@@ -1,0 +1,186 @@
+"""Judges of what follows a write that failed: G15 rollback-complete, G16 rollback-retryable, G19 rollback-first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.history.index.calls import WriteStep
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP, present
+from marker_sim.history.index.write_path import Completion, Key, ObservedWrite, WritePathIndex
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+
+
+def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G15, when a rollback is completed on the timeline, or ended ok without that: no data file of the instant that was
+    there before the markers were listed has stayed.
+
+    No rollback or sweep removes or changes what is committed, and no committed instant is rolled back. A listing that
+    failed is no excuse: what it did not show is still there.
+    """
+    breaches = list(_committed_and_rolled_back(view, path))
+    judged = 0
+    for moment, step, key in _completions(path):
+        judged += 1
+        breaches += _files_left(view, path, key, moment, step)
+    for done in path.commits:
+        earlier = next((r for r in path.rollbacks if r.key == done.key and r.at < done.at), None)
+        if earlier is None:
+            continue
+        if view.ended(done.process) >= earlier.at:
+            view.excuse("driver-alive")
+        else:
+            message = f"its commit completes at event {done.at}, after it was rolled back"
+            breaches.append(breach(view, done.key, message, earlier.at, done.at))
+    for harm in path.harms:
+        acting = path.acting(harm.process, harm.at)
+        if acting is not None and acting.operation in ("rollback", "sweep"):
+            what = f"the {acting.operation} of {acting.instant} removes or changes {harm.path!r}"
+            message = f"{what} at event {harm.at}, which is committed"
+            breaches.append(breach(view, harm.key, message, acting.invoke, harm.at))
+    return judged, breaches
+
+
+def _committed_and_rolled_back(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
+    moments = [(step.invoke, (step.table, step.instant)) for step in path.of("rollback")]
+    moments += [(done.at, done.key) for done in path.rollbacks]
+    told: dict[Key, None] = {}
+    for moment, key in sorted(moments):
+        if key not in told and path.committed(key, moment):
+            told[key] = None
+            at = next(done.at for done in path.commits if done.key == key)
+            message = f"it is committed from event {at} on, and taken back by a rollback at event {moment}"
+            yield breach(view, key, message, at, moment)
+
+
+def _completions(path: WritePathIndex) -> Iterator[tuple[int, WriteStep | None, Key]]:
+    """Each end of a rollback: when it was stored as completed, or its `ok` when it never was."""
+    for done in path.rollbacks:
+        yield done.at, _step_of(path, done), done.key
+    for step in path.of("rollback"):
+        key = (step.table, step.instant)
+        if step.outcome == "ok" and not path.rolled_back(key, step.done):
+            yield step.done, step, key
+
+
+def _step_of(path: WritePathIndex, done: Completion) -> WriteStep | None:
+    """The rollback that a completed record belongs to: the last one of its process, else the last one of anybody."""
+    before = [step for step in path.about(done.key, "rollback") if step.invoke < done.at]
+    own = [step for step in before if step.process == done.process]
+    return (own or before or [None])[-1]  # type: ignore[list-item]
+
+
+def _files_left(
+    view: HistoryIndex, path: WritePathIndex, key: Key, moment: int, step: WriteStep | None
+) -> Iterator[Breach]:
+    listed = path.listed(step) if step is not None else None
+    since = listed[0] if listed else step.invoke if step is not None else moment
+    for left in path.left_since(key, moment, moment):
+        if left.start >= since:
+            view.excuse("late-write")
+            continue
+        message = (
+            f"{left.path!r} was there before event {since} and is left when the rollback is over at event {moment}"
+        )
+        yield breach(view, key, message, left.start, *(since,) * (step is not None), moment)
+
+
+def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G16: what an interrupted rollback began is over in the end, if a later write on the table completed.
+
+    Over means: not pending on the timeline, and without the data files that were there before the markers were listed
+    last. And no rollback fails for a reason of its own, nor at all once the faults are over.
+    """
+    steps = path.of("rollback")
+    breaches = [bad for step in steps if (bad := ended_badly(view, path, step)) is not None]
+    judged = 0
+    interrupted: dict[Key, WriteStep] = {}
+    for step in steps:
+        if step.outcome != "ok":
+            interrupted.setdefault((step.table, step.instant), step)
+    for key, step in interrupted.items():
+        write = _next_write(path, key, step)
+        if write is None:
+            view.excuse("no-later-write")
+            continue
+        judged += 1
+        if path.pending(key, path.end):
+            message = "its rollback was interrupted, a later write has completed and it is still on the timeline"
+            breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
+        rounds = [path.listed(other) for other in path.about(key, "rollback")]
+        last = max((listed[0] for listed in rounds if listed is not None), default=write.begin.invoke)
+        for left in path.left_since(key, path.end, path.end) if not path.committed(key, path.end) else ():
+            if left.start >= last:
+                view.excuse("late-write")
+                continue
+            message = f"its rollback was interrupted, a later write has completed and {left.path!r} is left"
+            breaches.append(breach(view, key, message, left.start, step.invoke, write.begin.invoke, write.committed))
+    return judged, breaches
+
+
+def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
+    """The first write on the table that began after a step, or had that step interrupted and went on, and completed."""
+    return next(
+        (w for w in path.writes if w.key[0] == key[0] and w.begin.done > step.invoke and w.committed < NEVER), None
+    )
+
+
+def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G19: when a write first touches data, every instant that its driver had left behind is over.
+
+    Left behind: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
+    its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or its
+    rollback is, or it never came onto the timeline and nothing is stored of it.
+    """
+    known = {write.key: (write.begin.done, write.begin.process) for write in path.writes}
+    for key, since in path.began.items():
+        known[key] = min(since, known.get(key, since))
+    breaches: list[Breach] = []
+    judged = 0
+    told: dict[Key, None] = {}
+    for write in path.writes:
+        effects = path.first.get(write.key)
+        if not effects:
+            continue
+        touched = min(effects.values())
+        for key, (index, driver) in known.items():
+            if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:
+                continue
+            if path.committed(key, write.begin.invoke) or path.rolled_back(key, write.begin.invoke):
+                continue
+            over = (
+                path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
+            )
+            if not _left_behind(view, path, driver, write):
+                if not over:
+                    view.excuse("driver-alive")
+                continue
+            judged += 1
+            if not over and key not in told:
+                told[key] = None
+                message = f"it was left behind when {write.key[1]} began, and is not rolled back when that writes data"
+                breaches.append(breach(view, key, message, index, write.begin.invoke, touched))
+    return judged, breaches
+
+
+def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) -> bool:
+    """Whether an instant has not been on the timeline and has neither data file nor marker at an event."""
+    if key in path.began and path.began[key][0] <= moment:
+        return False
+    home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
+    marked = home is not None and any(present(span, moment) is not None for span in home.spans.values())
+    return not marked and not path.left_since(key, moment, moment)
+
+
+def _left_behind(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite) -> bool:
+    at = write.begin.invoke
+    if driver == write.begin.process or view.ended(driver) < at:
+        return True
+    own = [step for step in path.steps if step.process == driver]
+    return any(s.outcome != "ok" and s.done < at for s in own) and all(s.invoke < at for s in own)
+
+
+rollback_complete = judge_of_writes("G15", _rollback_complete)
+rollback_retryable = judge_of_writes("G16", _rollback_retryable)
+rollback_first = judge_of_writes("G19", _rollback_first)

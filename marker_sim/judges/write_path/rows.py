@@ -1,0 +1,59 @@
+"""Judge of what a reader of the table finds in the end: G24 rows-survive.
+
+In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
+"<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
+updates hides what an old log file brings back, "<partition>/<group>/<odd or even>=<ordinal>". So what a reader must
+find follows from the plan and the commits. A history without such a plan says nothing; older ones have no third row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.write_path import WritePathIndex
+from marker_sim.judges.findings import Breach, breach_of
+from marker_sim.judges.write_path.steps import judge_of_writes
+
+
+def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+    """G24: the rows of every completed write of the plan are found, and no group shows an older write than its last."""
+    judged = 0
+    breaches: list[Breach] = []
+    for event in view.rows:
+        if event.error is not None:
+            judged += 1
+            breaches.append(breach_of(view, f"{event.table} cannot be read: {event.error}", (event.index,)))
+            continue
+        pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
+        found = {key: value for key, _, value in pairs}
+        third = any(key.endswith(("/odd", "/even")) for key in found)
+        for at, key, ordinal in _expected(view, path, str(event.table), third):
+            judged += 1
+            shown = found.get(key)
+            if shown is None or not shown.isdigit() or int(shown) < ordinal:
+                what = "is not found" if shown is None else f"shows {shown!r}"
+                message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {at}, {what}"
+                breaches.append(breach_of(view, message, (at, event.index)))
+    return judged, breaches
+
+
+def _expected(view: HistoryIndex, path: WritePathIndex, table: str, third: bool) -> Iterator[tuple[int, str, int]]:
+    """What must be found: since which event, the key, and the ordinal of the write that it is of, or of a later one."""
+    writes = (view.header.plan or {}).get("writes", ())
+    for done in path.commits:
+        ordinal = done.ordinal
+        if done.key[0] != table:
+            continue
+        if ordinal is None or not 0 < ordinal <= len(writes):
+            view.excuse("not-in-plan")
+            continue
+        for task in writes[ordinal - 1].get("tasks", ()):
+            group = f"{task.get('partition', '')}/{task.get('group', 'f0')}"
+            yield done.at, f"{group}/{ordinal}", ordinal
+            yield done.at, f"{group}/all", ordinal
+            if third:
+                yield done.at, f"{group}/{'odd' if ordinal % 2 else 'even'}", ordinal
+
+
+rows_survive = judge_of_writes("G24", _rows_survive)

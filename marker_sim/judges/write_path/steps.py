@@ -1,0 +1,115 @@
+"""What the judges of writes share: when they apply, and when a step has no excuse for not ending well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from marker_sim.history.index.calls import DEADLY, MS, WriteStep
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.write_path import Key, WritePathIndex
+from marker_sim.judges.findings import Breach, Finding, breach_of
+
+_UNEXPECTED = "raised "
+Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
+
+
+def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Finding]:
+    """A judge out of a check that returns how much it judged, and the breaches.
+
+    Not applicable to a history in which no write began. Undecided where storage was only read now and then: what came
+    before what is not known there.
+    """
+
+    def judged(view: HistoryIndex) -> Finding:
+        if not any(step.operation == "begin" for step in view.steps):
+            return Finding(guarantee=guarantee, applicable=False)
+        if view.header.witness != "effects":
+            undecided = "storage was read now and then, so the order of its changes is not known"
+            return Finding(guarantee=guarantee, applicable=True, undecided=undecided)
+        count, breaches = check(view, view.writes)
+        # Presence is kept in an order that sets of names gave it; the verdict must not show it.
+        breaches.sort(key=lambda breach: (breach.evidence, breach.message))
+        return Finding(guarantee=guarantee, applicable=True, judged=count, breaches=tuple(breaches))
+
+    return judged
+
+
+def breach(view: HistoryIndex, key: Key, message: str, *evidence: int) -> Breach:
+    """A breach about an instant, counted under the faults of the table and its marker directory too."""
+    return breach_of(view, f"{'/'.join(filter(None, key))}: {message}", evidence, f"{key[0]}{TEMP}{key[1]}")
+
+
+def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Breach | None:
+    """A step that did not end ok although nothing can be the reason; None when it did, or something can.
+
+    At any time: an error that no seam raises, unless a call of the marker store inside the step, or a step inside it,
+    ended with the same one. When all faults are over: every end but `ok`, and none at all.
+    """
+    if step.outcome == "ok":
+        return None
+    key = (step.table, step.instant)
+    if any(inner.outcome != "ok" and _inside(step, inner) for inner in path.steps):
+        return None  # The step inside is judged by itself.
+    error = view.events[step.done].error or "" if step.done != NEVER else ""
+    if of_its_own(view, step):
+        return breach(
+            view, key, f"the {step.operation} ended with an error of its own: {error}", step.invoke, step.done
+        )
+    if why := _excuse(view, step):
+        view.excuse(why)
+        return None
+    how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
+    return breach(view, key, f"the {step.operation} after all faults were over {how}", step.invoke, step.done)
+
+
+def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
+    """Whether a step ended with an error that no seam raises, nor the marker store in a call that the step made."""
+    error = view.events[step.done].error or "" if step.done != NEVER else ""
+    return error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error)
+
+
+def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) -> bool:
+    """Whether no fault could disturb a driver's work between two events, and a server it needs was well."""
+    lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    begin_ns = view.time_ns(low) - lasting_ns
+    for fault in view.faults:
+        lasts = fault.end >= low or (fault.storage and view.time_ns(fault.end) >= begin_ns)
+        if fault.begin <= high and lasts and (fault.cls != "client" or fault.process == process):
+            return False
+    return view.mode_of(directory) == "direct" or any(life.well(low, high) for life in view.lives.values())
+
+
+def _inside(step: WriteStep, inner: WriteStep) -> bool:
+    return inner.process == step.process and inner.operation != "attempt" and step.surrounds(inner.invoke)
+
+
+def _from_the_store(view: HistoryIndex, step: WriteStep, error: str) -> bool:
+    """Whether a call of the marker store that the step made ended with this error: that is the store's affair."""
+    return any(
+        step.surrounds(call.invoke)
+        and call.done != NEVER
+        and view.events[call.done].error == error
+        and view.events[call.invoke].process == step.process
+        for directory in view.directories.values()
+        for call in (*directory.listings, *directory.deletes, *directory.others)
+    ) and view.excuse("store-error")
+
+
+def _excuse(view: HistoryIndex, step: WriteStep) -> str:
+    """Why a step may have ended badly, or not at all, "" for no reason."""
+    if step.done == NEVER and any(fault.process == step.process and fault.kind in DEADLY for fault in view.faults):
+        return "driver-died"
+    if step.operation == "attempt":
+        return "another-attempt"  # When none helps, the write is given up.
+    if step.invoke < view.phase("probe"):
+        return "faults-not-over"
+    until = min(step.done, view.end - 1)
+    if any(view.phase("probe") < fault.begin <= until and fault.end >= step.invoke for fault in view.faults):
+        return "fault-in-probe"
+    lives = [life for life in view.lives.values() if life.start <= until]
+    needed = lives and view.mode_of(f"{step.table}{TEMP}{step.instant}") != "direct"
+    if needed and not any(life.end > until and not life.paused(step.invoke, until) for life in lives):
+        return "server-unwell"
+    waited_ns = view.time_ns(view.end - 1) - view.time_ns(step.invoke)
+    return "run-ended" if step.done == NEVER and waited_ns < view.header.answer_bound_ms * MS else ""

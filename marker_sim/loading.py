@@ -1,0 +1,45 @@
+"""Systems under test that are Python: the reference, and anybody's factory by `package.module:factory`, and mutants.
+
+A factory takes a Context and returns a MarkerStore (markers/store.py). It is tried in the modes asked for: as the store
+of executors and driver in direct mode, as the timeline server's store in timeline mode. An attribute that is a System
+already is taken as it is. The reader of a foreign format is a fresh instance on the same storage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from marker_sim.errors import UsageError
+from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.system import System, reference
+
+# What `--sut` accepts. The first three are Python and run in the simulated world too.
+NAMES = ("reference", "mutant:NAME", "package.module:factory", "http", "hudi:VERSION", "hudi-spark:VERSION")
+PYTHON = NAMES[:3]
+
+
+def load_system(sut: str) -> System:
+    """The system a name stands for; UsageError says what is accepted."""
+    if sut == "reference":
+        return reference()
+    if sut.startswith("mutant:"):
+        return load_mutant(find_mutant(sut.removeprefix("mutant:")))
+    module_name, found, attribute = sut.partition(":")
+    if not found or not module_name or not attribute:
+        raise UsageError(f"--sut was given {sut!r}; write one of {', '.join(NAMES)}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        # SystemExit as well: a script without a guard would end the kit, with 0 as if all had held.
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({why})") from error
+    target = getattr(module, attribute, None)
+    if isinstance(target, System):
+        return target
+    if not callable(target):
+        raise UsageError(f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context")
+    return System(name=sut, direct=target, server=target, layout="names", profile="python")

@@ -1,0 +1,57 @@
+"""Scenes: what independent draws put together too seldom, each made on purpose in a small share of the plans.
+
+A scene is a function from a plan that was drawn already to a plan. It sets what has to come together (workload, faults,
+their sites) and draws the rest: how many, how long, which of several kinds, and whether the plan's other faults stay.
+A scene is a situation and not a defect: it says what happens, and judges say what that breaks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import Fault, Plan
+
+_ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
+TRIES = 4  # So often a call is refused until whoever makes it gives up.
+LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)  # For as many calls as their value says.
+S3, LOCAL = ("s3",), ("local",)
+REFUSALS = {
+    "s3": (*LASTING, FaultKind.SERVER_ERROR),
+    "s3-unconditional": (*LASTING, FaultKind.SERVER_ERROR),
+    "hdfs": (FaultKind.TIMEOUT_LOST, FaultKind.IO_ERROR),
+    "local": (FaultKind.IO_ERROR,),
+}
+
+
+class Scenario(NamedTuple):
+    """share: of the plans that it fits, which it is made of. places: (mode, storage) that it fits, "" for any."""
+
+    make: Callable[[random.Random, Plan], Plan]
+    share: float
+    mode: str = ""
+    storages: tuple[str, ...] = ()
+
+    def fits(self, mode: str, storage: str) -> bool:
+        """Whether plans of a place can be made into it."""
+        return self.mode in ("", mode) and (not self.storages or storage in self.storages)
+
+
+def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
+    """The plan, or what the first scene that is drawn makes of it."""
+    for scenario in scenarios:
+        if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
+            made = scenario.make(rng, plan)
+            also = plan.faults if rng.random() < _ALSO_SHARE else ()
+            return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.actor, f.step))))
+    return plan
+
+
+def calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
+    """So many calls of an actor at a site fail, from the first-th arrival on: one lasting fault, where there is one."""
+    if kind in LASTING:
+        return [Fault(kind=kind, actor=actor, step=first, site=site, value=calls)]
+    return [Fault(kind=kind, actor=actor, step=step, site=site) for step in range(first, first + calls)]

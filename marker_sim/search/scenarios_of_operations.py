@@ -1,0 +1,246 @@
+"""Scenes of clients and timeline servers round marker directories."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
+from marker_sim.search.scenarios import LOCAL, REFUSALS, S3, TRIES, Scenario, calls_refused
+
+_ANOTHER = "another/.hoodie/.temp/001"
+_UNHEARD = (*(FaultKind.TIMEOUT_LOST,) * 3, FaultKind.TIMEOUT_LATE, FaultKind.TIMEOUT_APPLIED, FaultKind.SERVER_ERROR)
+
+
+def two_hands(rng: random.Random, plan: Plan) -> Plan:
+    """A second server, and one of the two stands still between its look at a file and its put, which a lock spans."""
+    held = Fault(
+        kind=FaultKind.PAUSE,
+        actor=rng.choice(("server", "second")),
+        step=rng.randint(1, 1 + len(plan.ops) // 8),
+        site="server: batch file put",
+        duration_ms=rng.choice((200, 1500)),
+    )
+    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=rng.randint(1, 8), duration_ms=5000)
+    return replace(plan, faults=(second, held))
+
+
+def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
+    """A server stands still inside its lock, at the rewrite of a file; another one deletes the directory meanwhile."""
+    held_ms = rng.choice((400, 1500, 4000))
+    gap_ms = rng.choice((30, 80, 150))
+    creates = [_create(n, rng.randint(gap_ms // 2, gap_ms)) for n in range(rng.randint(2, 8))]
+    ops = [replace(op, actor=f"executor-{n % 2}") for n, op in enumerate(creates)]
+    last_ms = gap_ms * len(ops) // 2 + held_ms
+    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(50, last_ms), server=1))
+    faults = (
+        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
+        Fault(
+            kind=FaultKind.PAUSE,
+            actor="server",
+            step=rng.choice((2, 2, 3, 4)),
+            site="server: batch file put",
+            duration_ms=held_ms,
+        ),
+    )
+    return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+
+
+def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
+    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
+    deleted_ms = rng.choice((300, 800))
+    first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
+    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
+    for number in range(len(ops), len(ops) + rng.randint(1, 5)):
+        after_ms = deleted_ms + rng.randint(50, 1500)
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
+        ops.append(_by_whom(rng, again, number))
+    ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
+    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)
+    return replace(plan, ops=tuple(ops), faults=(second,))
+
+
+def silent_directory(rng: random.Random, plan: Plan) -> Plan:
+    """The storage of one of several directories stays silent for longer than the others may be held up."""
+    silent = Fault(
+        kind=FaultKind.TIMEOUT_LOST, actor="server", step=rng.randint(1, 3), site="server: batch file put", value=40
+    )
+    plan = replace(plan, num_threads=rng.choice((1, 1, 2, plan.num_threads)))
+    if len(plan.directories) > 1:
+        return replace(plan, faults=(silent,))
+    where: dict[str, int] = {}  # A name stays in one directory, and a resend with it.
+    ops = tuple(replace(op, directory=where.setdefault(op.name, rng.randrange(2))) for op in plan.ops)
+    return replace(plan, directories=(*plan.directories, _ANOTHER), ops=ops, faults=(silent,))
+
+
+def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
+    """A flush is given up, so its server reads the directory again, often refused as well; names come back."""
+    kind = rng.choice(REFUSALS[plan.storage])
+    gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.choice((200, 500, 1000))
+    ops: list[Op] = []
+    for number in range(rng.randint(4, 10)):
+        fresh = _create(number, number * gap_ms + rng.randint(0, gap_ms // 3))
+        again = replace(fresh, name=(before := rng.choice(ops)).name, request=before.request) if ops else fresh
+        ops.append(_by_whom(rng, again, number) if number > 1 and rng.random() < 0.7 else fresh)
+    faults = calls_refused(kind, "server", "server: batch file put", rng.choice((2, 2, 3)), TRIES)
+    if rng.random() < 0.6:
+        faults += calls_refused(kind, "server", "server: directory listed", 2, TRIES * rng.choice((1, 1, 2)))
+    return replace(plan, num_threads=rng.choice((2, 4, 20)), ops=tuple(ops), faults=tuple(faults))
+
+
+def crowd(rng: random.Random, plan: Plan) -> Plan:
+    """So many clients at once, on one directory and few threads, that batches and marker files have very many names."""
+    clients = rng.choice((64, 160, 200))
+    at_once = rng.random() < 0.5  # All in the first batches, or over a second in many of them.
+    ops = [_create(n, 0 if at_once else rng.randint(0, 1000)) for n in range(clients)]
+    ops += [Op(actor="driver", kind=kind, after_ms=2000) for kind in ("list", "list-data")]
+    return replace(
+        plan, num_threads=rng.choice((1, 1, 1, 2)), directories=plan.directories[:1], ops=tuple(ops), faults=()
+    )
+
+
+def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """A server dies with the end of a deletion under way; its successor is asked for markers before that is applied."""
+    deleted_ms = rng.randint(40, 300)
+    ops = [_create(n, 0) for n in range(rng.randint(1, 4))]
+    ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
+    ops += [_create(n, deleted_ms + rng.randint(0, 900)) for n in range(len(ops), len(ops) + rng.randint(3, 8))]
+    ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # What is left when all that was sent has arrived.
+    dies = Fault(
+        kind=FaultKind.ORPHANED,
+        actor="server",
+        step=1,
+        site=rng.choice(("server: type file deleted", "server: type file deleted", "server: batch file deleted")),
+        duration_ms=rng.choice((0, 20, 100)),
+        value=rng.choice((300, 900, 2500, 2500)),
+    )
+    return replace(plan, ops=tuple(ops), faults=(dies,))
+
+
+def overtaken(rng: random.Random, plan: Plan) -> Plan:
+    """A server hears nothing of a put; before it tries again, another server changed or made the same file."""
+    unheard = rng.choice(_UNHEARD)
+    last_ms = 300 if unheard is FaultKind.SERVER_ERROR else 3500
+    ops = []
+    for number in range(rng.randint(2, 8)):
+        create = _create(number, rng.randint(0, last_ms))
+        ops.append(replace(create, server=int(rng.random() < 0.7)))
+    ops.append(_create(len(ops), 0))
+    faults = (
+        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
+        Fault(
+            kind=unheard,
+            actor="server",
+            step=rng.choice((1, 2, 2, 2, 3)),
+            site="server: batch file put",
+            duration_ms=rng.choice((10, 1900)) if unheard is FaultKind.TIMEOUT_LATE else 0,
+        ),
+    )
+    return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+
+
+def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
+    """Nobody hears of a put that is applied later; as soon as its marker is answered the directory is deleted."""
+    served = plan.mode == "timeline"
+    ops = [_create(n, rng.randint(0, 200)) for n in range(rng.randint(1, 5))]
+    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(900, 3200)))
+    ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((500, 2500))) for _ in range(3)]
+    late = Fault(
+        kind=FaultKind.TIMEOUT_LATE,
+        actor="server" if served else "executor-0",
+        step=rng.choice((1, 1, 2)) if served else 1,
+        site="server: batch file put" if served else "executor: marker asked for",
+        duration_ms=rng.choice((300, 1000, 1900, 1900)),
+    )
+    return replace(plan, directories=plan.directories[:1], ops=tuple(ops), faults=(late,))
+
+
+def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
+    """A server that filled several files dies; its successor, often with fewer threads, is asked for the same names."""
+    gap_ms = rng.choice((0, 60, 100, 250))
+    first = [_create(n, n * gap_ms) for n in range(rng.randint(2, 8))]
+    died_ms = len(first) * gap_ms + 1500
+    ops = [*first, _create(len(first), died_ms)]
+    for number in range(len(ops), len(ops) + rng.randint(1, 6)):
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=died_ms + rng.randint(500, 2500))
+        ops.append(_by_whom(rng, again, number))
+    dies = Fault(
+        kind=FaultKind.KILL,
+        actor="server",
+        step=len(first) + 1,
+        site="server: request queued",
+        duration_ms=rng.choice((0, 20, 400)),
+    )
+    return replace(
+        plan,
+        num_threads=rng.choice((2, 3, 4, 20)),
+        restart_threads=rng.choice((0, 1, 1, 2)),
+        ops=tuple(ops),
+        faults=(dies,),
+    )
+
+
+def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
+    """A directory of many files is deleted, and storage takes its time over each, while others create and look."""
+    served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
+    actor, site = ("server", "server: batch file deleted") if served else ("driver", "driver: marker deletion")
+    files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
+    begun_ms = files * gap_ms + 100
+    ops = [_create(n, n * gap_ms) for n in range(files)]
+    ops.append(Op(actor="driver", kind="delete", after_ms=begun_ms))
+    ops += [_create(n, begun_ms + rng.randint(0, 1500)) for n in range(files, files + rng.randint(0, 3))]
+    ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((begun_ms, 400))) for _ in range(2)]
+    slow_ms = rng.choice(((5, 30, 120, 900), (10, 900), (10, 900, 900)))
+    faults = [
+        Fault(kind=FaultKind.SLOW_STORAGE, actor=actor, step=step, site=site, duration_ms=rng.choice(slow_ms))
+        for step in range(1, 3 * files)
+        if rng.random() < 0.8
+    ]
+    directories = plan.directories[:1]
+    return replace(plan, num_threads=20, directories=directories, ops=tuple(ops), faults=tuple(faults))
+
+
+def told_late(rng: random.Random, plan: Plan) -> Plan:
+    """A server hears late of what it wrote; another one has deleted that by then, and clients ask for it again."""
+    late_ms = rng.choice((900, 2000))
+    first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
+    deleted_ms = rng.randint(200, 400)
+    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=1)]
+    for number in range(len(ops), len(ops) + rng.randint(1, 4)):
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=deleted_ms + rng.randint(0, late_ms))
+        ops.append(_by_whom(rng, again, number))
+    site, step = rng.choice((("server: batch file put", 1), *(("server: type file put", 2),) * 3))
+    faults = (
+        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000),
+        Fault(kind=FaultKind.SLOW_STORAGE, actor="server", step=step, site=site, duration_ms=late_ms),
+    )
+    # With a thread to spare, who asks meanwhile meets the flush and does not wait behind it.
+    return replace(plan, num_threads=rng.choice((1, 2, 2, 3, 4)), ops=tuple(ops), faults=faults)
+
+
+def _create(number: int, after_ms: int) -> Op:
+    """A create of a name of its own, by a client of its own."""
+    name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
+    return Op(actor=f"executor-{number}", kind="create", name=name, request=f"r{number}", after_ms=after_ms)
+
+
+def _by_whom(rng: random.Random, again: Op, number: int) -> Op:
+    """A create that comes again: as the same request, or as one of its own."""
+    return replace(again, request=f"r{number}") if rng.random() < 0.6 else again
+
+
+OF_OPERATIONS = (
+    Scenario(two_hands, 0.15, "timeline", LOCAL),
+    Scenario(deleted_by_the_other, 0.04, "timeline", LOCAL),
+    Scenario(silent_directory, 0.04, "timeline", S3),
+    Scenario(deleted_by_the_dead, 0.03, "timeline", S3),
+    Scenario(asked_again_after_a_deletion, 0.03, "timeline", BATCHED_STORAGES),
+    Scenario(reading_again_refused, 0.04, "timeline", BATCHED_STORAGES),
+    Scenario(crowd, 0.015, "timeline", BATCHED_STORAGES),
+    Scenario(overtaken, 0.04, "timeline", S3),
+    Scenario(restarted_and_asked_again, 0.04, "timeline", BATCHED_STORAGES),
+    Scenario(slow_deletion, 0.02),
+    Scenario(told_late, 0.04, "timeline", BATCHED_STORAGES),
+    Scenario(deleted_before_it_lands, 0.02, "", S3),
+)

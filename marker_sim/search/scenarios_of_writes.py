@@ -1,0 +1,148 @@
+"""Scenes of drivers, their tasks and what the next driver finds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
+from marker_sim.search.odd_names import PARTITIONS
+from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
+
+
+def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
+    """Several files to delete at a time, and storage refuses some of them for as long as anybody tries."""
+    part = rng.choice(("reconcile", "reconcile", "rollback", "rollback", "sweep"))
+    groups = rng.randint(1, 4)
+    copies = rng.choice((1, 2, 2, 3)) if part == "rollback" else rng.choice((2, 2, 3))
+    tasks = [Task(group=f"f{n}", kind=rng.choice(("CREATE", "APPEND")), copies=copies) for n in range(groups)]
+    if copies > 1:
+        # What it waits for gives the attempts that lose the time to write their files.
+        tasks.append(Task(group="slow", slow_ms=rng.choice((60, 900))))
+    faults = _refused(rng, plan.storage, f"driver: {part} delete", len(tasks) * copies)
+    if part == "sweep":
+        site, value = "driver: completed instant written", rng.choice((0, 30, 2000))
+        faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=1, site=site, value=value))
+    write = Write(tasks=tuple(tasks))
+    writes = (replace(write, abandon=part == "rollback"), *(replace(write, after_ms=40),) * rng.choice((1, 1, 2)))
+    return replace(plan, writes=writes, executors=max(plan.executors, rng.randint(2, 4)), faults=tuple(faults))
+
+
+def _refused(rng: random.Random, storage: str, site: str, files: int) -> list[Fault]:
+    """A driver's calls at a site fail, from one of the first on, until it has given up some of the files, or all."""
+    first, calls = rng.choice((1, 1, 1, 2)), TRIES * rng.choice((1, files, files, files + 1))
+    return calls_refused(rng.choice(REFUSALS[storage]), "driver", site, first, calls)
+
+
+def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """An attempt of an application that died writes its file when the next one has written to the same group."""
+    tasks = tuple(Task(group=f"f{n}", kind="APPEND") for n in range(rng.choice((1, 1, 2))))
+    late_ms = rng.choice((3500, 4500, 6000, 9000))
+    begun = len(tasks) if rng.random() < 0.9 else 0  # The dying application is the second one, or the first.
+    faults = (
+        Fault(
+            kind=FaultKind.ZOMBIE,
+            actor="executor-0",
+            step=1 + begun,
+            site="executor: data file put",
+            duration_ms=late_ms,
+        ),
+        Fault(
+            kind=FaultKind.KILL,
+            actor="driver",
+            step=begun + rng.choice((1, 1, 2)),
+            site="driver: task heard of",
+            value=rng.choice((late_ms, 30_000)),
+        ),
+    )
+    pauses_ms = (0, 0, 0, rng.choice((0, 2000, 6000)), rng.choice((0, 8000)))
+    writes = tuple(Write(tasks=tasks, after_ms=after_ms) for after_ms in pauses_ms[: rng.choice((3, 4, 5))])
+    return replace(plan, writes=writes, merge_on_read=rng.random() < 0.9, faults=faults)
+
+
+def many_versions(rng: random.Random, plan: Plan) -> Plan:
+    """File groups go through many slices: log files, base files made of them, and writes that leave them alone."""
+    writes = []
+    for _ in range(rng.randint(6, 9)):
+        groups = [group for group in ("f0", "f1", "f2", "f3") if rng.random() < 0.5] or ["f0"]
+        kinds = ("MERGE", "MERGE", "APPEND")
+        writes.append(Write(tasks=tuple(Task(group=group, kind=rng.choice(kinds)) for group in groups)))
+    return replace(plan, writes=tuple(writes), merge_on_read=True, faults=())
+
+
+def unreadable_when_left(rng: random.Random, plan: Plan) -> Plan:
+    """An instant is left behind, and whoever rolls it back cannot read its markers, once or as often as it tries."""
+    kinds = ("CREATE", "CREATE", "MERGE", "APPEND")
+    tasks = tuple(Task(group=f"f{n}", kind=rng.choice(kinds)) for n in range(rng.randint(1, 4)))
+    begun = rng.choice((0, 1))
+    writes = [Write(tasks=tasks, abandon=n == begun, after_ms=rng.choice((0, 40))) for n in range(begun + 3)]
+    sites = ["driver: markers asked for by rollback"]
+    if plan.mode == "timeline" and plan.storage in BATCHED_STORAGES:
+        sites.append("driver: marker file read by rollback")
+    refused = calls_refused(
+        rng.choice(REFUSALS[plan.storage]),
+        "driver",
+        rng.choice(sites),
+        rng.choice((1, 1, 2)),
+        TRIES * rng.choice((1, 1, 2)),
+    )
+    return replace(plan, writes=tuple(writes), faults=tuple(refused))
+
+
+def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """A driver dies with the end of an instant or a rollback under way; the next one begins before it is applied."""
+    ends = rng.choice((*("completed instant put",) * 4, "instant taken off", "rollback completed put"))
+    groups = rng.randint(1, 3)
+    write = Write(tasks=tuple(Task(group=f"f{n}", kind=rng.choice(("CREATE", "MERGE"))) for n in range(groups)))
+    left = ends != "completed instant put"
+    before = rng.choice((0, 1))
+    writes = [replace(write, abandon=left and n == before) for n in range(before + rng.choice((2, 3)))]
+    dies = Fault(
+        kind=FaultKind.ORPHANED,
+        actor="driver",
+        step=1 if left else 1 + before,
+        site=f"driver: {ends}",
+        duration_ms=rng.choice((0, 20, 400)),
+        value=rng.choice((120, 900, 2500, 2500)),
+    )
+    return replace(plan, writes=tuple(writes), faults=(dies,))
+
+
+def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
+    """An attempt that nobody counts marks and writes when its instant is given up and rolled back; then come others."""
+    tasks = tuple(
+        Task(group=f"f{n}", kind=rng.choice(("CREATE", "CREATE", "APPEND"))) for n in range(rng.randint(1, 3))
+    )
+    late_ms = rng.choice((400, 1500, 4000))
+    given_up = Write(tasks=tasks, abandon=rng.random() < 0.8)
+    writes = (given_up, *(Write(tasks=tasks, after_ms=rng.choice((0, late_ms))) for _ in range(rng.randint(1, 3))))
+    goes_on = Fault(
+        kind=FaultKind.ZOMBIE,
+        actor="executor-0",
+        step=rng.choice((1, 1, 2)),
+        site=rng.choice(("executor: marker asked for", "executor: marker asked for", "executor: data file put")),
+        duration_ms=late_ms,
+    )
+    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=(goes_on,))
+
+
+def odd_partitions_in_peace(rng: random.Random, plan: Plan) -> Plan:
+    """Nothing goes wrong, while files are written to many partitions at once, whatever their paths are like."""
+    writes = []
+    for _ in range(rng.choice((1, 1, 2))):
+        partitions = rng.sample(PARTITIONS, rng.randint(8, 20))
+        kind = rng.choice(("CREATE", "CREATE", "MERGE", "APPEND"))
+        writes.append(Write(tasks=tuple(Task(partition=where, kind=kind) for where in partitions)))
+    return replace(plan, tables=plan.tables[:1], writes=tuple(writes), faults=())
+
+
+OF_WRITES = (
+    Scenario(refused_deletions, 0.03),
+    Scenario(written_by_the_dead, 0.02),
+    Scenario(many_versions, 0.02),
+    Scenario(unreadable_when_left, 0.015),
+    Scenario(odd_partitions_in_peace, 0.025),
+    Scenario(ended_by_the_dead, 0.03, "", (*S3, "s3-unconditional", "hdfs")),
+    Scenario(left_to_the_sweep, 0.04),
+)

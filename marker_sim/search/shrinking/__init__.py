@@ -1,0 +1,1 @@
+"""Failing plans made small: shrinker.py tries what operations.py and writes.py propose."""

@@ -1,0 +1,341 @@
+"""Make a failing plan small: fewer operations and faults, then fewer threads, directories, delays and odd values.
+
+Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
+after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
+
+    crowds        of very many operations one or two alone, all of them at once, halves of them
+    faults        all but one, halves, quarters ... single ones
+    places        faults of very long plans at sites instead of steps
+    miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
+    writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
+    two at once   any two entries together, when few are left: neither may be spared alone
+    actors        two clients become one
+    steps         each fault earlier
+    lasting       one fault that lasts for several that refuse calls of one actor
+    kinds         a plain kill for a request under way, an error for a time-out, see `SIMPLER`
+    values        latencies, threads, directories, durations, names, what a table is
+
+Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
+again with its faults earlier. A fault at a site stays one, for it reads as a sentence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.plan import Fault, Op, Plan
+from marker_sim.search.shrinking.operations import (
+    at_sites,
+    lasting,
+    parts_of_a_crowd,
+    renamed,
+    without_faults,
+    without_two,
+)
+from marker_sim.search.shrinking.operations import miniatures as small_ops
+from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
+from marker_sim.search.shrinking.writes import miniatures as small_writes
+from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
+
+Fails = Callable[[Plan], bool]
+RUNS_MAX = 4_000
+DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
+BUDGET_S = 10.0
+LEAST = 30  # Workloads of one or two operations that are tried before a crowd is made smaller.
+CROWD = 24  # Operations, of more than which a part is tried alone.
+FEW = 9  # Entries that are taken away two at a time as well.
+MINIATURES = 3  # What part of the rest of the budget goes into them.
+SMALL = 3  # Entries that a miniature has at least to have less than.
+SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
+# What says the same with less: the ways to die, then the ways in which a call fails.
+SIMPLER = {
+    FaultKind.ORPHANED: (FaultKind.KILL,),
+    FaultKind.TORN_WRITE: (FaultKind.KILL,),
+    FaultKind.ZOMBIE: (FaultKind.ATTEMPT_KILLED,),
+    FaultKind.STAGE_RETRIED: (FaultKind.ATTEMPT_KILLED,),
+    FaultKind.PAUSE: (FaultKind.KILL,),
+    FaultKind.SECOND_SERVER: (FaultKind.KILL,),
+    FaultKind.TIMEOUT_LATE: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED),
+    FaultKind.TIMEOUT_APPLIED: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST),
+    FaultKind.TIMEOUT_LOST: (FaultKind.SERVER_ERROR, FaultKind.THROTTLED),
+    FaultKind.DISK_FULL: (FaultKind.KILL,),
+    FaultKind.DUPLICATED: (FaultKind.REPLY_LOST,),
+    FaultKind.DELAYED: (FaultKind.REQUEST_LOST,),
+}
+
+
+class _Spent(Exception):
+    """The budget is used up; what was found so far is the result."""
+
+
+class _Shrinker:
+    def __init__(self, plan: Plan, fails: Fails, runs_max: int, budget_s: float) -> None:
+        self.best = plan
+        self._fails = fails
+        self._left = runs_max
+        self._deadline = time.monotonic() + budget_s
+        self._seen: set[Plan] = set()
+
+    def attempt(self, candidate: Plan) -> bool:
+        """Keep a candidate if it still fails."""
+        if candidate == self.best or candidate in self._seen:
+            return False
+        if self._left <= 0 or time.monotonic() > self._deadline:
+            raise _Spent
+        self._left -= 1
+        self._seen.add(candidate)
+        try:
+            failed = self._fails(candidate)
+        except HarnessError:  # Code under test that hangs on a smaller plan leaves the failure as it is.
+            return False
+        if failed:
+            self.best = candidate
+        return failed
+
+    def run(self) -> Plan:
+        try:
+            while True:
+                before = self.best
+                self._thin_a_crowd()
+                self._remove_faults()
+                self._name_places()
+                self._miniature(small_writes)
+                self._remove_writes()
+                self._remove_ops()
+                self._remove_two()
+                self._merge_actors()
+                self._earlier_faults()
+                self._lasting_faults()
+                self._simpler_kinds()
+                self._simplify()
+                if self.best == before:
+                    self._miniature(small_ops)
+                    self._miniature(small_pairs)
+                if self.best == before:
+                    return self.best
+        except _Spent:
+            return self.best
+
+    def _remove_ops(self) -> None:
+        """Clients, then operations, in chunks of halving size."""
+        self._remove_clients()
+        size = max(1, len(self.best.ops) // 2)
+        while size:
+            start = 0
+            while start < len(self.best.ops):
+                ops = self.best.ops
+                candidate = replace(self.best, ops=ops[:start] + ops[start + size :])
+                kept = self._attempt_variants(candidate) if size == 1 else self._attempt_scaled(candidate)
+                if not kept and not (size == 1 and self._wait_instead(start)):
+                    start += size
+            size //= 2
+
+    def _thin_a_crowd(self) -> None:
+        """The least workloads before anything else, for each of them costs a hundredth; then halves."""
+        least = islice(small_ops(replace(self.best, faults=())), LEAST if len(self.best.ops) > CROWD else 0)
+        if any(map(self.attempt, least)):
+            return
+        while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
+            continue
+
+    def _name_places(self) -> None:
+        """Faults of a crowd's plan at sites: a step far into a long plan is another call as soon as anything goes."""
+        if len(self.best.ops) > CROWD:
+            for fault in self.best.faults:
+                any(self.attempt(replace(self.best, faults=faults)) for faults in at_sites(self.best.faults, fault))
+
+    def _remove_clients(self) -> None:
+        clients = sorted({op.actor for op in self.best.ops})
+        size = max(1, len(clients) // 2)
+        while size:
+            for start in reversed(range(0, len(clients), size)):
+                gone = clients[start : start + size]
+                ops = tuple(op for op in self.best.ops if op.actor not in gone)
+                if self._attempt_scaled(replace(self.best, ops=ops)):
+                    del clients[start : start + size]
+            size //= 2
+
+    def _remove_writes(self) -> None:
+        """Whole writes, then tasks; again from the beginning whenever one could go."""
+        for fewer in (fewer_writes, fewer_tasks):
+            while any(self._attempt_earlier(candidate, by) for candidate, by in fewer(self.best)):
+                continue
+
+    def _attempt_earlier(self, candidate: Plan, by: tuple[int, ...]) -> bool:
+        return self.attempt(candidate) or any(self.attempt(sooner) for sooner in earlier(candidate, by))
+
+    def _attempt_scaled(self, candidate: Plan) -> bool:
+        """Also with faults earlier in proportion: fewer operations make fewer steps, and a late fault never arms."""
+        if self.attempt(candidate):
+            return True
+        left, before = len(candidate.ops), len(self.best.ops)
+        faults = tuple(replace(fault, step=max(1, fault.step * left // before)) for fault in candidate.faults)
+        return self.attempt(replace(candidate, faults=faults))
+
+    def _wait_instead(self, position: int) -> bool:
+        """Remove an operation and let its client wait before the next one about as long as it took."""
+        ops = self.best.ops
+        actor = ops[position].actor
+        follower = next((n for n in range(position + 1, len(ops)) if ops[n].actor == actor), None)
+        if follower is None or len(ops) > 24:
+            return False
+        for delay_ms in DELAYS_MS:
+            waiting = replace(ops[follower], after_ms=ops[follower].after_ms + delay_ms)
+            changed = (*ops[:position], *ops[position + 1 : follower], waiting, *ops[follower + 1 :])
+            if self.attempt(replace(self.best, ops=changed)):
+                return True
+        return False
+
+    def _attempt_variants(self, candidate: Plan) -> bool:
+        if self.attempt(candidate):
+            return True
+        if len(self.best.ops) > 24:
+            return False
+        # What remains may need other latencies to meet.
+        for jitter in (0, 1, 2, 3, 4, 5):
+            if self.attempt(replace(candidate, jitter=jitter)):
+                return True
+        if len(self.best.ops) > 16 or not candidate.faults:
+            return False
+        # Fewer operations, fewer steps before the fault.
+        for less in (1, 2, 3, 4, 6, 8, 12):
+            faults = tuple(replace(f, step=max(1, f.step - less)) for f in candidate.faults)
+            if self.attempt(replace(candidate, faults=faults)):
+                return True
+        return False
+
+    def _remove_faults(self) -> None:
+        for fault in self.best.faults if len(self.best.faults) > 2 else ():
+            if self.attempt(replace(self.best, faults=(fault,))):
+                break
+        size = max(1, len(self.best.faults) // 2)
+        while size:
+            start = 0
+            while start < len(self.best.faults):
+                fewer = without_faults(self.best, start, size)
+                if not any(self.attempt(candidate) for candidate in fewer):
+                    start += size
+            size //= 2
+
+    def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
+        """From the smallest on, and with a part of what is left of the budget only: often there is none that fails."""
+        if self.best.entries <= SMALL or (self.best.writes and self.best.ops):
+            return
+        runs, now = self._left - self._left // MINIATURES, time.monotonic()
+        until = now + (self._deadline - now) / MINIATURES
+        entries = self.best.entries
+        for small in find(self.best):
+            if self._left <= runs or time.monotonic() > until:
+                return
+            if small.entries < entries and self.attempt(small):
+                return
+
+    def _remove_two(self) -> None:
+        """Any two entries at once: an operation and the fault that it needs, or two operations that need each other."""
+        entries = len(self.best.ops) + len(self.best.faults)
+        while 2 < entries <= FEW and any(self._attempt_scanned(candidate) for candidate in without_two(self.best)):
+            entries = len(self.best.ops) + len(self.best.faults)
+
+    def _attempt_scanned(self, candidate: Plan) -> bool:
+        """A small plan also with one of its faults at every earlier step."""
+        if self.attempt(candidate):
+            return True
+        for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
+            for step in range(1, fault.step):
+                moved = replace(fault, step=step)
+                faults = (*candidate.faults[:position], moved, *candidate.faults[position + 1 :])
+                if self.attempt(replace(candidate, faults=faults)):
+                    return True
+        return False
+
+    def _merge_actors(self) -> None:
+        clients = sorted({op.actor for op in self.best.ops})
+        for gone in reversed(clients):
+            # Of very many, what one cannot take over from another the next one cannot either.
+            for stays in clients[: min(clients.index(gone), FEW)]:
+                if self.attempt(renamed(self.best, gone, stays)):
+                    break
+
+    def _lasting_faults(self) -> None:
+        """One fault that lasts for several that refuse the calls of one actor, where the world has one."""
+        for candidate in lasting(self.best):
+            if self.attempt(candidate):
+                return
+
+    def _simpler_kinds(self) -> None:
+        for position in range(len(self.best.faults)):
+            for kind in SIMPLER.get(self.best.faults[position].kind, ()):
+                if self.attempt(self._with_fault(position, kind=kind)):
+                    break
+
+    def _earlier_faults(self) -> None:
+        for position in range(len(self.best.faults)):
+            step = self.best.faults[position].step
+            for sooner in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
+                if 0 < sooner < step and self.attempt(self._with_fault(position, step=sooner)):
+                    break
+
+    def _simplify(self) -> None:
+        for candidate in self._simpler():
+            self.attempt(candidate)
+        for position in range(len(self.best.faults)):
+            fault = self.best.faults[position]
+            for duration_ms in (0, 100, fault.duration_ms // 2):
+                if duration_ms < fault.duration_ms and self.attempt(
+                    self._with_fault(position, duration_ms=duration_ms)
+                ):
+                    break
+            if fault.value > 1:
+                self.attempt(self._with_fault(position, value=1))
+        while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
+            continue
+        for position in range(len(self.best.ops)):
+            for change in _simpler_op(self.best.ops[position], position):
+                ops = self.best.ops
+                self.attempt(replace(self.best, ops=(*ops[:position], change(ops[position]), *ops[position + 1 :])))
+
+    def _simpler(self) -> Iterator[Plan]:
+        yield replace(self.best, jitter=0)
+        for threads in (1, 2):
+            if threads < self.best.num_threads:
+                yield replace(self.best, num_threads=threads)
+        yield replace(self.best, interval_ms=50)
+        yield replace(self.best, restart_threads=0)
+        yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
+        yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
+        used = sorted({op.directory for op in self.best.ops})
+        if used and len(used) < len(self.best.directories):
+            yield replace(
+                self.best,
+                directories=tuple(self.best.directories[n] for n in used),
+                ops=tuple(replace(op, directory=used.index(op.directory)) for op in self.best.ops),
+            )
+
+    def _with_fault(self, position: int, **changes: Any) -> Plan:
+        faults = self.best.faults
+        changed: Fault = replace(faults[position], **changes)
+        return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
+
+
+def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
+    if op.after_ms:
+        yield lambda o: replace(o, after_ms=0)
+        yield lambda o: replace(o, after_ms=o.after_ms // 2)
+    if op.server:
+        yield lambda o: replace(o, server=0)
+    if op.request:
+        yield lambda o: replace(o, request="")
+    if op.kind == "create" and len(op.name) > len("p/a0.marker.CREATE"):
+        yield lambda o: replace(o, name=f"a{position}.marker.CREATE")
+        yield lambda o: replace(o, name=f"p/a{position}.marker.CREATE")
+
+
+def shrink(plan: Plan, fails: Fails, runs_max: int = RUNS_MAX, budget_s: float = BUDGET_S) -> Plan:
+    """The smallest plan found for which `fails` was true; `plan` itself must fail. HarnessError counts as false."""
+    return _Shrinker(plan, fails, runs_max, budget_s).run()

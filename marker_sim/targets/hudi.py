@@ -1,0 +1,131 @@
+"""The real Hudi timeline server of a released version: its bundle, its class path, its start command.
+
+The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
+PySpark brings along, are the rest of the class path, and for S3 Hadoop's S3A (`hadoop-aws` and Amazon's SDK, as for
+Spark 3.5) with the settings in `s3a/core-site.xml`, which takes endpoint and credentials from the environment. `main`
+of the service returns at once and its threads are daemons, so a launcher of a few lines keeps the JVM alive. Source:
+tried with 0.15.0, 1.0.2, 1.1.1 and 1.2.0 on Java 17.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.history import History
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.targets.bundles import Jars, spark_home
+from marker_sim.targets.http import run_http
+from marker_sim.targets.s3_endpoint import Endpoint
+from marker_sim.worlds.http.rounds import KINDS
+
+VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
+S3A = Jars(
+    what="S3A of Hadoop 3.3.4",
+    coordinates=("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262"),
+    asked=("org.apache.hadoop:hadoop-aws:3.3.4",),
+)
+JAVA_MIN = 17
+JAVA_TIMEOUT_S = 30.0
+LAUNCHER = "TimelineServiceLauncher.java"
+STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
+TOLD_ITS_STORAGE = ("0.15.0",)  # Its server has one storage for all paths, and by itself the local one.
+SETTINGS = "s3a"
+_QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
+
+
+def run_hudi(
+    version: str,
+    *,
+    storage: str,
+    budget_s: float,
+    seed: int,
+    report_dir: Path,
+    profile: Profile,
+    progress: Callable[[str], None],
+    dir_format: str = "",
+    reader: str = "",
+    endpoint: Endpoint | None = None,
+    kinds: tuple[str, ...] = KINDS,
+    on_round: Callable[[History], None] | None = None,
+    stop: Callable[[Statistics], bool] = lambda statistics: False,
+) -> Campaign:
+    """Judge a released timeline server; as `run_http`. UsageError for a version that has no bundle here."""
+    check_version(version)
+    java = find_java()
+    jars = bundle(version).find(progress)
+    s3a = S3A.find(progress) if storage == "s3" else ()
+    return run_http(
+        start_command(version, java, jars, s3a),
+        storage=storage,
+        budget_s=budget_s,
+        seed=seed,
+        report_dir=report_dir,
+        profile=profile,
+        progress=progress,
+        dir_format=dir_format,
+        reader=reader,
+        endpoint=endpoint,
+        sut_name=f"hudi:{version}",
+        sut_version=version,
+        kinds=kinds,
+        on_round=on_round,
+        stop=stop,
+    )
+
+
+def check_version(version: str, name: str = "hudi") -> None:
+    """UsageError for a version that was not tried."""
+    if version not in VERSIONS:
+        known = _either(VERSIONS)
+        raise UsageError(f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}")
+
+
+def bundle(version: str) -> Jars:
+    """The bundle of a version, in the cache or not; UsageError for one that was not tried."""
+    check_version(version)
+    jar = f"{BUNDLE}:{version}"
+    return Jars(what=f"the bundle of Hudi {version}", coordinates=(jar,), asked=(jar,))
+
+
+def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
+    """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
+    settings = (str(files("marker_sim.targets") / SETTINGS),) if s3a else ()
+    class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
+    told = bool(s3a) and version in TOLD_ITS_STORAGE
+    launcher = str(files("marker_sim.targets") / (STORAGE_LAUNCHER if told else LAUNCHER))
+    words = shlex.join([java, *_QUIET, "-cp", class_path, launcher]) + (" {storage}" if told else "")
+    return f"{words} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
+
+
+def find_java() -> str:
+    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
+    if java is None or not os.access(java, os.X_OK):
+        where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
+        raise HarnessError(f"Hudi needs Java and {where}; {how}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{java} -version did not answer ({error}); {how}") from error
+    number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if number is None or int(number[1]) < JAVA_MIN:
+        shown = (said.stderr + said.stdout).strip().splitlines()[:1]
+        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {how}")
+    return java
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,107 @@
+"""What a campaign against a foreign server stands on: scratch files, the storage of each round, its limits.
+
+    local   a fresh directory
+    s3      the kit's front, one to each round, or an endpoint of the user's own
+
+An object store is probed before anything is judged on it; one that does not keep what S3 promises is the kit's
+surroundings, and what it does to a server would be held against the server.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.targets.s3_endpoint import FORMS, Endpoint
+from marker_sim.worlds.http.local_world import LocalWorld
+from marker_sim.worlds.http.rounds import KINDS, RoundStage
+from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.world import World
+from marker_sim.worlds.proxies.install import missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """world: the storage under a round. kinds: of rounds that can be played. left_out: what cannot be done here.
+
+    probed: what the honesty probe found, None for a file system.
+    """
+
+    scratch: Path
+    world: Callable[[RoundStage], World]
+    kinds: tuple[str, ...] = KINDS
+    left_out: tuple[str, ...] = ()
+    probed: dict[str, Any] | None = None
+
+
+def kinds_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
+    """The kinds of rounds that can be played on a storage; those on the wire to it need toxiproxy."""
+    if storage == "local":
+        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE)
+    if endpoint is None:
+        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE or not missing())
+    from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
+
+    return tuple(kind for kind in KINDS if kind not in NEED_THE_FRONT)
+
+
+@contextmanager
+def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint | None) -> Iterator[RunEnvironment]:
+    """Scratch files and storage for a campaign, gone afterwards; HarnessError when they cannot be had.
+
+    dir_format: "" for the usual one.
+    """
+    form = dir_format or FORMS[storage][0]
+    assert form in FORMS[storage], f"{form} is not for {storage}"
+    scratch = _scratch()
+    try:
+        if storage == "local":
+            (scratch / "storage").mkdir()
+            world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
+            yield RunEnvironment(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint))
+        else:
+            yield _object_store(scratch, form, reader, endpoint)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | None) -> RunEnvironment:
+    """Imported here, so that local storage needs neither boto3 nor moto."""
+    from marker_sim.worlds.http import external_s3, front_world
+
+    if endpoint is None:
+        probed = front_world.probe_front()
+        front = partial(front_world.FrontWorld, scheme=form, command=reader, probed=probed)
+        why = missing()
+        return RunEnvironment(
+            scratch=scratch,
+            world=front,
+            kinds=kinds_on("s3", None),
+            left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
+            probed=probed.to_dict(),
+        )
+    site = external_s3.ExternalS3(
+        url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
+    )
+    probed = external_s3.probe_site(site)
+    return RunEnvironment(
+        scratch=scratch,
+        world=partial(external_s3.ExternalS3World, site=site, scheme=form, command=reader, probed=probed),
+        kinds=kinds_on("s3", endpoint),
+        left_out=external_s3.NOT_ON_A_SITE,
+        probed=probed.to_dict(),
+    )
+
+
+def _scratch() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+    except OSError as error:
+        raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error

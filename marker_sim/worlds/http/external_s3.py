@@ -1,0 +1,132 @@
+"""Somebody's S3 endpoint under a round of real servers: read by requests, not hurt, and left as it was."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.names import MarkerDirectory
+from marker_sim.seams import NotFound, StorageError
+from marker_sim.storages.s3 import S3Storage
+from marker_sim.worlds.http.file_rewrites import Rewrites
+from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
+from marker_sim.worlds.http.snapshot_recorder import run_reader
+from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.world import DirectoryReader, Surroundings
+from marker_sim.worlds.interceptor import Interceptor, When
+from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.http.rounds import RoundStage
+    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
+
+SITE_TIMEOUT_S = 5.0
+NEED_THE_FRONT = ("storage", "directory", STORAGE_WIRE)
+NOT_ON_A_SITE = (
+    "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
+    "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalS3:
+    """Somebody's endpoint and bucket. prefix: what this campaign keeps its keys below."""
+
+    url: str
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
+
+    def storage(self) -> S3Storage:
+        """Its objects below the prefix."""
+        return S3Storage(
+            self.url,
+            self.bucket,
+            self.prefix,
+            self.access_key,
+            secret_key=self.secret_key,
+            connect_timeout_s=SITE_TIMEOUT_S,
+            read_timeout_s=SITE_TIMEOUT_S,
+        )
+
+
+class ExternalS3World:
+    """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
+
+    def __init__(
+        self, stage: RoundStage, site: ExternalS3, scheme: str, command: str, probed: ProbedCapabilities
+    ) -> None:
+        self.interceptor: Interceptor | None = None
+        self.whens: tuple[When, ...] = ()
+        self.rewrites: Rewrites | None = None
+        self.wire: ProxiedWire | None = None
+        self._site = site
+        self._storage = site.storage()
+        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
+        self._mine = f"{stage.table}/"
+        self._command = command
+        self._probed = probed
+        names = self._names if command else None
+        self.reader: DirectoryReader = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": name_of(self._probed),
+            "witness": "reads",
+            "layout": "names" if self._command else "hudi",
+            "storage_timeout_ms": int(SITE_TIMEOUT_S * 1000),
+            "capabilities": capabilities(self._probed),
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._root}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
+        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
+        return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
+
+    def fail(self, stage: RoundStage, until: float) -> None:
+        """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
+        raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
+
+    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
+        """As `fail`."""
+        self.fail(stage, until)
+
+    def close(self) -> None:
+        """Remove the round's objects."""
+        try:
+            for path in self._storage.list(self._mine):
+                self._storage.delete(path)
+        except StorageError as error:
+            raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
+        self._storage.close()
+
+    def _objects(self, prefix: str) -> dict[str, bytes]:
+        found = {}
+        for path in self._storage.list(prefix):
+            try:
+                found[path] = self._storage.get(path).data
+            except NotFound:
+                continue  # Deleted since it was listed.
+        return found
+
+    def _names(self, place: MarkerDirectory) -> list[str]:
+        around = environment(self._site.url, self._site.access_key, self._site.secret_key)
+        return run_reader(self._command, self.address(place), around)
+
+
+def probe_site(site: ExternalS3) -> ProbedCapabilities:
+    """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
+    try:
+        found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    except (UsageError, HarnessError) as error:
+        raise type(error)(f"--s3-endpoint {site.url}: {error}") from error
+    return honest(found, site.url)

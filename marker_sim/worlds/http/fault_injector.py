@@ -1,0 +1,315 @@
+"""Injects the misfortunes of a round into real server processes, records each, and looks at storage around them.
+
+Everything that stops or ends a server takes `ServerFaultInjector.hands`, so that a look at the moment of an answer,
+which stops the
+servers for a few milliseconds, never meets a kill or a pause half done. Such looks are not recorded as pauses: they are
+shorter than what a busy scheduler does to a process by itself.
+
+A kill or pause that is aimed comes from a gate, with the recorder's lock held: `hurt` waits for nobody and takes no
+hands, and the round that armed it waits for it in `strike`.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.names import MarkerDirectory
+from marker_sim.worlds.file_permissions import CUT, OPEN
+from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.load import Load
+from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.world import World
+from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.recorder import Recorder
+
+LOOK_AT_ACK_EVERY_S = 0.12
+ARMED_MAX_S = 2.0
+AIMED_MAX_S = 5.0
+SECOND_STARTUP_S = 20.0
+PROBE_INSTANT = "000"
+KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
+
+
+class NobodyLives(Exception):
+    """Every server of the round ended by itself, which is recorded, so that there is nobody left to hurt."""
+
+
+class ServerFaultInjector:
+    """The servers of one round and what happens to them. `servers` are those alive, the first one first.
+
+    world and load: given once they are made, before the first server starts. counts: what happened how often.
+    missed: faults that were declared and did not fire. workdir: of the servers of this round, below that of the fleet.
+    before: puts a proxy before a server that came up and returns its port; None for no proxies.
+    """
+
+    world: World
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        recorder: Recorder,
+        rng: random.Random,
+        num_threads: int,
+        interval_ms: int,
+        workdir: str,
+    ) -> None:
+        self.fleet = fleet
+        self.workdir = workdir
+        self.recorder = recorder
+        self.rng = rng
+        self.num_threads = num_threads
+        self.interval_ms = interval_ms
+        self.hands = threading.Lock()
+        self.servers: list[Server] = []
+        self.counts: dict[str, int] = {}
+        self.missed: list[str] = []
+        self.trouble: list[BaseException] = []
+        self.load: Load | None = None
+        self.before: Callable[[Server], int] | None = None
+        self._looked_s = 0.0
+        self._armed = 0
+        self._shot = threading.Event()
+        self._hit: Server | None = None
+
+    @property
+    def first(self) -> Server:
+        """The server that lives longest; NobodyLives when there is none."""
+        if not self.servers:
+            raise NobodyLives
+        return self.servers[0]
+
+    def pids(self) -> list[int]:
+        """Every process of every server that lives."""
+        return [pid for server in list(self.servers) for pid in server.pids()]
+
+    def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
+        """Start a server and let clients know; HarnessError when it does not come up."""
+        probe = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        server = self.fleet.start(
+            f"{self.workdir}/{slot}",
+            self.num_threads,
+            self.interval_ms,
+            self.world.surroundings,
+            lambda port: answers(port, probe),
+            startup_s,
+        )
+        if self.before is not None:
+            server.door = self.before(server)
+        server.started = self.recorder.record(server.name, "server", "observe", "started")
+        self._now_living([*self.servers, server])
+        return server
+
+    def on_ack(self, place: MarkerDirectory) -> None:
+        """A create was answered this moment: kill if that is what waits for it, or look at storage now and then."""
+        try:
+            if self._armed:
+                self._shoot_at_ack()
+            elif self._look_is_due() and self.hands.acquire(blocking=False):
+                try:
+                    self._look_at_ack(place)
+                finally:
+                    self.hands.release()
+        except BaseException as error:
+            self.trouble.append(error)
+
+    def check(self) -> None:
+        """Notice servers that ended by themselves, and raise what went wrong in other threads."""
+        for server in list(self.servers):
+            if server.exited() is not None and not server.ended:
+                server.ended = True
+                self.recorder.record(server.name, "server", "observe", "exited", error=server.last_lines()[-200:])
+                self._now_living([other for other in self.servers if other is not server])
+        if self.trouble:
+            raise self.trouble[0]
+        if self.fleet.closing.is_set():
+            raise HarnessError("the campaign was ended while a round was under way")
+
+    def kill(self, server: Server, places: tuple[MarkerDirectory, ...], at_ack: bool = False) -> None:
+        """SIGKILL, at once or at the next answer to a create, then look at what is left."""
+        if at_ack and not self._wait_for_ack():
+            at_ack = False
+        if not at_ack:
+            with self.hands:
+                self._shoot(server)
+        self.note("kill at an answer" if at_ack else "kill at a random moment")
+        self.bury(server, places)
+
+    def kill_at(
+        self,
+        trigger: Trigger,
+        what: str,
+        places: tuple[MarkerDirectory, ...],
+        armed: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """SIGKILL where `trigger` says, then look at what is left; False when nothing matched in time."""
+        hit = self.strike(trigger, what, armed)
+        if hit is not None:
+            self.bury(hit, places)
+        return hit is not None
+
+    def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
+        """Wait until a server that was killed is dead, and look at what it left."""
+        server.kill()
+        self._now_living([other for other in self.servers if other is not server])
+        for place in places:
+            if self.servers:
+                self.world.reader.look(place)
+            else:
+                self.world.reader.look_at_dead(place)
+
+    def pause_at(self, trigger: Trigger, what: str, duration_s: float) -> bool:
+        """SIGSTOP where `trigger` says, for a while; False when nothing fitted in time."""
+        hit = self.strike(trigger, what)
+        if hit is None:
+            return False
+        self.wait(duration_s)
+        with self.hands:
+            self.recorder.fault(hit.name, PAUSE, "end", act=hit.proceed)
+        return True
+
+    def strike(
+        self,
+        trigger: Trigger,
+        what: str = "",
+        armed: Callable[[], object] = lambda: None,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> Server | None:
+        """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
+
+        what: its name, "" for one that whoever arms it counts himself. armed: called as soon as it is armed.
+        hopeless: whether enough was seen to wait no longer.
+        """
+        assert self.world.interceptor is not None
+        self._hit = None
+        self.world.interceptor.arm(trigger)
+        armed()
+        self.wait(AIMED_MAX_S, lambda: self._hit is not None or hopeless())
+        self.world.interceptor.disarm()
+        if what:
+            self.declare(what, trigger.fired)
+        return self._hit
+
+    def hurt(self, trigger: Trigger, call: StorageCall) -> None:
+        """Kill or pause the server that makes a call; the recorder's lock is held, so nothing here waits."""
+        server = next((server for server in self.servers if server.name == call.process), None)
+        if server is None or server.ended:
+            return
+        if trigger.kind is FaultKind.KILL:
+            self._shoot(server, call.path, call.operation if call.operation in (OPEN, CUT) else None)
+        else:
+            self.recorder.fault(server.name, PAUSE, "begin", call.path, lambda: server.signal(signal.SIGSTOP))
+        self._hit = server
+
+    def declare(self, what: str, fired: int) -> None:
+        """A fault was meant to happen, and did so often; one that did not leaves the campaign inconclusive."""
+        self.note(what, fired)
+        if not fired:
+            self.missed.append(what)
+
+    def restart(self, slot: str = "first") -> Server:
+        """Start again on the same directories, with a fresh port."""
+        server = self.start(slot)
+        self.recorder.fault(server.name, "restart")
+        return server
+
+    def pause(self, server: Server, duration_s: float) -> None:
+        """SIGSTOP for a while."""
+        with self.hands:
+            self.recorder.fault(server.name, PAUSE, "begin", act=server.stop)
+            self.note("pause")
+            self.wait(duration_s)
+            self.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
+
+    def second_begins(self) -> Server | None:
+        """A second server on the same storage; None when it refuses to start beside the first, which is its right."""
+        self.recorder.fault("second", SECOND, "begin")
+        try:
+            server = self.start("second", SECOND_STARTUP_S)
+        except HarnessError:
+            self.recorder.fault("second", SECOND, "end")
+            self.note("second server refused to serve")
+            return None
+        self.note("second server")
+        return server
+
+    def second_ends(self, server: Server) -> None:
+        """Kill the second server; the first one goes on."""
+        with self.hands:
+            self.recorder.fault(server.name, KILL, SECOND, act=server.kill)
+            self.recorder.fault("second", SECOND, "end")
+            self._now_living([other for other in self.servers if other is not server])
+
+    def wait(self, duration_s: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Let time pass, refill the load, notice exits; True as soon as `until` holds."""
+        deadline = time.monotonic() + duration_s
+        while not until():
+            self.check()
+            if self.load is not None:
+                self.load.refill()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, 0.02))
+        return True
+
+    def end(self) -> None:
+        """The run is over: kill what lives; no guarantee is judged by this."""
+        with self.hands:
+            for server in self.servers:
+                self.recorder.record(server.name, "nemesis", "fault", KILL, value="end-of-run")
+                server.kill()
+            self._now_living([])
+
+    def note(self, what: str, count: int = 1) -> None:
+        """Count something that happened."""
+        self.counts[what] = self.counts.get(what, 0) + count
+
+    def _now_living(self, servers: list[Server]) -> None:
+        self.servers = servers
+        if self.load is not None:
+            self.load.servers = tuple(servers)
+
+    def _wait_for_ack(self) -> bool:
+        self._shot.clear()
+        self._armed = self.rng.randint(1, 12)
+        hit = self.wait(ARMED_MAX_S, self._shot.is_set)
+        with self.hands:
+            self._armed = 0
+        return hit or self._shot.is_set()
+
+    def _shoot_at_ack(self) -> None:
+        with self.hands:
+            if self._armed > 0:
+                self._armed -= 1
+                if self._armed == 0 and self.servers:
+                    self._shoot(self.servers[0])
+                    self._shot.set()
+
+    def _shoot(self, server: Server, path: str | None = None, place: str | None = None) -> None:
+        server.ended = True
+        self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL), error=place)
+        if self.load is not None:
+            self.load.servers = tuple(other for other in self.load.servers if other is not server)
+
+    def _look_is_due(self) -> bool:
+        return self.world.reader.live and time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S
+
+    def _look_at_ack(self, place: MarkerDirectory) -> None:
+        if not self.servers:
+            return
+        servers = list(self.servers)
+        try:
+            if all(server.stop() for server in servers):
+                pids = [pid for server in servers for pid in server.pids()]
+                looked = self.world.reader.look_at_stopped(place, pids)
+                self.note("storage read at an answer" if looked else "look at an answer given up")
+        finally:
+            for server in servers:
+                server.proceed()
+            self._looked_s = time.monotonic()

@@ -1,0 +1,143 @@
+"""Kills a server while a marker file is cut: while it holds fewer bytes than it did, before it is written again.
+
+A server that is killed there has lost what was answered, so this place is tried before chance decides. Many servers
+have no such place: they write a new file and rename it, or append. That is told by what is seen while the aim is armed:
+
+    a file was cut                          the place is there, and has to be met
+    files changed as other files alone      there is none: each content came under a new inode
+    the same file grew, and was never cut   there is none if its writers were held (permissions.py); else nobody knows
+    no file changed                         nothing is known, so the place was not met
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from marker_sim.faults import FaultKind
+from marker_sim.worlds.file_permissions import CUT, OPEN
+from marker_sim.worlds.interceptor import Trigger
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.file_watch import Watch
+    from marker_sim.worlds.http.rounds import RoundStage
+
+CUT_KILL = "kill while a marker file is cut"
+CUT_LATE = "kill while a marker file is cut, too late: it was whole again"
+CUT_SEEN = "marker file cut before it is written again"
+NEVER_CUT = "no marker file is cut here: each is replaced or appended to"
+UNSEEN = "marker files were written in place, and nobody could see whether they were cut before"
+OPEN_KILL = "kill before an open of a marker file"
+MARKER_FILES = r"/MARKERS\d+$"
+_BESIDE_TOO = r"MARKERS\d+[^/]*$"  # Also what is renamed to it, and its checksum, which Hudi opens when it has cut it.
+NTH_MAX = 6
+TRIES = 3
+ENOUGH = 30
+
+
+class Rewrites:
+    """How marker files of a round change. operations: what can be aimed at. root: of the watch."""
+
+    def __init__(self, root: Path, watch: Watch) -> None:
+        self.struck = ""
+        self.seen: Counter[str] = Counter()
+        self._root = root
+        self._watch = watch
+        self._inodes: dict[str, int] = {}
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """What aims know besides put."""
+        return self._watch.operations
+
+    @property
+    def exact(self) -> bool:
+        """Whether no cut stays unseen while an aim is at it."""
+        return self._watch.exact
+
+    def put(self, path: str) -> bool:
+        """Somebody put a file; whether there is anything in it."""
+        try:
+            stat = (self._root / path).stat()
+        except OSError:
+            return False
+        if not stat.st_size:
+            return False
+        before = self._inodes.get(path)
+        self._inodes[path] = stat.st_ino
+        if before is not None and re.search(MARKER_FILES, path):
+            self.seen["in place" if before == stat.st_ino else "replaced"] += 1
+        return True
+
+    def cut(self, path: str, struck: bool) -> None:
+        """A file was cut, and perhaps a server was killed for it."""
+        self.seen[CUT] += 1
+        if struck:
+            self.struck = path
+
+    def is_cutting_nothing(self) -> bool:
+        """Whether so many files changed, and none was cut, that waiting for a cut is waiting for nothing."""
+        return not self.seen[CUT] and self.seen["in place"] + self.seen["replaced"] >= ENOUGH
+
+    def stayed_short(self) -> bool:
+        """Whether whoever was killed at a cut left the file shorter than it was; asked when it is dead."""
+        return bool(self.struck) and self._watch.stayed_short(self.struck)
+
+
+def kill_in_a_cut(stage: RoundStage) -> bool:
+    """Kill the server in a cut, and once more where it was too late; whether one died and is to be started again."""
+    injector, rewrites = stage.injector, stage.world.rewrites
+    assert rewrites is not None
+    rewrites.seen.clear()
+    for turn in range(TRIES):
+        trigger = Trigger(
+            kind=FaultKind.KILL, pattern=MARKER_FILES, operations=(CUT,), nth=stage.rng.randint(1, NTH_MAX)
+        )
+        rewrites.struck = ""
+        hit = injector.strike(trigger, hopeless=rewrites.is_cutting_nothing)
+        if hit is None:
+            break
+        injector.bury(hit, stage.places)
+        if rewrites.stayed_short():
+            injector.note(CUT_KILL)
+            return True
+        injector.note(CUT_LATE)
+        if turn < TRIES - 1:
+            injector.restart()
+            injector.wait(stage.rng.uniform(0.2, 0.5))
+    seen = rewrites.seen
+    if seen[CUT]:
+        injector.note(CUT_SEEN, seen[CUT])
+    elif seen["in place"] > seen["replaced"] and not rewrites.exact:
+        injector.note(UNSEEN)
+    elif seen["in place"] or seen["replaced"]:
+        injector.note(NEVER_CUT)
+    injector.note(CUT_KILL, 0)
+    return hit is not None
+
+
+def kill_before_an_open(stage: RoundStage) -> bool:
+    """Kill the server when it is about to open a marker file; whether one died. Not every server opens one."""
+    injector = stage.injector
+    nth = stage.rng.randint(1, NTH_MAX)
+    hit = injector.strike(Trigger(kind=FaultKind.KILL, pattern=_BESIDE_TOO, operations=(OPEN,), nth=nth))
+    injector.note(OPEN_KILL, int(hit is not None))
+    if hit is not None:
+        injector.bury(hit, stage.places)
+    return hit is not None
+
+
+def missed(reached: Mapping[str, int]) -> tuple[str, ...]:
+    """The place that was armed in a campaign and not met, though it may be there."""
+    armed = CUT_KILL in reached and not reached[CUT_KILL]
+    excused = not reached.get(CUT_SEEN) and (reached.get(NEVER_CUT) or reached.get(UNSEEN))
+    return (CUT_KILL,) if armed and not excused else ()
+
+
+def unknown(reached: Mapping[str, int]) -> tuple[str, ...]:
+    """What could not be done, because nobody could see where to strike."""
+    met = reached.get(CUT_KILL) or reached.get(CUT_SEEN)
+    return (f"{CUT_KILL}: {UNSEEN}",) if reached.get(UNSEEN) and not met else ()

@@ -1,0 +1,195 @@
+"""A local directory under a round of real servers.
+
+It is made to fail without destroying what was answered: directories stand where the marker files of a marker directory
+that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
+marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
+Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
+
+Kills and pauses are aimed at files as soon as the kernel tells that they are whole, which is after the call; kills also
+at the moment in which a file that had content is cut, and before a file is opened, as far as watch.py can tell them.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.names import MarkerDirectory, marker_file
+from marker_sim.worlds.file_permissions import CUT
+from marker_sim.worlds.http.fault_injector import ServerFaultInjector
+from marker_sim.worlds.http.file_rewrites import Rewrites
+from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.http.world import DirectoryReader, Surroundings
+from marker_sim.worlds.interceptor import Interceptor, StorageCall, When
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.file_watch import Watch
+    from marker_sim.worlds.http.rounds import RoundStage
+    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
+
+FULL_DISK_SPARE_BYTES = 64
+STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
+FORMS: dict[str, Callable[[Path], str]] = {
+    "path": str,
+    "file": lambda path: f"file:{path}",
+}
+
+
+class LocalWorld:
+    """A directory of the round below `root`: a server may have its storage for itself while another round is played.
+
+    form: a key of `FORMS`. command: the user's reader, or "".
+    """
+
+    def __init__(self, stage: RoundStage, root: Path, form: str, command: str) -> None:
+        self.interceptor: Interceptor | None = None
+        self.whens: tuple[When, ...] = ()
+        self.rewrites: Rewrites | None = None
+        self.wire: ProxiedWire | None = None
+        self._root = root = root / stage.table
+        self.reader: DirectoryReader = LocalReader(stage.recorder, root, stage.injector.pids, command, stage.rng)
+        self._form = FORMS[form]
+        self._layout = "names" if command else "hudi"
+        self._mine = root / stage.table
+        self._full: list[tuple[int, tuple[int, int]]] = []
+        self._watch: Watch | None = None
+        self._mine.mkdir(parents=True)
+        if not command:  # Aims go by the names of Hudi's files.
+            self._aim_at_files(stage)
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        return {
+            "storage": "local",
+            "witness": "reads",
+            "layout": self._layout,
+            "capabilities": {"put_if_absent": True, "atomic_replace": True},
+        }
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory in the form asked for."""
+        return self._form(self._root / place.path)
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the root, and nothing is in the environment."""
+        return Surroundings({"storage": str(self._root)}, {})
+
+    def fail(self, stage: RoundStage, until: float) -> None:
+        """The disk is full, again and again."""
+        injector, rng = stage.injector, stage.rng
+        self._first_asked(stage, stage.failing)
+        while True:
+            self._fill_disk(injector)
+            stage.release()
+            injector.wait(rng.uniform(0.8, 1.6))
+            self._free_disk(injector)
+            injector.wait(rng.uniform(0.5, 1.0))
+            if time.monotonic() > until:
+                break
+
+    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
+        """No marker file of a directory can be written; then all but the first; then all."""
+        injector, rng = stage.injector, stage.rng
+        self._first_asked(stage, place)
+        first, *others = [self._obstruct(injector, place, index) for index in range(injector.num_threads)]
+        injector.note("storage fails below one marker directory")
+        stage.release()
+        injector.wait(max(rng.uniform(0.8, 1.2), (until - time.monotonic()) / 2))
+        for heal in others:
+            heal()
+        injector.wait(max(rng.uniform(0.4, 0.9), until - time.monotonic()))
+        first()
+
+    def _first_asked(self, stage: RoundStage, place: MarkerDirectory) -> None:
+        """Mostly the server knows a directory before it fails; else it meets the trouble when it first reads it."""
+        if stage.rng.random() < 0.75:
+            stage.ask_once("exists", place, "")
+
+    def close(self) -> None:
+        """Remove the round's directories."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def _aim_at_files(self, stage: RoundStage) -> None:
+        """Let the kernel tell the gate of whole files; under `hands`, so that no look at storage is disturbed."""
+        from marker_sim.worlds.file_watch import Watch
+
+        injector = stage.injector
+        interceptor = self.interceptor = Interceptor(stage.recorder, injector.hurt)
+        self.whens = ("after",)
+
+        def told(call: StorageCall) -> bool:
+            put, below = call.operation == "put", call.path
+            if put and not rewrites.put(below):
+                return False  # Made and not written yet; a file that is linked to its name is made whole.
+            # Who has the hands may read a file, and would wait for us while we hold somebody else's call.
+            if not injector.hands.acquire(blocking=put or not watch.exact):
+                return False
+            try:
+                with interceptor.lock:
+                    trigger = interceptor.strike(call := call._replace(path=f"{stage.table}/{below}"))
+                    interceptor.passed_by(trigger, call)
+                    struck = trigger is not None
+                    if call.operation == CUT:
+                        rewrites.cut(below, struck)
+                    return struck
+            finally:
+                injector.hands.release()
+
+        watch = self._watch = Watch(
+            self._mine,
+            told,
+            process=lambda: next((server.name for server in injector.servers), ""),
+            moments=("create", "close-write", "moved-to", "cut"),
+            interceptor=interceptor,
+        )
+        rewrites = self.rewrites = Rewrites(self._mine, watch)
+        watch.start()
+
+    def _obstruct(self, injector: ServerFaultInjector, place: MarkerDirectory, index: int) -> Callable[[], None]:
+        """Make writing one marker file of a directory fail; returns what heals it."""
+        path = f"{place.path}/{marker_file(index)}"
+        (self._root / path).mkdir(parents=True)
+        injector.recorder.fault(f"storage-{index}", STORAGE_FAILS, "begin", path)
+
+        def heal() -> None:
+            try:
+                (self._root / path).rmdir()
+            except FileNotFoundError:
+                pass  # The server did away with what stood in its way.
+            except OSError:
+                injector.recorder.fault("storage", "damage", path=path)
+                shutil.rmtree(self._root / path)
+            injector.recorder.fault(f"storage-{index}", STORAGE_FAILS, "end", path)
+
+        return heal
+
+    def _fill_disk(self, injector: ServerFaultInjector) -> None:
+        """Writes that make a file larger than any is fail from now on, for every process of every server."""
+        sizes = [path.stat().st_size for path in self._mine.rglob("MARKERS*") if path.is_file()]
+        size_bytes = max(sizes, default=0) + FULL_DISK_SPARE_BYTES
+        injector.recorder.fault("storage", DISK_FULL, "begin")
+        for pid in injector.pids():
+            try:
+                before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+            except (ProcessLookupError, PermissionError):
+                continue
+            self._full.append((pid, before))
+        injector.note("disk full")
+
+    def _free_disk(self, injector: ServerFaultInjector) -> None:
+        for pid, before in self._full:
+            try:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+            except (ProcessLookupError, PermissionError):
+                continue
+        self._full.clear()
+        injector.recorder.fault("storage", DISK_FULL, "end")

@@ -1,0 +1,80 @@
+"""The kit's own look at a marker directory on an object store, where each object is read whole or not at all.
+
+Where every effect is in the history already, looks while servers live tell nothing, and only what is there when they
+are dead is read, under the recorder's lock: the history's effects must add up to it. Elsewhere a look takes a mark,
+lists and reads; names only come to a directory that nobody deletes, so what was stored at the mark is found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+
+from marker_sim.errors import HarnessError
+from marker_sim.names import MarkerDirectory
+from marker_sim.seams import StorageError
+from marker_sim.worlds.http.snapshot_recorder import Snapshot, SnapshotRecorder
+from marker_sim.worlds.recorder import Recorder
+
+STOPPED_WAIT_S = 0.05
+TRIES = 3
+
+
+class ObjectReader:
+    """objects: content by path of every object whose path starts so, raising StorageError.
+
+    in_order: whether the history has every effect. names: what the user's reader prints, None for Hudi's format.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        objects: Callable[[str], dict[str, bytes]],
+        in_order: bool,
+        names: Callable[[MarkerDirectory], list[str]] | None,
+    ) -> None:
+        self.live = names is not None or not in_order
+        self._recorder = recorder
+        self._objects = objects
+        self._in_order = in_order
+        self._names = names
+        self._lock = threading.Lock()
+        self._told = SnapshotRecorder(recorder, "hudi" if names is None else "names")
+
+    def look(self, place: MarkerDirectory) -> bool:
+        """Look while servers live, where that tells anything; False when storage failed."""
+        if not self.live:
+            return True
+        with self._lock:
+            return self._look(place)
+
+    def look_at_dead(self, place: MarkerDirectory) -> None:
+        """Look when no server lives; HarnessError when storage cannot be read."""
+        with self._lock:
+            if not any(self._look(place) for _ in range(TRIES)):
+                raise HarnessError(f"{place.path} could not be read from the object store, {TRIES} times")
+
+    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool:
+        """Look while every server is stopped; what one has sent already may still be applied meanwhile."""
+        if not self._lock.acquire(timeout=STOPPED_WAIT_S):
+            return False
+        try:
+            return self._look(place)
+        finally:
+            self._lock.release()
+
+    def _look(self, place: MarkerDirectory) -> bool:
+        if self._names is not None:
+            # Never under the recorder's lock: the user's reader asks the store, and the front needs the lock.
+            mark = self._recorder.mark()
+            self._told.tell(place, Snapshot({}, frozenset(self._names(place))), mark)
+            return True
+        with self._recorder.lock if self._in_order else nullcontext():
+            mark = self._recorder.mark()
+            try:
+                files = self._objects(f"{place.path}/")
+            except StorageError:
+                return False
+            self._told.tell(place, Snapshot(files, frozenset()), mark)
+        return True

@@ -1,0 +1,74 @@
+"""The storage under a round of real servers, as one small protocol, so that the round itself asks for no kind of it.
+
+local_world.py   a fresh directory: read at rest, hurt by what stands in the way and by file-size limits
+s3_world.py      the kit's S3 front: every effect is seen in order, and faults are aimed at requests
+site_world.py    somebody's S3 endpoint: read by requests, and not hurt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from marker_sim.names import MarkerDirectory
+from marker_sim.worlds.http.file_rewrites import Rewrites
+from marker_sim.worlds.interceptor import Interceptor, When
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from marker_sim.worlds.http.rounds import RoundStage
+    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
+
+
+class Surroundings(NamedTuple):
+    """What a server's command finds: placeholders of the storage, and environment variables."""
+
+    values: Mapping[str, str]
+    environment: Mapping[str, str]
+
+
+class DirectoryReader(Protocol):
+    """The kit's own eyes on marker directories. Safe to call from any thread.
+
+    live: whether looks while servers live tell anything; where every effect is seen they do not.
+    look              while servers live; False when it could not decide
+    look_at_dead      while none lives
+    look_at_stopped   while all are stopped, whose processes are `pids`; False when it could not decide
+    """
+
+    live: bool
+
+    def look(self, place: MarkerDirectory) -> bool: ...
+    def look_at_dead(self, place: MarkerDirectory) -> None: ...
+    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool: ...
+
+
+class World(Protocol):
+    """The storage of one round.
+
+    gate          where calls pass and faults are aimed, None where the kit does not see calls
+    whens         when an aim can strike: before or after a call is applied; () without a gate
+    rewrites      how marker files change in place, None where objects are replaced or nobody sees it
+    wire          what servers reach storage through, None for no proxy
+    describe      the fields of a history's header that are about storage
+    address       how requests write a marker directory
+    surroundings  of the server life of that name
+    fail          makes storage fail everywhere and heals it, in every way it knows, until a time (time.monotonic) at
+                  least once
+    fail_below    the same for one marker directory that nobody has written to, while all others are well
+    close         removes what the round stored; called after the history is closed, may be called twice
+    """
+
+    interceptor: Interceptor | None
+    whens: tuple[When, ...]
+    rewrites: Rewrites | None
+    wire: ProxiedWire | None
+    reader: DirectoryReader
+
+    def describe(self) -> dict[str, Any]: ...
+    def address(self, place: MarkerDirectory) -> str: ...
+    def surroundings(self, process: str) -> Surroundings: ...
+    def fail(self, stage: RoundStage, until: float) -> None: ...
+    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None: ...
+    def close(self) -> None: ...

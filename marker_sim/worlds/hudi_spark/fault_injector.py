@@ -1,0 +1,122 @@
+"""The blows of one write while it runs: who is killed or stopped when an aim strikes, and who goes on after it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from marker_sim.faults import FaultKind
+from marker_sim.worlds.hudi_spark.drivers import DriverLife
+from marker_sim.worlds.hudi_spark.round_steps import RoundStep, WriteFault
+from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
+from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.recorder import Recorder
+
+
+class WriteFaultInjector:
+    """What a step does to one write. step: None for a write without misfortune. executors: their processes now.
+
+    Whoever was stopped goes on when its time is over, or at `end`.
+    """
+
+    def __init__(
+        self,
+        step: RoundStep | None,
+        table: str,
+        life: DriverLife,
+        recorder: Recorder,
+        executors: Callable[[], tuple[int, ...]],
+    ) -> None:
+        self._life = life
+        self._recorder = recorder
+        self._executors = executors
+        self._blows = [(blow, blow.trigger(table, life.name)) for blow in (step.blows if step is not None else ())]
+        self._struck: Counter[WriteFault] = Counter()
+        self._place: TableStorage | None = None
+        self._path = ""
+        self._stopped: dict[int, threading.Timer] = {}
+        self._guard = threading.Lock()
+
+    def arm(self, place: TableStorage, target: TriggerActions) -> None:
+        """The aims strike from now on."""
+        target.acts = {}
+        self._place = place
+        for blow, trigger in self._blows:
+            target.acts[trigger] = (
+                partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._hurt, blow)
+            )
+            place.arm(trigger, at=blow.at)
+
+    def end(self) -> None:
+        """Everybody goes on; no aim may be armed any more."""
+        for pid, timer in list(self._stopped.items()):
+            timer.cancel()
+            self._go_on(pid)
+
+    @property
+    def fired(self) -> int:
+        """How many blows fell on somebody."""
+        return sum(self._fell(blow, trigger) for blow, trigger in self._blows)
+
+    @property
+    def met(self) -> bool:
+        """Whether the last blow fell on somebody, and not when a file that was cut was whole again."""
+        if not self._blows or not self._fell(*self._blows[-1]):
+            return False
+        return self._blows[-1][0].at != "cut" or (self._place is not None and self._place.stayed_short(self._path))
+
+    @property
+    def deadly(self) -> bool:
+        """Whether the driver was killed."""
+        return any(blow.who == "driver" and self._struck[blow] for blow, _ in self._blows)
+
+    def _fell(self, blow: WriteFault, trigger: Trigger) -> int:
+        """How often: the storage suffers whatever is aimed at it, a process only what reached it."""
+        return trigger.fired if blow.who == "storage" else self._struck[blow]
+
+    def _kill_driver(self, blow: WriteFault, call: StorageCall) -> None:
+        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=blow.word)
+        self._struck[blow] += 1
+        self._path = call.path
+
+    def _hurt(self, blow: WriteFault, call: StorageCall) -> None:
+        """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
+        pids = self._executors()
+        if not pids:
+            return
+        pid = random.Random(call.path).choice(pids)
+        name = f"executor-of-{self._life.name}"
+        kill = blow.kind is FaultKind.KILL
+        if not _signal(pid, signal.SIGSTOP):
+            return
+        self._struck[blow] += 1
+        if kill:
+            act = partial(_signal, pid, signal.SIGKILL)
+            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=blow.word)
+            return
+        self._recorder.fault(name, "pause", "begin", path=call.path, error=blow.word)
+        timer = threading.Timer(blow.duration_ms / 1000, self._go_on, (pid,))
+        timer.daemon = True
+        self._stopped[pid] = timer
+        timer.start()
+
+    def _go_on(self, pid: int) -> None:
+        with self._guard:
+            if self._stopped.pop(pid, None) is None:
+                return
+        self._recorder.fault(
+            f"executor-of-{self._life.name}", "pause", "end", act=partial(_signal, pid, signal.SIGCONT)
+        )
+
+
+def _signal(pid: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,298 @@
+"""One table of one shape, written by drivers that are killed where the steps of a round say.
+
+    first write ─► audit ─► [ a write that is killed ─► (a recovery that is killed) ─► recovery ─► audit ]* ─► History
+
+The write after a kill is the one that has to roll back. After each write that Spark reported as done, nobody writes
+while the table is read: its files by the kit, its rows by Hudi and by hudi-rs. A reader other than Hudi that cannot
+read the table before any fault is told so once and not asked again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.names import MarkerDirectory
+from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
+from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
+from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
+from marker_sim.worlds.hudi_spark.phases import last_data_file
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, RoundStep
+from marker_sim.worlds.hudi_spark.settings import Shape
+from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Gone
+
+KIT = "kit"
+ROWS_MIN, ROWS_MAX = 8, 14
+_Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
+RECOVERIES_MAX = 3
+READER_S = 30.0
+SLOW_S = 30.0
+AUDIT_AFTER = "an audit after a driver was killed"
+_READER_DIED = ("did not end within", "ended with -")
+
+
+@dataclass(slots=True, kw_only=True)
+class Count:
+    """What a round came to. met, armed: steps by name. counts: what else happened. refused: why writes were."""
+
+    met: Counter[str] = field(default_factory=Counter)
+    armed: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+
+
+class Pace:
+    """How long steps take here, learnt while they run; with each goes a recovery at the end of the round."""
+
+    def __init__(self) -> None:
+        self._took_s = {"write": 16.0, "rollback": 26.0}
+
+    def estimate_s(self, stage: str) -> float:
+        """For a step and the recovery after it."""
+        return self._took_s[stage] + self._took_s["write"]
+
+    def took(self, stage: str, seconds: float) -> None:
+        """A step is over."""
+        self._took_s[stage] = 0.5 * self._took_s[stage] + 0.5 * seconds * 1.2
+
+
+class Table:
+    """A table under test and the driver that writes it. executors: those that are processes of their own.
+
+    meddle: called before each audit, for tests of the kit.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        shape: Shape,
+        recorder: Recorder,
+        place: TableStorage,
+        target: TriggerActions,
+        begin: Callable[[str], DriverLife],
+        program: Program,
+        rng: random.Random,
+        pace: Pace,
+        executors: Callable[[], tuple[int, ...]],
+        meddle: Callable[[TableStorage, str], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.recorder = recorder
+        self.place = place
+        self.target = target
+        self.count = Count()
+        self.life: DriverLife | None = None
+        self._begin = begin
+        self._program = program
+        self._rng = rng
+        self._pace = pace
+        self._executors = executors
+        self._meddle = meddle
+        self._ordinal = 0
+        self._lives = 0
+        self._directory = MarkerDirectory(name, "")
+        self._hudi_rs = True
+        self._faults = 0
+        self._completed = False
+        self._last = -1
+
+    def play(self, steps: Iterable[RoundStep]) -> None:
+        """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
+        self.recover()
+        for step in steps:
+            if self._program.left_s() < self._pace.estimate_s(step.stage):
+                break
+            began = time.monotonic()
+            if self.life is None:
+                self.recover()
+            self.suffer(step)
+            self._pace.took(step.stage, time.monotonic() - began)
+        if self.life is None:
+            self.recover()
+
+    def suffer(self, step: RoundStep) -> None:
+        """One kill; the table is left as the dead driver left it."""
+        if step.stage == "rollback":
+            if not self.write(last_data_file(len(self.shape.names))):
+                return  # The driver survived, so there is nothing to roll back.
+            self._start()
+        self.write(step)
+
+    def recover(self) -> None:
+        """A write that succeeds and an audit after it; in fresh drivers when it does not at once.
+
+        Refused after `RECOVERIES_MAX` tries, and an audit of what is there then.
+        """
+        for _ in range(RECOVERIES_MAX):
+            if self.life is None:
+                self._start()
+            if not self.write(None):
+                return
+        self._start()
+        self._audit(self._last)  # A table that cannot be read any more breaks more than one that is not written.
+        self.count.refused.append(f"no write succeeded any more on table {self.name}")
+        raise WriteRefused(self.count.refused[-1])
+
+    def write(self, step: RoundStep | None) -> bool:
+        """One write, with an aim at it or none; whether it failed or its driver is dead. After success: an audit."""
+        assert self.life is not None
+        life, rows = self.life, self._draw_rows()
+        value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
+        strikes = WriteFaultInjector(step, self.name, life, self.recorder, self._executors)
+        strikes.arm(self.place, self.target)
+        asked = self.recorder.record(life.name, DRIVER, "invoke", "write", self._directory, value=value)
+        message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
+        began = time.monotonic()
+        try:
+            error = self._outcome(life, message)
+        except (OutOfTime, KeyboardInterrupt) as over:
+            took_s = time.monotonic() - began
+            if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
+                self.count.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
+            self.recorder.fault(life.name, "kill", "end-of-run", act=life.strike)
+            why = "the run was over"
+            self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=why, caused_by=asked)
+            raise
+        finally:
+            self.place.disarm()
+            strikes.end()
+        if error is None:
+            done = self.recorder.record(life.name, DRIVER, "ok", "write", self._directory, caused_by=asked)
+            self._completed = True
+        else:
+            done = self.recorder.record(
+                life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked
+            )
+        self._last = done
+        if step is not None:
+            self.count.armed[step.name] += 1
+            self.count.met[step.name] += strikes.met
+            self.count.armed[AUDIT_AFTER] += strikes.deadly
+        self._faults += strikes.fired
+        if strikes.deadly or error is not None:
+            self._bury(error, strikes.deadly)
+            return True
+        self._audit(done)
+        return False
+
+    def close(self) -> None:
+        """The driver is gone."""
+        if self.life is not None:
+            self.life.end()
+            self.life = None
+
+    def _outcome(self, life: DriverLife, message: dict[str, Any]) -> str | None:
+        """Why a write is not known to be done, None when it is."""
+        try:
+            answer = life.ask(message)
+        except Gone:
+            return "the driver died"
+        except Hangs:
+            self.count.counts["write hung"] += 1
+            return "the driver did not answer"
+        return str(answer["error"]) if "error" in answer else None
+
+    def _bury(self, error: str | None, struck: bool) -> None:
+        """The driver is not asked again. One that died of nothing is the kit's surroundings' fault."""
+        assert self.life is not None
+        life, self.life = self.life, None
+        dead = not life.alive
+        said = life.said()
+        life.end()
+        if struck:
+            return
+        if not self._faults and not self._completed:
+            raise HarnessError(f"{life.name} failed without a fault ({error}): {said}")
+        if not self._faults:
+            self.count.counts["write failed without a fault"] += 1
+            return  # The table took a write before: whether this one had a reason is judged.
+        self.count.counts["write refused after a fault"] += 1
+        self.count.refused.append(f"{error}; its driver ended by itself: {said}" if dead else str(error))
+
+    def _start(self) -> None:
+        self._lives += 1
+        name = f"driver-{self._lives}"
+        self.life = self._begin(name)
+        self.target.process = name
+        self.life.wait_ready()
+
+    def _draw_rows(self) -> list[tuple[str, str, str, int]]:
+        """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""
+        self._ordinal += 1
+        names = self.shape.names
+        keys = [f"k{number:02d}" for number in range(self.shape.keys)]
+        first = {names[index]: self._rng.choice(keys[index :: len(names)]) for index in range(len(names))}
+        chosen = set(first.values()) | set(self._rng.sample(keys, self._rng.randint(ROWS_MIN, ROWS_MAX)))
+        return [
+            (key, names[int(key[1:]) % len(names)], f"w{self._ordinal}.{key}", self._ordinal) for key in sorted(chosen)
+        ]
+
+    def _audit(self, caused_by: int) -> None:
+        if self._meddle is not None:
+            self._meddle(self.place, self.name)
+        found = self._read()
+        observe_table(self.recorder, self.name, self.place.tree, caused_by)
+        self._record_rows(found)
+        self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
+        self.count.counts["audit"] += 1
+        self.count.met[AUDIT_AFTER] += self._faults > 0
+
+    def _read(self) -> dict[str, _Reading]:
+        """What each reader finds."""
+        rows, error = self._read_by_hudi()
+        found = {"hudi": (rows, error)}
+        if self._hudi_rs:
+            found["hudi-rs"] = self._read_by_hudi_rs(rows)
+        return found
+
+    def _record_rows(self, found: dict[str, _Reading]) -> None:
+        for reader, (rows, error) in found.items():
+            self.recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
+            self.count.counts[f"rows read by {reader}"] += error is None
+
+    def _read_by_hudi(self) -> _Reading:
+        assert self.life is not None
+        try:
+            answer = self.life.ask({"do": "read"})
+        except (Gone, Hangs) as error:
+            raise HarnessError(f"{self.life.name} did not read its table: {self.life.said()}") from error
+        if "error" in answer:
+            return None, str(answer["error"])
+        return tuple(sorted(f"{key}={value}" for key, value in answer["rows"])), None
+
+    def _read_by_hudi_rs(self, expected: tuple[str, ...] | None) -> _Reading:
+        """What it finds; before any fault what it cannot read is a limit of its own, and it is not asked again."""
+        rows, error = self._ask_hudi_rs()
+        if error is not None and any(words in error for words in _READER_DIED):
+            rows, error = self._ask_hudi_rs()
+            if error is not None and any(words in error for words in _READER_DIED):
+                self.count.counts["hudi-rs did not answer"] += 1
+                return None, f"unsupported: {error}"  # Twice: nobody knows what it would have found.
+        if not self._faults and (error is not None or rows != expected):
+            self._hudi_rs = False
+            self.count.counts["table that hudi-rs cannot read"] += 1
+            why = error or "it does not find the rows that Hudi finds"
+            return None, why if why.startswith("unsupported:") else f"unsupported: before any fault: {why}"
+        return rows, error
+
+    def _ask_hudi_rs(self) -> _Reading:
+        uri, options = self.place.reader
+        try:
+            return read_rows(uri, options, deadline_s=max(1.0, min(READER_S, self._program.left_s()))), None
+        except Unreadable as unreadable:
+            if self._program.left_s() <= 0:
+                raise OutOfTime from unreadable
+            return None, str(unreadable)
+
+
+class WriteRefused(Exception):
+    """Nothing can be written to a table any more."""

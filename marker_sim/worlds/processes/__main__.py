@@ -1,0 +1,10 @@
+"""Run as a program: the template, which is told where the kit's hub is."""
+
+from __future__ import annotations
+
+import sys
+
+from marker_sim.worlds.processes.children import run_child
+from marker_sim.worlds.processes.template import serve
+
+serve(sys.argv[1], run_child)

@@ -1,0 +1,56 @@
+"""Every crash point of a short real workload, one by one: before and after each effect of each process.
+
+A first run without faults shows how many effects each kind of process has; then the plan is run once for each of them,
+with an aim that kills the process there. The probe at the end of every run is the next write, which recovers. A process
+that is started again counts on, so the n-th effect of "driver" is the n-th of all drivers of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from marker_sim.faults import FaultKind
+from marker_sim.history import History
+from marker_sim.plan import Plan
+from marker_sim.worlds.interceptor import Trigger, When
+from marker_sim.worlds.processes.cluster import run_real
+from marker_sim.worlds.processes.fork_server import ForkServer
+
+WHO = ("driver", "executor", "server")
+TRIES = 5
+WHENS: tuple[When, ...] = ("before", "after")
+
+
+class Point(NamedTuple):
+    """A place to die: the `nth` effect of the processes whose names begin with `who`."""
+
+    who: str
+    nth: int
+    when: When
+
+
+def crash_points(plan: Plan, fork_server: ForkServer, who: tuple[str, ...] = WHO) -> tuple[Point, ...]:
+    """Every point of a plan, as one run of it without faults shows them; the probe's own effects are none."""
+    history = run_real(plan, fork_server=fork_server)
+    healed = next(e.index for e in history.events if e.operation == "phase" and e.value == "healed")
+    effects = [e for e in history.events[:healed] if e.kind == "effect"]
+    counts = {name: sum(e.process.startswith(name) for e in effects) for name in who}
+    return tuple(Point(name, nth, when) for name in who for nth in range(1, counts[name] + 1) for when in WHENS)
+
+
+def walk(
+    plan: Plan, points: tuple[Point, ...], fork_server: ForkServer, system: str = "reference"
+) -> Iterator[tuple[Point, bool, History]]:
+    """Run the plan once for each point: the point, whether it was met, and the history.
+
+    How many batches a server makes of the same creates is a matter of time, so a point that a run has not reached is
+    tried again a few times; what then remains was not met.
+    """
+    for point in points:
+        for _ in range(TRIES):
+            trigger = Trigger(kind=FaultKind.KILL, process=point.who, nth=point.nth, when=point.when)
+            history = run_real(plan, system, (trigger,), fork_server)
+            if trigger.fired:
+                break
+        yield point, trigger.fired > 0, history

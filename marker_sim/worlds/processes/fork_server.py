@@ -1,0 +1,171 @@
+"""The lives of children: forked by the template, known by name, over when the template says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.plan import Fault
+from marker_sim.requirements import lacking
+from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
+
+FORK_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 10.0
+POLL_S = 0.05
+
+
+class ManagedProcess:
+    """One child process. actor: its name in the plan, over all lives. slot: of an executor.
+
+    started: index of a server's first event. port: where it listens, 0 until it does. doomed: the kit ended it, or
+    knows why it ends. fault: what of the plan killed it. running: attempts that were handed to it. done: operations.
+    """
+
+    def __init__(self, name: str, actor: str, role: str, slot: int = 0) -> None:
+        self.name = name
+        self.actor = actor
+        self.role = role
+        self.slot = slot
+        self.pid = 0
+        self.port = 0
+        self.started: int | None = None
+        self.alive = True
+        self.kill_sent = False
+        self.paused = False
+        self.fault: Fault | None = None
+        self.running: dict[int, None] = {}
+        self.ops: tuple[Any, ...] = ()
+        self.done = 0
+        self.ready = threading.Event()
+        self.forked = threading.Event()
+        self.gone = threading.Event()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; a process that is gone is fine."""
+        if self.pid and not self.gone.is_set():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return
+
+
+class ForkServer:
+    """The template, the hub and the children of one run after another; a context manager that leaves no process.
+
+    on_gone: called when a child is gone. HarnessError, and no process, without a package that its children import.
+    """
+
+    def __init__(self) -> None:
+        why = lacking("real processes on local")
+        if why:
+            raise HarnessError(f"real processes need {why}")
+        self.scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+        self.coordinator = Coordinator(self.scratch / "hub")
+        self.lives: dict[str, ManagedProcess] = {}
+        self.on_gone: Callable[[ManagedProcess, int], None] = lambda life, code: None
+        self._forking = threading.Lock()
+        self._over = False
+        self._counts: dict[str, int] = {}
+        self._by_pid: dict[int, ManagedProcess] = {}
+        self._log = (self.scratch / "children.log").open("wb")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> ForkServer:
+        """Start the template."""
+        self.coordinator.attach_template({"forked": self._forked, "gone": self._ended})
+        words = [sys.executable, "-m", "marker_sim.worlds.processes", self.coordinator.address]
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every process and remove what was written."""
+        self.end_lives()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(END_TIMEOUT_S)
+        self.coordinator.close()
+        self._log.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def begin(self, on_gone: Callable[[ManagedProcess, int], None]) -> None:
+        """A run begins: no life of an earlier one is known any more."""
+        self.lives, self._counts, self.on_gone = {}, {}, on_gone
+        self._over = False
+
+    def new(self, actor: str, role: str, slot: int = 0) -> ManagedProcess:
+        """A life under an actor's name that was not born yet."""
+        self._counts[actor] = self._counts.get(actor, 0) + 1
+        life = ManagedProcess(f"{actor}#{self._counts[actor]}", actor, role, slot)
+        self.lives[life.name] = life
+        return life
+
+    def fork(self, life: ManagedProcess, spec: dict[str, Any]) -> None:
+        """Bring a life into being, unless the run is over; HarnessError when the template does not."""
+        with self._forking:
+            if self._over:
+                life.alive = False
+                life.gone.set()
+                return
+            self.coordinator.expect(life.name, life.role)
+            self.coordinator.post(TEMPLATE, "fork", spec)
+        if not self._is_forked(life):
+            raise HarnessError(f"no process could be forked for {life.name}: {self.last_words()}")
+
+    def _is_forked(self, life: ManagedProcess) -> bool:
+        """Wait until a life is there; False when it does not come, at once when the template has ended."""
+        deadline = time.monotonic() + FORK_TIMEOUT_S
+        while not life.forked.wait(POLL_S):
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                return life.forked.is_set()
+        return True
+
+    def _forked(self, name: str, pid: int) -> None:
+        """The template's answer to `fork`."""
+        life = self.lives[name]
+        life.pid = pid
+        self._by_pid[pid] = life
+        life.forked.set()
+
+    def _ended(self, pid: int, code: int) -> None:
+        """The template says that a child is gone; what follows from it is done elsewhere, in order."""
+        life = self._by_pid.pop(pid, None)
+        if life is not None:
+            life.alive = False
+            life.gone.set()
+            self.on_gone(life, code)
+
+    def end_lives(self) -> None:
+        """Kill every child of the run and wait for its end; none is born after it."""
+        with self._forking:
+            self._over = True
+        for life in tuple(self.lives.values()):
+            life.kill_sent = True
+            if not life.gone.is_set():
+                self._is_forked(life)
+            life.signal(signal.SIGKILL)
+        for life in tuple(self.lives.values()):
+            if life.pid and not life.gone.wait(END_TIMEOUT_S):
+                raise HarnessError(f"{life.name}, process {life.pid}, did not end after SIGKILL")
+
+    def last_words(self) -> str:
+        """The end of what children wrote, for messages."""
+        self._log.flush()
+        text = Path(self._log.name).read_text(errors="replace").strip()
+        return " | ".join(text.splitlines()[-8:]) or "(no output)"

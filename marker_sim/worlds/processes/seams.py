@@ -1,0 +1,189 @@
+"""Storage and Runtime of real processes; every call through them is a step.
+
+local   GatedStorage: an effect is applied between two messages to the kit, which holds the gate's lock meanwhile
+s3      CountedStorage: the requests meet the gate in the S3 front
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage, StorageFailed
+from marker_sim.storages.local import LocalStorage
+from marker_sim.storages.locks import HostLocks
+from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
+from marker_sim.worlds.processes.steps import Steps
+
+Effects = list[tuple[str, str, bytes | None]]
+
+
+class CountedStorage:
+    """A storage whose calls are steps; nothing else happens to them here."""
+
+    def __init__(self, inner: Storage, steps: Steps) -> None:
+        self.capabilities = inner.capabilities
+        self._inner = inner
+        self._step = steps.step
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace atomically, under a condition."""
+        self._step()
+        return self._inner.put(path, data, condition, expected)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace in place."""
+        self._step()
+        self._inner.overwrite(path, data)
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        self._step()
+        return self._inner.get(path)
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every path below a prefix, sorted."""
+        self._step()
+        return self._inner.list(prefix)
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        self._step()
+        self._inner.delete(path)
+
+
+class GatedStorage(CountedStorage):
+    """A local storage whose effects are in the history in the order in which they were applied.
+
+    A write in place is three effects: the file is empty, holds its first half, is whole.
+    """
+
+    def __init__(self, inner: LocalStorage, root: Path, steps: Steps, link: CoordinatorClient) -> None:
+        super().__init__(inner, steps)
+        self._root = root
+        self._link = link
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace atomically, under a condition."""
+        self._step()
+        version: str = self._pass(
+            "put", path, lambda effects: self._put(effects, path, data, condition, expected)
+        )  # fmt: skip
+        return version
+
+    def _put(self, effects: Effects, path: str, data: bytes, condition: Condition, expected: str | None) -> str:
+        version = self._inner.put(path, data, condition, expected)
+        effects.append(("put", path, data))
+        return version
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Empty the file, write it in two pieces."""
+        self._step()
+        for name, part in (("begin", b""), ("piece", data[: len(data) // 2]), ("end", data)):
+            self._pass("overwrite", path, partial(self._piece, name, path, part))
+
+    def _piece(self, name: str, path: str, part: bytes, effects: Effects) -> None:
+        self._inner.overwrite(path, part)
+        effects.append((f"overwrite-{name}", path, part))
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        self._step()
+        self._pass("delete", path, lambda effects: self._delete(effects, path))
+
+    def _delete(self, effects: Effects, path: str) -> None:
+        there = (self._root / path).exists()
+        self._inner.delete(path)
+        if there:
+            effects.append(("delete", path, None))
+
+    def _pass(self, operation: str, path: str, apply: Callable[[Effects], Any]) -> Any:
+        """Apply an effect while the kit holds everybody else, or suffer what was aimed at it."""
+        struck = self._link.ask("enter", operation, path)
+        effects: Effects = []
+        try:
+            if struck is not None:
+                self._suffer(path, *struck)
+            return apply(effects)
+        finally:
+            self._link.ask("leave", effects)
+
+    def _suffer(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
+        if kind is FaultKind.DISK_FULL:
+            raise DiskFull(path)
+        if kind is FaultKind.IO_ERROR:
+            raise StorageFailed(path)
+        if kind is FaultKind.KILL and when == "before":
+            os._exit(1)  # The signal is on its way; nothing may be applied before it comes.
+
+
+class ThreadRuntime:
+    """The Runtime seam of a process whose actors are threads. locks: of the host, None where storage needs none."""
+
+    def __init__(self, steps: Steps, locks: HostLocks | None, died: Callable[[str], object]) -> None:
+        self._step = steps.step
+        self._locks = locks
+        self._died = died
+
+    def now_ms(self) -> float:
+        """Milliseconds since 1970."""
+        return time.time() * 1000
+
+    def sleep(self, duration_ms: float) -> None:
+        """Let time pass."""
+        self._step()
+        time.sleep(duration_ms / 1000)
+
+    def spawn(self, name: str, body: Callable[[], None]) -> None:
+        """Start a thread."""
+        self._step()
+        threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True).start()
+
+    def _guarded(self, name: str, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except Exception as error:
+            self._died(f"{name}: {error!r}")
+
+    def mailbox(self) -> Mailbox:
+        """A queue between threads of this process."""
+        return ThreadMailbox(self._step)
+
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """A lock of the host, that dies with its process."""
+        self._step()
+        return nullcontext() if self._locks is None else self._locks.hold(name)
+
+    def unique_id(self) -> str:
+        """New in every process and life."""
+        return uuid.uuid4().hex
+
+
+class ThreadMailbox:
+    """A queue between threads."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._step = step
+
+    def put(self, item: Any) -> None:
+        """Keep an item for whoever waits first."""
+        self._step()
+        self._items.put(item)
+
+    def get(self, timeout_ms: float | None = None) -> Any:
+        """The next item, or None after `timeout_ms`."""
+        self._step()
+        try:
+            return self._items.get(timeout=None if timeout_ms is None else timeout_ms / 1000)
+        except queue.Empty:
+            return None

@@ -1,0 +1,57 @@
+"""The timeline server as a child: what `marker-sim serve` runs, on the storage that meets the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from marker_sim.seams import Condition, Content, Storage
+from marker_sim.serve.server import Settings, run
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.processes.children import Child
+
+
+class PrefixedStorage:
+    """A storage as somebody sees it who reaches it from further up: every path has `prefix` before it."""
+
+    def __init__(self, inner: Storage, prefix: str) -> None:
+        self.capabilities = inner.capabilities
+        self._inner = inner
+        self._prefix = prefix
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace atomically, under a condition."""
+        return self._inner.put(path.removeprefix(self._prefix), data, condition, expected)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace in place."""
+        self._inner.overwrite(path.removeprefix(self._prefix), data)
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        return self._inner.get(path.removeprefix(self._prefix))
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every path below a prefix, sorted."""
+        return tuple(self._prefix + path for path in self._inner.list(prefix.removeprefix(self._prefix)))
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        self._inner.delete(path.removeprefix(self._prefix))
+
+
+def serve(child: Child, storage: dict[str, str]) -> None:
+    """Serve markers until the end of the process; the kit hears where."""
+    local = storage["kind"] == "local"
+    base = storage["root"] if local else f"s3a://{storage['bucket']}"
+    # A server keeps local paths relative to the directory above its base.
+    prefix = f"{Path(base).name}/" if local else ""
+    assert child.system.server is not None
+
+    def ready(url: str) -> None:
+        child.link.ask("listening", urlsplit(url).port)
+
+    settings = Settings(bases=(base,), options=child.options)
+    run(settings, ready, lambda _, __: PrefixedStorage(child.storage, prefix), child.system.server)

@@ -1,0 +1,113 @@
+"""What a cluster of real processes stores in: a fresh local directory, or a bucket behind the S3 front."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, REMOTE_ONLY, FaultKind
+from marker_sim.seams import Capabilities
+from marker_sim.storages.local import LocalStorage
+from marker_sim.storages.s3 import S3Storage
+from marker_sim.worlds.interceptor import Interceptor
+
+BUCKET = "lake"
+
+
+class ClusterStorage(Protocol):
+    """capabilities: what children see. spec: how they reach it. settle_ms: after which nothing is on its way."""
+
+    capabilities: Capabilities
+    settle_ms: int
+
+    def spec(self) -> dict[str, str]: ...
+    def stored(self, path: str) -> bytes | None: ...
+    def files(self) -> dict[str, bytes]: ...
+    def damage(self, path: str, data: bytes | None) -> None: ...
+    def expect(self, process: str, role: str) -> None: ...
+    def fits(self, kind: FaultKind) -> bool: ...
+    def close(self) -> None: ...
+
+
+class LocalClusterStorage:
+    """A directory of its own."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True)
+        self._root = root
+        self._storage = LocalStorage(root)
+        self.capabilities = self._storage.capabilities
+        self.settle_ms = 0
+
+    def spec(self) -> dict[str, str]:
+        """For children."""
+        return {"kind": "local", "root": str(self._root)}
+
+    def stored(self, path: str) -> bytes | None:
+        """The content of a file."""
+        try:
+            return (self._root / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def files(self) -> dict[str, bytes]:
+        """Every file that is not the storage's own."""
+        return {path: self._storage.get(path).data for path in self._storage.list("")}
+
+    def damage(self, path: str, data: bytes | None) -> None:
+        """Change a file behind everybody's back."""
+        if data is None:
+            (self._root / path).unlink()
+        else:
+            (self._root / path).write_bytes(data)
+
+    def expect(self, process: str, role: str) -> None:
+        """Nothing to prepare."""
+
+    def fits(self, kind: FaultKind) -> bool:
+        """Whether a fault can happen here."""
+        return kind not in OBJECT_STORE_ONLY | REMOTE_ONLY
+
+    def close(self) -> None:
+        """The directory is left to whoever made it."""
+
+
+class S3ClusterStorage:
+    """A bucket of moto's behind the front."""
+
+    def __init__(self, interceptor: Interceptor, seed: int) -> None:
+        from marker_sim.worlds.s3_front import S3Front
+
+        self._front = S3Front(interceptor, bucket=BUCKET, seed=seed)
+        self._front.__enter__()
+        self._storage = S3Storage(self._front.endpoint, BUCKET, access_key="kit")
+        self.capabilities = self._storage.capabilities
+        self.settle_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms
+
+    def spec(self) -> dict[str, str]:
+        """For children."""
+        return {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
+
+    def stored(self, path: str) -> bytes | None:
+        """The content of an object."""
+        return self._front.objects(path).get(path)
+
+    def files(self) -> dict[str, bytes]:
+        """Every object."""
+        return dict(self._front.objects(""))
+
+    def damage(self, path: str, data: bytes | None) -> None:
+        """Change an object behind everybody's back."""
+        self._front.change(path, data)
+
+    def expect(self, process: str, role: str) -> None:
+        """Requests that this process signs are its own."""
+        self._front.roles[process] = role
+
+    def fits(self, kind: FaultKind) -> bool:
+        """Whether a fault can happen here."""
+        return kind not in LOCAL_ONLY and kind not in (FaultKind.IO_ERROR, FaultKind.CONFLICT)
+
+    def close(self) -> None:
+        """End the front."""
+        self._front.__exit__(None, None, None)

@@ -1,0 +1,73 @@
+"""The process that children are forked from: everything is imported once, and a child is there in milliseconds.
+
+It has one thread, talks to the kit over one connection, and dies with it; its children die with it. For each "fork" it
+answers with the child's id; for each child that is gone it says how it ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Client, wait
+from typing import Any
+
+from marker_sim.worker_pool import die_with_parent
+
+
+def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:
+    """Fork what the kit asks for until it closes the connection."""
+    die_with_parent()
+    connection = Client(address, "AF_UNIX")
+    connection.send(("template", "inbox"))
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    while True:
+        ready = wait([connection, heard])
+        if heard in ready:
+            os.read(heard, 4096)
+            while (gone := _reap()) is not None:
+                connection.send(("gone", *gone))
+        if connection not in ready:
+            continue
+        try:
+            what, spec = connection.recv()
+        except (EOFError, OSError):
+            return
+        assert what == "fork", what
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            connection.close()
+            _child(spec, run)
+        connection.send(("forked", spec["process"], pid))
+
+
+def _reap() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, os.waitstatus_to_exitcode(status)) if pid else None
+
+
+def _child(spec: dict[str, Any], run: Callable[[dict[str, Any]], None]) -> None:
+    code = 1
+    try:
+        die_with_parent()
+        threading.current_thread().name = spec["process"]
+        run(spec)
+        code = 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

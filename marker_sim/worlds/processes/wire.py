@@ -1,0 +1,118 @@
+"""The Wire seam of real processes: HTTP to the timeline server that the kit says is there now.
+
+One call is one request, and nothing resends it. What the plan does to a request is done
+here, on the client's side: it is not sent, its reply is thrown away, it is sent twice, or late.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import Fault
+from marker_sim.seams import NoAnswer, Refused, Reply, Request
+from marker_sim.worlds.http.http_client import BASE, decode
+from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
+
+POSTS = ("/create", "/dir/delete")
+SILENCE_MAX_MS = 1_000
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
+
+
+class HttpWire:
+    """Calls by HTTP. address: how requests write a marker directory. armed: wire faults that wait for a request."""
+
+    def __init__(
+        self,
+        link: CoordinatorClient,
+        step: Callable[[], None],
+        address: Callable[[str], str],
+        invoke: Callable[[], int | None],
+    ) -> None:
+        self.armed: list[Fault] = []
+        self._link = link
+        self._step = step
+        self._address = address
+        self._invoke = invoke
+        self._own = threading.local()
+
+    def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
+        """Send one request and wait for its reply, a broken connection or the deadline."""
+        self._step()
+        invoke = self._invoke()
+        fault = self.armed.pop(0) if self.armed else None
+        if fault is not None and self._link.ask("healed"):
+            self.armed.clear()
+            fault = None
+        if fault is not None:
+            link = self._link
+            link.record(link.process, "nemesis", "fault", fault.kind.value, caused_by=invoke)
+            if fault.kind is FaultKind.REQUEST_LOST:
+                time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
+                raise NoAnswer("no answer before the deadline")
+            if fault.kind is FaultKind.RESET and fault.value == 2:
+                raise NoAnswer("connection reset")
+            if fault.kind is FaultKind.DELAYED:
+                time.sleep(fault.duration_ms / 1000)
+        hang_up = fault is not None and fault.kind is FaultKind.RESET
+        reply = self._send(server, request, deadline_ms, invoke, hang_up)
+        if fault is not None and fault.kind is FaultKind.DUPLICATED:
+            time.sleep(fault.duration_ms / 1000)
+            reply = self._send(server, request, deadline_ms, invoke)
+        if fault is not None and fault.kind is FaultKind.REPLY_LOST:
+            raise NoAnswer("the reply was lost")
+        return reply
+
+    def _send(
+        self, server: str, request: Request, deadline_ms: int, invoke: int | None, hang_up: bool = False
+    ) -> Reply:
+        found: tuple[str, int] | None = self._link.ask("address", server)
+        if found is None:
+            raise Refused(f"no server listens at {server}")
+        name, port = found
+        parameters = {**request.parameters, "markerdirpath": self._address(request.parameters["markerdirpath"])}
+        target = f"{BASE}{request.path}?{urlencode(parameters, errors='surrogatepass')}"
+        method = "POST" if request.path in POSTS else "GET"
+        try:
+            connection = self._connected(port, deadline_ms)
+        except ConnectionRefusedError as error:
+            raise Refused(f"no server listens at {server}") from error
+        except OSError as error:
+            raise NoAnswer(f"no connection: {error}") from error
+        try:
+            connection.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
+            self._link.record(name, "timeline-server", "observe", "arrived", caused_by=invoke)
+            if hang_up:
+                raise ConnectionResetError
+            answer = connection.getresponse()
+            text = decode(answer.read(), answer.headers.get("Content-Type", ""))
+        except (OSError, http.client.HTTPException) as error:
+            self._drop()
+            raise NoAnswer(f"the connection broke: {error!r}") from error
+        try:
+            return Reply(answer.status, json.loads(text) if answer.status == 200 else text)
+        except ValueError as error:
+            raise NoAnswer(f"malformed body: {text[:80]!r}") from error
+
+    def _connected(self, port: int, deadline_ms: int) -> http.client.HTTPConnection:
+        known: http.client.HTTPConnection | None = getattr(self._own, "http", None)
+        if known is not None and known.port == port and known.sock is not None:
+            known.sock.settimeout(deadline_ms / 1000)
+            return known
+        self._drop()
+        made = http.client.HTTPConnection("127.0.0.1", port, timeout=deadline_ms / 1000)
+        made.connect()
+        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._own.http = made
+        return made
+
+    def _drop(self) -> None:
+        known, self._own.http = getattr(self._own, "http", None), None
+        if known is not None:
+            known.close()

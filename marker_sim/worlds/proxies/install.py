@@ -1,0 +1,104 @@
+"""The toxiproxy server program: in the kit's cache in one known version, else on PATH, built from its Go module.
+
+`go install` takes the module and everything it needs through the user's own Go settings (GOPROXY, GOFLAGS, caches);
+the program appears in the cache whole or not at all. Source: github.com/Shopify/toxiproxy, v2.12.0, cmd/server; its
+go.mod asks for Go 1.23, which any Go from 1.21 on fetches by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from marker_sim.cache import CACHE_VARIABLE, cache_directory, only_one
+from marker_sim.errors import HarnessError
+from marker_sim.requirements import lacking
+
+VERSION = "2.12.0"
+MODULE = "github.com/Shopify/toxiproxy/v2"
+PROGRAM = "toxiproxy-server"
+HOW = "marker-sim doctor --install"
+GET_GO = "install Go 1.23 or later (1.21 fetches what it needs) and put go on PATH"
+BUILD_TIMEOUT_S = 900.0
+_LINES_QUOTED = 3
+
+
+def find_server() -> Path | None:
+    """The program of the cache, else the one on PATH, else None. Nothing is started."""
+    cached = _cached()
+    if os.access(cached, os.X_OK):
+        return cached
+    found = shutil.which(PROGRAM)
+    return Path(found) if found else None
+
+
+def missing() -> str:
+    """Why no wire can be had here, with the way to get it; "" when one can."""
+    why = lacking("wires")
+    if why:
+        return f"it needs {why}"
+    return "" if find_server() is not None else f"toxiproxy is not installed; {HOW}"
+
+
+def install_server(progress: Callable[[str], None]) -> Path:
+    """The program in the cache, built first when it is not there; HarnessError when Go is missing or fails."""
+    target = _cached()
+    if os.access(target, os.X_OK):
+        return target
+    go = shutil.which("go")
+    if go is None:
+        raise HarnessError(f"building toxiproxy needs Go, and there is no go on PATH; {GET_GO}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(target.parent / "lock"):
+            if not os.access(target, os.X_OK):
+                progress(f"toxiproxy {VERSION}: building it with {go}")
+                with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as folder:
+                    _build(go, Path(folder)).replace(target)
+    except OSError as error:
+        raise HarnessError(
+            f"the cache {cache_directory()} cannot be used ({error.strerror or error}); free space there or set"
+            f" {CACHE_VARIABLE}"
+        ) from error
+    return target
+
+
+def _cached() -> Path:
+    return cache_directory() / "toxiproxy" / f"{PROGRAM}-{VERSION}"
+
+
+def _build(go: str, folder: Path) -> Path:
+    """Build into a folder; the program."""
+    words = [go, "install", "-ldflags", f"-X {MODULE}.Version={VERSION}", f"{MODULE}/cmd/server@v{VERSION}"]
+    process = subprocess.Popen(
+        words,
+        cwd=folder,  # Not the caller's: a go.mod or go.work there would have a say.
+        env={**os.environ, "GOBIN": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=BUILD_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError(f"toxiproxy {VERSION} was not built within {BUILD_TIMEOUT_S:.0f} s") from error
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10.0)
+    program = folder / "server"
+    if process.returncode != 0 or not program.is_file():
+        lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")]
+        shown = " | ".join(lines[-_LINES_QUOTED:]) or "it said nothing"
+        raise HarnessError(
+            f"toxiproxy {VERSION} cannot be built (go ended with {process.returncode}): {shown}; check the network and"
+            f" GOPROXY, or put a program called {PROGRAM} on PATH yourself"
+        )
+    return program

@@ -1,0 +1,263 @@
+"""One toxiproxy server process and the wires through it, driven by toxiproxy-python, which is wrapped here once.
+
+toxiproxy-python keeps host and port on a class and waits for ever. Each server here gets a subclass of its API consumer
+with an address of its own, and each call a time-out; whatever a call comes to besides success is HarnessError.
+
+    client ──► wire.port ──[upstream toxics]──► upstream
+           ◄──────────────[downstream toxics]──
+
+What toxiproxy does, as read in its source (v2.12.0) and tried:
+  - `reset_peer` resets connections made while it is on; older ones are closed.
+  - `timeout` drops what it gets; taking it off closes the connections it was on.
+  - a toxicity below 1 is drawn for each connection, not for each request.
+  - an upstream that refuses is a client connection closed without a byte.
+Limits: whoever ends the kit with SIGKILL leaves the server behind. `cut` frees the port; `mend` waits for it when
+somebody else took it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import psutil
+import requests  # type: ignore[import-untyped, unused-ignore]
+from toxiproxy.api import APIConsumer  # type: ignore[import-untyped, unused-ignore]
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists  # type: ignore[import-untyped, unused-ignore]
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.worlds.proxies.install import HOW, find_server
+
+Stream = Literal["upstream", "downstream"]
+# What each kind takes. toxiproxy ignores an attribute that it does not know, and the fault would never happen.
+ATTRIBUTES: Mapping[str, frozenset[str]] = {
+    "latency": frozenset({"latency", "jitter"}),  # ms
+    "bandwidth": frozenset({"rate"}),  # KB/s
+    "slow_close": frozenset({"delay"}),  # ms
+    "timeout": frozenset({"timeout"}),  # ms, 0 for never
+    "reset_peer": frozenset({"timeout"}),  # ms
+    "slicer": frozenset({"average_size", "size_variation", "delay"}),  # bytes, bytes, microseconds
+    "limit_data": frozenset({"bytes"}),
+}
+STARTUP_S = 10.0
+CALL_S = 10.0
+PORT_BACK_S = 3.0
+POLL_S = 0.01
+END_S = 5.0
+_REFUSALS = (ProxyExists, NotFound, InvalidToxic)
+
+
+class Toxiproxy:
+    """A server process on 127.0.0.1 while the block runs; its wires and toxics end with it. Safe from any thread."""
+
+    def __init__(self, program: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._program = program
+        self._environment = dict(environment or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+        self._api: Any = None
+
+    def __enter__(self) -> Toxiproxy:
+        program = self._program or find_server()
+        if program is None:
+            raise HarnessError(f"wires need the toxiproxy server, which is not here; {HOW}")
+        self._log = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [str(program), "-host", "127.0.0.1", "-port", "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "LOG_LEVEL": "error", **self._environment},
+                start_new_session=True,
+            )
+            self._await()
+        except OSError as error:
+            self.close()
+            raise HarnessError(f"{program} cannot be started: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The server process; it leads a process group of its own."""
+        assert self._process is not None, "the server was not started"
+        return self._process.pid
+
+    def proxy(self, name: str, upstream_port: int) -> ProxiedWire:
+        """A new wire from a fresh port on 127.0.0.1 to a port there; the upstream need not listen yet."""
+        given = {"name": name, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{upstream_port}"}
+        made = self.call("post", "/proxies", given)
+        return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]), upstream_port)
+
+    def heal(self) -> None:
+        """No toxic is left on any wire, and every wire is up."""
+        self.call("post", "/reset")
+
+    def close(self) -> None:
+        """Kill the server and wait for it; may be called again."""
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            finally:
+                process.wait(END_S)
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def call(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        """One call of the server's API and what it answered, None for nothing; HarnessError for all else."""
+        # A proxy of the environment (HTTP_PROXY) has no business between the kit and its own loopback.
+        more: dict[str, Any] = {"timeout": CALL_S, "proxies": {"http": None}}
+        if given is not None:
+            more["json"] = given
+        try:
+            reply = getattr(self._api, method)(path, **more)
+        except _REFUSALS as error:
+            raise HarnessError(f"toxiproxy refused {method} {path}: {_text(error.args)}") from error
+        except requests.RequestException as error:
+            raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._said()}") from error
+        if reply.status_code >= 400:
+            raise HarnessError(f"toxiproxy refused {method} {path}: {reply.status_code} {reply.text.strip()[:200]}")
+        return reply.json() if reply.content and method != "delete" else None
+
+    def _await(self) -> None:
+        """Read back the port that the kernel chose, and wait until the API answers there."""
+        assert self._process is not None
+        deadline = time.monotonic() + STARTUP_S
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._said()}")
+            port = _listens_at(self._process.pid)
+            if port is not None:
+                self._api = type("Consumer", (APIConsumer,), {"host": "127.0.0.1", "port": port})
+                self.call("get", "/proxies")
+                return
+            time.sleep(POLL_S)
+        raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._said()}")
+
+    def _said(self) -> str:
+        if self._log is None:
+            return "it is closed"
+        self._log.flush()
+        data = os.pread(self._log.fileno(), 1 << 16, max(0, os.fstat(self._log.fileno()).st_size - (1 << 16)))
+        return f"it said: {data.decode('utf-8', 'replace').strip()[-300:] or 'nothing'}"
+
+
+class ProxiedWire:
+    """A port that leads to another one, until it is told otherwise. Made by `Toxiproxy.proxy`."""
+
+    def __init__(self, toxiproxy: Toxiproxy, name: str, port: int, upstream_port: int) -> None:
+        self.name = name
+        self.port = port
+        self.upstream_port = upstream_port
+        self._toxiproxy = toxiproxy
+        self._made = 0
+
+    def cut(self) -> None:
+        """Nobody listens at the port, and every connection of the wire ends."""
+        self._set(enabled=False)
+
+    def mend(self) -> None:
+        """The port listens again."""
+        deadline = time.monotonic() + PORT_BACK_S
+        while True:
+            try:
+                return self._set(enabled=True)
+            except HarnessError as error:
+                if "address already in use" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_S)  # Somebody's outgoing connection has the port for a moment.
+
+    def sever(self) -> None:
+        """Every connection of this moment ends; new ones are taken at once."""
+        self.cut()
+        self.mend()
+
+    def retarget(self, upstream_port: int) -> None:
+        """Lead to another port from now on; every connection of this moment ends. The wire's own port stays."""
+        self._set(upstream=f"127.0.0.1:{upstream_port}")
+        self.upstream_port = upstream_port
+
+    def toxic(self, kind: str, stream: Stream = "downstream", toxicity: float = 1.0, **attributes: int) -> Toxic:
+        """Put a toxic on; it works from now on, until it is removed. toxicity: the share of connections it is on.
+
+        Units of attributes are in `ATTRIBUTES`. UsageError for a kind, stream or attribute that toxiproxy lacks.
+        """
+        known = ATTRIBUTES.get(kind)
+        if known is None:
+            raise UsageError(f"{kind!r} is no toxic; there are {', '.join(ATTRIBUTES)}")
+        if not attributes.keys() <= known or not attributes:
+            raise UsageError(f"a toxic {kind} takes {', '.join(sorted(known))}; given: {attributes}")
+        if stream not in ("upstream", "downstream") or not 0.0 < toxicity <= 1.0:
+            raise UsageError(f"stream {stream!r} and toxicity {toxicity}: upstream or downstream, above 0 and up to 1")
+        self._made += 1
+        given = {"type": kind, "name": f"{kind}-{self._made}", "stream": stream, "toxicity": toxicity}
+        self._toxiproxy.call("post", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
+        return Toxic(self, str(given["name"]))
+
+    def toxics(self) -> tuple[str, ...]:
+        """The names of the toxics that are on, sorted."""
+        return tuple(sorted(toxic["name"] for toxic in self._toxiproxy.call("get", f"/proxies/{self.name}/toxics")))
+
+    def heal(self) -> None:
+        """No toxic is left on this wire, and it is up."""
+        for name in self.toxics():
+            self.remove(name)
+        self.mend()
+
+    def remove(self, name: str) -> None:
+        """Take a toxic off; one that is gone already is fine."""
+        try:
+            self._toxiproxy.call("delete", f"/proxies/{self.name}/toxics/{name}")
+        except HarnessError as error:
+            if not isinstance(error.__cause__, NotFound):
+                raise
+
+    def _set(self, **given: Any) -> None:
+        self._toxiproxy.call("post", f"/proxies/{self.name}", given)
+
+
+class Toxic:
+    """A toxic that is on a wire; as a context manager it is removed at the end of the block."""
+
+    def __init__(self, wire: ProxiedWire, name: str) -> None:
+        self.wire = wire
+        self.name = name
+
+    def __enter__(self) -> Toxic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Take it off; may be called again."""
+        self.wire.remove(self.name)
+
+
+def _listens_at(pid: int) -> int | None:
+    """The port a process listens at on 127.0.0.1, None while it does not."""
+    try:
+        found = psutil.Process(pid).net_connections(kind="tcp4")
+    except psutil.Error:
+        return None
+    return next((row.laddr.port for row in found if row.status == psutil.CONN_LISTEN), None)
+
+
+def _text(words: tuple[object, ...]) -> str:
+    return " ".join(word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in words).strip()

@@ -1,0 +1,182 @@
+"""Asks an S3 endpoint whether it keeps the four promises that markers rest on, by trying to catch it in a lie.
+
+    put_if_absent      of many If-None-Match: * puts on one key at once one is told 200, its content is what is stored,
+                       and one more is refused
+    put_if_unchanged   of many If-Match puts on one ETag at once the same; so is one on an ETag of the
+                       past, or of nothing
+    list_after_put     a listing asked for after a put was answered shows the key
+    read_after_delete  neither a listing nor a read asked for after a deletion was answered shows the object
+
+A promise holds when no round showed a lie and at least half of them could be decided; a round that met a time-out or
+a 5xx decides nothing, and neither does one in which nobody won and nothing was stored (409: ask again).
+Limits: a lie that a few hundred quiet requests from one machine do not show is not seen. No state is left behind.
+Source: guarantees, D, object store; 409 and 412 as in S3's reference of PutObject.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marker_sim.errors import UsageError
+from marker_sim.worlds.s3_front.probe_client import ProbeEndpoint, ProbeReply
+
+ROUNDS = 20
+RACERS = 4
+_REFUSED = (404, 409, 412)
+_UNKNOWN_TO_STORE = (400, 501)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedCapabilities:
+    """What an endpoint keeps. tries: rounds decided by promise; seen: a sentence by promise."""
+
+    put_if_absent: bool
+    put_if_unchanged: bool
+    list_after_put: bool
+    read_after_delete: bool
+    tries: Mapping[str, int]
+    seen: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON carries it."""
+        return {
+            "put_if_absent": self.put_if_absent,
+            "put_if_unchanged": self.put_if_unchanged,
+            "list_after_put": self.list_after_put,
+            "read_after_delete": self.read_after_delete,
+            "tries": dict(self.tries),
+            "seen": dict(self.seen),
+        }
+
+
+class BrokenPromise(Exception):
+    """A round showed that a promise is not kept; the message is the sentence."""
+
+
+def probe_s3(
+    endpoint: str,
+    bucket: str,
+    access_key: str,
+    secret: str,
+    region: str,
+    prefix: str,
+    *,
+    rounds: int = ROUNDS,
+    racers: int = RACERS,
+) -> ProbedCapabilities:
+    """Try each promise for some rounds below a fresh prefix, which is empty again afterwards.
+
+    UsageError when the bucket is not there or not ours to use; HarnessError when nobody answers, or when what was
+    written could not be removed.
+    """
+    if rounds < 1 or racers < 2:
+        raise UsageError(f"{rounds} rounds of {racers} racers: a race needs a round and two racers at least")
+    place = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
+    target = ProbeEndpoint(endpoint, bucket, access_key, secret, region, f"{place}honesty-{uuid.uuid4().hex}/", racers)
+    checks: dict[str, Callable[[ProbeEndpoint, int], bool]] = {
+        "put_if_absent": _absent_round,
+        "put_if_unchanged": _unchanged_round,
+        "list_after_put": _list_round,
+        "read_after_delete": _delete_round,
+    }
+    with target:
+        found = {name: _try(check, target, rounds) for name, check in checks.items()}
+    return ProbedCapabilities(
+        **{name: holds for name, (holds, _, _) in found.items()},
+        tries={name: tries for name, (_, tries, _) in found.items()},
+        seen={name: seen for name, (_, _, seen) in found.items()},
+    )
+
+
+def _try(check: Callable[[ProbeEndpoint, int], bool], target: ProbeEndpoint, rounds: int) -> tuple[bool, int, str]:
+    """Whether a promise holds, in how many rounds that was decided, and the sentence."""
+    decided = 0
+    for number in range(rounds):
+        try:
+            decided += check(target, number)
+        except BrokenPromise as lie:
+            return False, decided + 1, f"round {number + 1}: {lie}"
+    if decided * 2 < rounds:
+        return False, decided, f"only {decided} of {rounds} rounds could be decided; the others met time-outs or errors"
+    return True, decided, f"kept in {decided} of {rounds} rounds"
+
+
+def _absent_round(target: ProbeEndpoint, number: int) -> bool:
+    key = f"absent-{number}"
+    told = target.race(lambda racer: target.put(key, f"{number} {racer}", IfNoneMatch="*"))
+    decided = judge_race("If-None-Match: *", told, target.get(key), b"")
+    again = target.put(key, f"{number} late", IfNoneMatch="*") if decided else None
+    if again is not None and again.status == 200:
+        raise BrokenPromise("a put with If-None-Match: * was told 200 although the object was there")
+    return decided and again is not None and again.status in _REFUSED
+
+
+def _unchanged_round(target: ProbeEndpoint, number: int) -> bool:
+    key = f"unchanged-{number}"
+    first = target.put(key, f"{number} first")
+    if first.status != 200:
+        return False
+    told = target.race(lambda racer: target.put(key, f"{number} {racer}", IfMatch=first.etag))
+    decided = judge_race("If-Match", told, target.get(key), first.body)
+    if not decided:
+        return False
+    stale = target.put(key, f"{number} stale", IfMatch=first.etag)
+    nothing = target.put(f"nothing-{number}", "nothing", IfMatch=first.etag)
+    if stale.status == 200:
+        raise BrokenPromise("a put with If-Match on an ETag that was replaced was told 200")
+    if nothing.status == 200:
+        raise BrokenPromise("a put with If-Match was told 200 although no object was there")
+    return stale.status in _REFUSED and nothing.status in _REFUSED
+
+
+def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | None, before: bytes) -> bool:
+    """Whether a race was decided; Lie when it shows that the condition is not kept. before: b"" for no object.
+
+    stored: what was read afterwards, None when nothing could be read.
+    """
+    winners = [one for one in told if one.status == 200]
+    strange = sorted({one.status for one in told} - {200, *_REFUSED})
+    if len(winners) > 1:
+        raise BrokenPromise(f"{len(winners)} of {len(told)} puts with {condition} at once were told 200; one may be")
+    if any(status in _UNKNOWN_TO_STORE for status in strange):
+        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
+    if strange or stored is None:
+        return False
+    if not winners:
+        if stored != before:
+            raise BrokenPromise(f"every put with {condition} was refused, and one of them is stored all the same")
+        return False
+    if stored != winners[0].body:
+        raise BrokenPromise(f"the put with {condition} that was told 200 is not what is stored")
+    return True
+
+
+def _list_round(target: ProbeEndpoint, number: int) -> bool:
+    def one(racer: int) -> bool:
+        key = f"listed-{number}-{racer}"
+        if target.put(key, key).status != 200:
+            return False
+        listed = target.list(f"listed-{number}")
+        if listed is not None and key not in listed:
+            raise BrokenPromise("a listing asked for after a put was answered did not show the key")
+        return listed is not None
+
+    return all(target.race(one))
+
+
+def _delete_round(target: ProbeEndpoint, number: int) -> bool:
+    def one(racer: int) -> bool:
+        key = f"deleted-{number}-{racer}"
+        if target.put(key, key).status != 200 or not target.get(key) or not target.delete(key):
+            return False
+        listed, content = target.list(f"deleted-{number}"), target.get(key)
+        if content:
+            raise BrokenPromise("a read asked for after a deletion was answered found the object")
+        if listed is not None and key in listed:
+            raise BrokenPromise("a listing asked for after a deletion was answered showed the key")
+        return listed is not None and content is not None
+
+    return all(target.race(one))

@@ -1,0 +1,265 @@
+"""An S3 on loopback whose every effect is in the history, in order, before anybody hears of it.
+
+    client ── HTTP ──► request ──► gate: aims, limits, draws ──► moto ──► effects recorded ──► reply
+                                   └────────────── under gate.lock ──────────────────┘
+
+What was changed is found by looking at moto's own objects before and after a request, not by understanding the request:
+copies, uploads in parts, conditional puts that failed and deletions of nothing are right by construction. Moto compares
+and puts in two steps; that they are atomic here is the lock's doing.
+
+    THROTTLED        503 SlowDown, nothing done; with value N for N calls in the same prefix
+    SERVER_ERROR     500 InternalError, nothing done; with value N > 1 on a deletion of many keys all but each N-th key
+                     are deleted, and those are answered with InternalError
+    SLOW_STORAGE     done duration_ms later; other calls pass meanwhile
+    TIMEOUT_APPLIED  done at once, and then silence: duration_ms, or silence_ms when that is 0
+    TIMEOUT_LOST     not done, the same silence; with value N for N calls in the same prefix
+    TIMEOUT_LATE     silence for silence_ms, and done duration_ms after it ended, unless the front was closed
+    KILL             the connection ends without a byte; killed before the call: it is not done
+    PAUSE            done and answered as ever
+
+Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
+A caller of `close` must not hold the gate's lock. Other kinds of faults cannot be done here and are trouble.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
+from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.s3_front import replies
+from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
+from marker_sim.worlds.s3_front.limits import READS_PER_S, WRITES_PER_S, Limits
+from marker_sim.worlds.s3_front.random_faults import FRONT_FAULTS, RandomFaults
+from marker_sim.worlds.s3_front.requests import S3Request, read_ask, without
+from marker_sim.worlds.s3_front.store import MotoStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+ROLE = "timeline-server"
+SILENCE_MS_MAX = 600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCounts:
+    """What a front did so far: requests by operation, effects, and faults that struck by the word of their kind."""
+
+    requests: Mapping[str, int]
+    effects: int
+    faults: Mapping[str, int]
+
+
+class S3Front:
+    """Serves one bucket from its making until `close`. A process of the history is whoever signs with its name.
+
+    roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves.
+    spared: a process that meets no fault: the kit's own, which reads what is stored.
+    rates: how probable each kind of fault is at a call, drawn from `seed`. silence_ms: how long nothing is heard of a
+    request that times out. late_ms: how long after its silence a drawn TIMEOUT_LATE is applied at most.
+    """
+
+    def __init__(
+        self,
+        interceptor: Interceptor,
+        *,
+        bucket: str = "lake",
+        seed: int = 0,
+        writes_per_s: float = WRITES_PER_S,
+        reads_per_s: float = READS_PER_S,
+        rates: Mapping[FaultKind, float] | None = None,
+        silence_ms: int = 1_000,
+        late_ms: int = 1_000,
+    ) -> None:
+        self.interceptor = interceptor
+        self.bucket = bucket
+        self.roles: dict[str, str] = {}
+        self.spared = ""
+        self._draws = RandomFaults(seed, rates or {}, silence_ms, late_ms)
+        self._limits: Limits | None = Limits(writes_per_s, reads_per_s)
+        self._silence_ms = silence_ms
+        self._closing = threading.Event()
+        self._requests: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+        self._effects = 0
+        self._store = MotoStore(bucket)
+        self._server = HttpServer(self, name=f"s3-front-{bucket}")
+        self.endpoint = self._server.endpoint
+
+    def __enter__(self) -> S3Front:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end()
+        if kind is None:
+            self.check()
+
+    def close(self) -> None:
+        """Nothing runs any more; HarnessError when requests met a defect of the kit or of moto. May be called again."""
+        self.end()
+        self.check()
+
+    def end(self) -> None:
+        """Nothing runs any more, whatever happened before."""
+        self._closing.set()
+        try:
+            self._server.close()
+        finally:
+            self._store.close()
+
+    def check(self) -> None:
+        """HarnessError when a request met a defect of the kit or of moto, so that no server is blamed for it."""
+        if self._server.troubles:
+            first, count = self._server.troubles[0], len(self._server.troubles)
+            raise HarnessError(f"the S3 front of bucket {self.bucket} failed at {count} requests, first: {first}")
+
+    def objects(self, prefix: str = "") -> dict[str, bytes]:
+        """What is stored, by key, sorted; read past the gate."""
+        with self.interceptor.lock:
+            return self._store.objects(prefix)
+
+    def change(self, key: str, data: bytes | None) -> None:
+        """Put or delete an object past the gate, behind everybody's back; tells nobody."""
+        with self.interceptor.lock:
+            self._store.change(key, data)
+
+    def healed(self) -> None:
+        """From now on no fault is drawn, no run of faults goes on and nothing is throttled; aims stay as they are."""
+        with self.interceptor.lock:
+            self._draws.stop()
+            self._limits = None
+
+    def limit(self, writes_per_s: float, reads_per_s: float) -> None:
+        """From now on these request limits, with full buckets."""
+        with self.interceptor.lock:
+            self._limits = Limits(writes_per_s, reads_per_s)
+
+    @property
+    def counts(self) -> RequestCounts:
+        """What happened so far."""
+        with self.interceptor.lock:
+            return RequestCounts(requests=dict(self._requests), effects=self._effects, faults=dict(self._faults))
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """The front as a WSGI application; raises NoReply where the connection ends without a reply."""
+        reply = self._reply(environ)
+        start_response(reply.status, reply.headers)
+        return [reply.body]
+
+    def _reply(self, environ: WSGIEnvironment) -> Response:
+        ask = read_ask(environ, self.bucket)
+        if isinstance(ask, Response):
+            return ask
+        call = StorageCall(ask.process, self.roles.get(ask.process, ROLE), ask.operation, ask.path)
+        with self.interceptor.lock:
+            self._requests[ask.operation] += 1
+            if ask.operation == "other":
+                return self._through(ask, environ)
+            trigger = self._struck(ask, call)
+            if trigger is None or trigger.kind is FaultKind.PAUSE or not trigger.hits(call):
+                return self._apply(trigger, call, ask, environ)
+            if trigger.kind is FaultKind.KILL:
+                if trigger.when == "after":
+                    self._apply(trigger, call, ask, environ)
+                raise NoReply
+            if trigger.kind is FaultKind.TIMEOUT_APPLIED:
+                self._apply(None, call, ask, environ)
+            elif trigger.kind is FaultKind.SERVER_ERROR and ask.many and trigger.value > 1:
+                return self._apply_partly(trigger.value, call, ask, environ)
+        return self._suffer(trigger, call, ask, environ)
+
+    def _struck(self, ask: S3Request, call: StorageCall) -> Trigger | None:
+        """The fault that this call meets: aimed, or else of an empty bucket, or else of a run or drawn."""
+        if ask.process == self.spared:
+            return None
+        trigger = self.interceptor.strike(call)
+        first = ask.keys[0] if ask.keys else ask.path
+        if trigger is None:
+            if self._limits is not None and not self._limits.take(first, writes=ask.writes, cost=max(1, len(ask.keys))):
+                trigger = Trigger(kind=FaultKind.THROTTLED)
+            else:
+                trigger = self._draws.next(first)
+            if trigger is not None:
+                self.interceptor.recorder.fault(call.process, trigger.kind.value, path=call.path)
+        elif trigger.kind in FRONT_FAULTS:
+            self._draws.begin_run(trigger, first)
+        if trigger is not None:
+            self._faults[trigger.kind.value] += 1
+        return trigger
+
+    def _suffer(self, trigger: Trigger, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        """What the caller sees of a storage fault; the lock is not held, and waiting ends when the front closes."""
+        match trigger.kind:
+            case FaultKind.THROTTLED:
+                return replies.slow_down(environ["RAW_URI"])
+            case FaultKind.SERVER_ERROR:
+                return replies.internal_error(environ["RAW_URI"])
+            case FaultKind.SLOW_STORAGE:
+                self._closing.wait(trigger.duration_ms / 1000)
+                with self.interceptor.lock:
+                    return self._apply(None, call, ask, environ)
+            case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST:
+                self._silence(environ, trigger.duration_ms or self._silence_ms)
+                raise NoReply
+            case FaultKind.TIMEOUT_LATE:
+                self._silence(environ, self._silence_ms)
+                raise NoReply(lambda: self._apply_late(trigger.duration_ms, call, ask, environ))
+            case _:
+                raise HarnessError(f"{trigger.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
+
+    def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
+        """Waits until the time is over, the client gave up or the front closes; both of these end its reading."""
+        connection: socket.socket = environ[SOCKET]
+        deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
+        try:
+            # Not select(): it knows no descriptor above 1,023.
+            poll = select.poll()
+            poll.register(connection, select.POLLIN)
+            readable = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if readable and connection.recv(1, socket.MSG_PEEK):
+                self._closing.wait(max(0.0, deadline - time.monotonic()))
+        except (OSError, ValueError):
+            return
+
+    def _apply_late(self, delay_ms: int, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> None:
+        if not self._closing.wait(delay_ms / 1000):
+            with self.interceptor.lock:
+                self._apply(None, call, ask, environ)
+
+    def _apply(self, trigger: Trigger | None, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        """Moto does it, and what changed is recorded; `trigger` strikes after the last effect. The lock is held."""
+        before = [(key, self._store.version(key)) for key in ask.keys] if ask.writes else []
+        try:
+            return self._through(ask, environ)
+        finally:
+            changed = [key for key, version in before if self._store.version(key) is not version]
+            self._effects += len(changed)
+            for key in changed:
+                content = self._store.content(key)
+                operation = "delete" if content is None else "put"
+                self.interceptor.applied(trigger if key == changed[-1] else None, call, operation, key, content)
+            if not changed:
+                self.interceptor.passed_by(trigger, call)
+
+    def _apply_partly(self, each: int, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        """A deletion of many that spares each n-th key and says InternalError for it. The lock is held."""
+        spared = ask.keys[each - 1 :: each]
+        body = without(environ["wsgi.input"].read(), frozenset(spared))
+        environ["wsgi.input"] = io.BytesIO(body)
+        environ["CONTENT_LENGTH"] = str(len(body))
+        return replies.with_errors(self._apply(None, call, ask, environ), spared)
+
+    def _through(self, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        if ask.upload and not self._store.has_upload(ask.path, ask.upload):
+            return replies.error(404, "NoSuchUpload", "The specified upload does not exist", environ["RAW_URI"])
+        return self._store.ask(environ)

@@ -1,0 +1,219 @@
+"""What a request to S3 asks for, read from its head, its query and, where keys are in it, its body.
+
+    PUT key, POST key?uploadId           put      copies, and uploads in parts when they complete
+    DELETE key, POST bucket?delete       delete   one call, however many keys
+    GET or HEAD key                      get
+    GET bucket                           list     the path is the prefix
+    PUT key?partNumber&uploadId, POST key?uploads, DELETE key?uploadId, PUT key?acl, PUT key?tagging
+    and every other GET and HEAD         other    they change no object: nobody judges them
+
+Everything else is refused here, so that no effect goes unrecorded and no odd request is trouble of the kit: moto
+overlooks sub-resources that it does not know and stores or deletes the object all the same, and it raises at methods
+and bodies that it does not know.
+
+A process is the access key that signed the request in its Authorization header; without one (a presigned address, an
+anonymous request) it is "anonymous". Nothing is verified: signatures are not what is judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, unquote
+from xml.etree import ElementTree
+
+from marker_sim.worlds.s3_front import replies
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
+
+    from marker_sim.worlds.s3_front.http_server import Response
+
+ANONYMOUS = "anonymous"
+Operation = Literal["put", "delete", "get", "list", "other"]
+_CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/")
+_OLD_CREDENTIAL = re.compile(r"AWS ([^:\s]+):")
+_PARTS = frozenset({"partNumber", "uploads", "uploadId"})
+_SIGNED = "x-amz-"
+_PREFIXED_TAG = re.compile(rb"</?[^\s<>/!?:]+:")
+_ABOUT_KEYS = frozenset({"acl", "attributes", "legal-hold", "restore", "retention", "select", "tagging", "torrent"})
+_ABOUT_BUCKETS = frozenset(
+    {"accelerate", "acl", "analytics", "cors", "encryption", "intelligent-tiering", "inventory", "lifecycle"}
+    | {"location", "logging", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus"}
+    | {"publicAccessBlock", "replication", "requestPayment", "tagging", "uploads", "versioning", "versions", "website"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Request:
+    """One request about the bucket. keys: those it may change or reads; many: a deletion of many keys.
+
+    upload: the upload in parts that it goes on with or ends, "" for none.
+    """
+
+    process: str
+    operation: Operation
+    path: str
+    keys: tuple[str, ...] = ()
+    many: bool = False
+    upload: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change an object."""
+        return self.operation in ("put", "delete")
+
+
+def process_of(environ: WSGIEnvironment) -> str:
+    """The access key that signed a request."""
+    written = environ.get("HTTP_AUTHORIZATION", "")
+    match = _CREDENTIAL.search(written) or _OLD_CREDENTIAL.match(written)
+    return match[1] if match else ANONYMOUS
+
+
+def read_ask(environ: WSGIEnvironment, bucket: str) -> S3Request | Response:
+    """What is asked of the bucket, or the reply that refuses it.
+
+    Refused: other buckets, because names of buckets are shared with other stores of this process; making, removing and
+    configuring the bucket, because versions and locks would change what an effect is; forms; what moto
+    does not know.
+    """
+    method = environ["REQUEST_METHOD"]
+    raw_path = environ["RAW_URI"].partition("?")[0]
+    asked_bucket, slash, raw_key = raw_path.removeprefix("/").partition("/")
+    query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
+    process = process_of(environ)
+    if not asked_bucket:
+        return S3Request(process=process, operation="other", path="")
+    if unquote(asked_bucket) != bucket:
+        return replies.error(404, "NoSuchBucket", f"The only bucket here is {bucket}", raw_path)
+    if slash and raw_key:
+        return _about_key(process, method, unquote(raw_key), query, environ)
+    return _about_bucket(process, method, query, environ)
+
+
+def _about_key(
+    process: str, method: str, key: str, query: dict[str, list[str]], environ: WSGIEnvironment
+) -> S3Request | Response:
+    about = (_ABOUT_KEYS | _PARTS) & query.keys()
+    unknown = {name for name, values in query.items() if values == [""] and not name.lower().startswith(_SIGNED)}
+    operation: Operation = "other"
+    wanted = ""  # The root of the body, where one has to be there.
+    match method, *sorted(about or unknown):
+        case "GET" | "HEAD", *names:
+            if not about or ("partNumber" in names and "uploadId" not in names):
+                operation = "get"
+        case ["PUT"]:
+            operation = "put"
+        case ["DELETE"]:
+            operation = "delete"
+        case ["POST", "uploadId"] if query["uploadId"][0]:
+            operation, wanted = "put", "CompleteMultipartUpload"
+        case ["PUT", "partNumber", "uploadId"] if query["uploadId"][0]:
+            pass
+        case ["DELETE", "uploadId"] if query["uploadId"][0]:
+            pass
+        case ["POST", "uploads"] if not _body(environ):
+            pass
+        case ["PUT", "acl"]:
+            wanted = "AccessControlPolicy" if _body(environ) else ""
+        case ["PUT", "tagging"]:
+            wanted = "Tagging"
+        case _:
+            what = f"{method} of a key with {', '.join(sorted(about or unknown)) or 'nothing in its query'}"
+            return replies.error(501, "NotImplemented", f"{what} is not understood here", environ["RAW_URI"])
+    if not re.fullmatch("[0-9]{1,5}", query.get("partNumber", ["1"])[0]):
+        return replies.error(400, "InvalidArgument", "Part number must be an integer", environ["RAW_URI"])
+    if wanted and not _is_whole(_body(environ), wanted):
+        return replies.error(400, "MalformedXML", f"The body is no <{wanted}>", environ["RAW_URI"])
+    upload = "" if method in ("GET", "HEAD") else query.get("uploadId", [""])[0]
+    return S3Request(process=process, operation=operation, path=key, keys=(key,), upload=upload)
+
+
+def _about_bucket(
+    process: str, method: str, query: dict[str, list[str]], environ: WSGIEnvironment
+) -> S3Request | Response:
+    if method == "GET" and not _ABOUT_BUCKETS & query.keys():
+        return S3Request(process=process, operation="list", path=query.get("prefix", [""])[0])
+    if method in ("GET", "HEAD"):
+        return S3Request(process=process, operation="other", path="")
+    if method == "POST" and "delete" in query:
+        keys = keys_of(_body(environ))
+        if keys is None:
+            return replies.error(400, "MalformedXML", "The body is no <Delete> with the keys to delete", "")
+        return S3Request(process=process, operation="delete", path="\n".join(keys), keys=keys, many=True)
+    if method == "PUT" and not query:
+        return replies.ok({"Location": environ["RAW_URI"]})
+    return replies.error(501, "NotImplemented", "The bucket is as the kit made it; only objects can be changed", "")
+
+
+def keys_of(body: bytes) -> tuple[str, ...] | None:
+    """The keys of a deletion of many, None for something else; in order, each once."""
+    root = _parsed(body, "Delete")
+    if root is None:
+        return None
+    entries = [entry.findall("{*}Key") for entry in root.iterfind("{*}Object")]
+    if not all(len(found) == 1 and found[0].text and not len(found[0]) and not found[0].attrib for found in entries):
+        return None
+    return tuple(dict.fromkeys(found[0].text or "" for found in entries)) or None
+
+
+class _NoDoctype(ElementTree.TreeBuilder):
+    """S3 takes no document types, and neither does moto's parser."""
+
+    def doctype(self, *_: object) -> None:
+        raise ElementTree.ParseError("a document type")
+
+
+def _parsed(body: bytes, wanted: str) -> ElementTree.Element | None:
+    """The root of a body as moto reads it, None where it cannot: it takes no prefix in a tag."""
+    parser = ElementTree.XMLParser(target=_NoDoctype())
+    try:
+        root: ElementTree.Element = ElementTree.fromstring(body, parser)
+    except ElementTree.ParseError:
+        return None
+    return None if _PREFIXED_TAG.search(body) or root.tag.rpartition("}")[2] != wanted else root
+
+
+def _is_whole(body: bytes, wanted: str) -> bool:
+    """Whether moto can take the body of a request about a key."""
+    root = _parsed(body, wanted)
+    if root is None:
+        return False
+    match wanted:
+        case "CompleteMultipartUpload":
+            parts = root.findall("{*}Part")
+            return bool(parts) and all(
+                re.fullmatch("[0-9]{1,5}", part.findtext("{*}PartNumber", "")) and part.findtext("{*}ETag", "")
+                for part in parts
+            )
+        case "Tagging":
+            tags = root.findall("{*}TagSet/{*}Tag")
+            return bool(tags) and all(tag.findtext("{*}Key") and tag.find("{*}Value") is not None for tag in tags)
+        case _:
+            return (
+                all(
+                    grant.find("{*}Grantee") is not None and grant.findtext("{*}Permission")
+                    for grant in root.findall("{*}AccessControlList/{*}Grant")
+                )
+                and root.find("{*}Owner") is not None
+                and root.find("{*}AccessControlList/{*}Grant") is not None
+            )
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    """The body, which stays to be read."""
+    body: bytes = environ["wsgi.input"].read()
+    environ["wsgi.input"].seek(0)
+    return body
+
+
+def without(body: bytes, spared: frozenset[str]) -> bytes:
+    """The body of a deletion of many without some of its keys."""
+    root = ElementTree.fromstring(body)
+    for entry in list(root.iterfind("{*}Object")):
+        if entry.findtext("{*}Key", "") in spared:
+            root.remove(entry)
+    namespace = root.tag[1:].partition("}")[0] if root.tag.startswith("{") else None
+    return ElementTree.tostring(root, default_namespace=namespace)

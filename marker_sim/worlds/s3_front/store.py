@@ -1,0 +1,122 @@
+"""One bucket of moto's S3, apart from every other in this process, called as a WSGI application and read directly.
+
+Moto keeps its state per account for the whole process, and one table of bucket names for all accounts. So each store
+has an account of its own, and its bucket is taken out of that table: several stores may hold a bucket of one name.
+Whoever calls it holds a lock: moto compares and puts in two steps, and its dictionaries are not made for threads.
+Source: moto 5.2.5, `moto.s3.models.S3Backend.get_bucket`, which looks at its own buckets before that table.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.worlds.s3_front.http_server import Response, call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+REGION = "us-east-1"
+_PARTITION = "aws"
+_OVERRIDES = "MOTO_ACCOUNT_ID"
+# Moto reads the service and region out of it and checks nothing else.
+_AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential=KIT/20200101/{REGION}/s3/aws4_request, SignedHeaders=host, Signature=0"
+
+
+class MotoStore:
+    """A fresh bucket. HarnessError when moto is not installed."""
+
+    def __init__(self, bucket: str) -> None:
+        try:
+            from moto.moto_server.werkzeug_app import create_backend_app
+            from moto.s3.models import s3_backends
+        except ImportError as error:
+            raise HarnessError(
+                f"storage s3 needs moto ({error}); pip install '.[s3]' in a clone of marker-sim, or name a real"
+                " endpoint with --s3-endpoint and --s3-bucket"
+            ) from error
+        if _OVERRIDES in os.environ:
+            raise HarnessError(f"{_OVERRIDES} is set: moto would put every store of this process into one; unset it")
+        self.bucket = bucket
+        self._account = f"{uuid.uuid4().int % 10**12:012d}"
+        self._backends: Any = s3_backends
+        # Whoever else has moto in this process may own a bucket of that name, and keeps it.
+        others = self._backends.bucket_accounts.pop(bucket, None)
+        self._backends[self._account][_PARTITION].create_bucket(bucket, REGION)
+        self._backends.bucket_accounts.pop(bucket, None)
+        if others is not None:
+            self._backends.bucket_accounts[bucket] = others
+        self._bucket: Any = self._backends[self._account][_PARTITION].buckets[bucket]
+        self._application: Any = create_backend_app("s3")
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Moto's answer; who asked and under which host name is not moto's business.
+
+        Moto reads keys from RAW_URI. PATH_INFO only finds the handler, and does not find it for a key with a line feed.
+        """
+        ours = dict(environ)
+        bucket, _, key = ours["PATH_INFO"].removeprefix("/").partition("/")
+        if key:
+            ours["PATH_INFO"] = f"/{bucket}/key"
+        ours["HTTP_AUTHORIZATION"] = _AUTHORIZATION
+        ours["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
+        ours["HTTP_HOST"] = "127.0.0.1"
+        answer: Iterable[bytes] = self._application(ours, start_response)
+        return answer
+
+    def ask(self, environ: WSGIEnvironment) -> Response:
+        """Moto's answer as one value."""
+        return call(self, environ)
+
+    def version(self, key: str) -> object:
+        """What is stored under a key now, by identity: another put of equal content is another version."""
+        stored = self._bucket.keys.get(key)
+        return stored if hasattr(stored, "value") else None
+
+    def content(self, key: str) -> bytes | None:
+        """What is stored under a key now, None for nothing."""
+        stored: Any = self.version(key)
+        return None if stored is None else bytes(stored.value)
+
+    def has_upload(self, key: str, upload: str) -> bool:
+        """Whether an upload in parts is under way for this key, or made what is stored there now.
+
+        Moto raises KeyError for an upload that it does not know, and completes that of another key without a word.
+        """
+        going = self._bucket.multiparts.get(upload)
+        if going is not None:
+            return bool(going.key_name == key)
+        made_by = getattr(self.version(key), "multipart", None)
+        return made_by is not None and bool(made_by.id == upload)
+
+    def objects(self, prefix: str = "") -> dict[str, bytes]:
+        """Everything stored under keys that start with a prefix, sorted."""
+        found = {}
+        for key in sorted(self._bucket.keys):
+            content = self.content(key) if key.startswith(prefix) else None
+            if content is not None:
+                found[key] = content
+        return found
+
+    def change(self, key: str, data: bytes | None) -> None:
+        """Put or delete without a request."""
+        backend: Any = self._backends[self._account][_PARTITION]
+        if data is None:
+            backend.delete_object(self.bucket, key)
+        else:
+            backend.put_object(self.bucket, key, data)
+
+    def close(self) -> None:
+        """The account and its buffers are gone. May be called again."""
+        backend = self._backends.pop(self._account, None)
+        if backend is None:
+            return
+        for key in list(self._bucket.keys):
+            stored: Any = self.version(key)
+            if stored is not None:
+                stored.dispose()
+        for upload in self._bucket.multiparts.values():
+            upload.dispose()

@@ -1,0 +1,187 @@
+"""The Runtime seam in the simulated world: mailboxes, sleep, locks of the host, unique ids."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from marker_sim.faults.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REQUEST_QUEUED, WORKER_REPORTS, WORKER_STARTED
+from marker_sim.seams import Mailbox
+from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
+
+
+class SimMailbox:
+    """A queue between actors of one process; waiting actors are served in the order of their coming."""
+
+    __slots__ = ("_items", "_process", "_scheduler", "_waiting")
+
+    def __init__(self, scheduler: Scheduler, process: Process) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._items: list[Any] = []  # Both are short and there is one of each for every request: lists, not deques.
+        self._waiting: list[list[Any]] = []
+
+    def put(self, item: Any) -> None:
+        """Hand an item to the longest waiting actor, or keep it."""
+        scheduler, waiting = self._scheduler, self._waiting
+        scheduler.step(self._process)
+        if self._process.actor.sited:
+            scheduler.arrive(self._process, self._site_of_put())
+        while waiting:
+            ticket = waiting.pop(0)
+            if ticket[1]:
+                ticket[1] = False
+                scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
+                return
+        self._items.append(item)
+
+    def _site_of_put(self) -> str:
+        """A put by whoever serves a request, to whoever does, or neither; only servers have requests."""
+        if self._process.role != "timeline-server":
+            return ""
+        serving = [call.handler for call in self._process.calls]
+        if getcurrent() in serving:
+            return REQUEST_QUEUED
+        waits = next((actor for actor, open_ in self._waiting if open_), None)
+        return ANSWER_HANDED_OVER if waits is not None and waits in serving else WORKER_REPORTS
+
+    def post(self, item: Any) -> None:
+        """The same by the world in the hub: nobody's step, and heard without delay."""
+        waiting = self._waiting
+        while waiting:
+            ticket = waiting.pop(0)
+            if ticket[1]:
+                ticket[1] = False
+                self._scheduler.resume((self._process, ticket[0], item))
+                return
+        self._items.append(item)
+
+    def get(self, timeout_ms: float | None = None) -> Any:
+        """The next item, or None after `timeout_ms`."""
+        scheduler = self._scheduler
+        scheduler.step(self._process)
+        if self._items:
+            return self._items.pop(0)
+        ticket: list[Any] = [getcurrent(), True]
+        self._waiting.append(ticket)
+        if timeout_ms is not None:
+            # Rounded up: an actor that waits for a moment must not wake before it.
+            scheduler.at(scheduler.now_ns + int(timeout_ms * MS) + 1, self._expire, ticket)
+        return scheduler.park()
+
+    def _expire(self, ticket: list[Any]) -> None:
+        if ticket[1]:
+            ticket[1] = False
+            self._waiting.remove(ticket)
+            self._scheduler.resume((self._process, ticket[0], None))
+
+
+class SimHostLocks:
+    """Exclusive locks by name over all processes of the host; a dead holder has let go."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._holders: dict[str, tuple[Process, greenlet]] = {}
+        self._waiting: dict[str, deque[tuple[Process, greenlet]]] = {}
+
+    def hold(self, name: str, process: Process) -> AbstractContextManager[None]:
+        """Hold the lock for a block."""
+        return _SimLockHeld(self, name, process)
+
+    def acquire(self, name: str, process: Process) -> None:
+        """Wait until the lock is free, and take it."""
+        scheduler = self._scheduler
+        scheduler.step(process)
+        if process.actor.sited and process.role == "timeline-server":
+            scheduler.arrive(process, LOCK_ASKED)
+        me = (process, getcurrent())
+        while name in self._holders:
+            self._waiting.setdefault(name, deque()).append(me)
+            scheduler.park()
+        self._holders[name] = me
+        process.locks[name] = None
+
+    def release(self, name: str, process: Process) -> None:
+        """Let go; an actor that is being unwound lost the lock when its process died."""
+        if not self._scheduler.closed:
+            self._release(name, process)
+
+    def drop(self, process: Process) -> None:
+        """The process died, and its locks with it."""
+        for name in list(process.locks):
+            self._release(name, process)
+
+    def drop_actor(self, process: Process, actor: greenlet) -> None:
+        """One actor of a living process ended in the middle of what it did."""
+        for name in list(process.locks):
+            if self._holders.get(name) == (process, actor):
+                self._release(name, process)
+
+    def _release(self, name: str, process: Process) -> None:
+        self._holders.pop(name, None)
+        process.locks.pop(name, None)
+        waiting = self._waiting.get(name)
+        while waiting:
+            next_process, actor = waiting.popleft()
+            self._scheduler.at(self._scheduler.now_ns, self._scheduler.resume, (next_process, actor, None))
+
+
+class _SimLockHeld:
+    """A lock that is held for a block; a class, because a generator's frame would cost more than the lock."""
+
+    __slots__ = ("_locks", "_name", "_process")
+
+    def __init__(self, locks: SimHostLocks, name: str, process: Process) -> None:
+        self._locks = locks
+        self._name = name
+        self._process = process
+
+    def __enter__(self) -> None:
+        self._locks.acquire(self._name, self._process)
+
+    def __exit__(self, *_: object) -> None:
+        self._locks.release(self._name, self._process)
+
+
+class SimRuntime:
+    """The Runtime seam of one process."""
+
+    def __init__(self, scheduler: Scheduler, process: Process, locks: SimHostLocks) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._locks = locks
+        self._ids = 0
+
+    def now_ms(self) -> float:
+        """Virtual milliseconds since the run began; a look at the clock is no step."""
+        return self._scheduler.now_ns / MS + self._process.clock_ms
+
+    def sleep(self, duration_ms: float) -> None:
+        """Let virtual time pass."""
+        factor = self._scheduler.step(self._process)
+        self._scheduler.sleep(self._process, int(duration_ms * MS + factor * 1_000))
+
+    def spawn(self, name: str, body: Callable[[], None]) -> None:
+        """Start an actor of this process."""
+        process, scheduler = self._process, self._scheduler
+        scheduler.step(process)
+        if process.actor.sited and process.role == "timeline-server":
+            scheduler.arrive(process, WORKER_STARTED)
+        scheduler.spawn(process, body)
+
+    def mailbox(self) -> Mailbox:
+        """A new mailbox, for actors of this process only."""
+        return SimMailbox(self._scheduler, self._process)
+
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """A lock of the simulated host."""
+        return self._locks.hold(name, self._process)
+
+    def unique_id(self) -> str:
+        """New in every process and life."""
+        self._ids += 1
+        return f"{self._process.name}-{self._ids}"

@@ -1,0 +1,393 @@
+"""Processes and actors under one virtual clock; every step of a process is counted, and faults arm at steps.
+
+An actor is a greenlet; it runs until it parks. What happens next is the earliest entry of one heap, ties in the order
+of insertion, so a run is a function of its plan. Latencies are the model's, times a factor that a process draws from
+its own stream (`Plan.jitter`), one number for each of its steps: a change of one actor leaves the others' as they are.
+
+A killed process is a tombstone: its actors are never resumed, so no `finally` of theirs runs before the history is
+closed; then they are unwound in the order of their birth, every seam call raising again. Limits: code that blocks
+outside the seams blocks the whole process (see worlds/simulated/watchdog.py); actors switch at seam calls only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush, heappushpop
+from typing import Any, NamedTuple
+
+from greenlet import getcurrent, greenlet
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults.sites import SITES
+from marker_sim.history import Event, Value
+from marker_sim.plan import Fault
+
+MS = 1_000_000
+_new = tuple.__new__
+STEPS_MAX = 1_000_000
+STEPS_BETWEEN_LOOKS = 4_096  # Of an actor, after which somebody looks whether all of them have made too many.
+UNWIND_CALLS_MAX = 1_000
+LAST = 1 << 62  # Added to the number of an entry that comes after all others of its moment.
+_Entry = tuple[int, int, Callable[[Any], None], Any]
+
+
+class ProcessKilled(BaseException):
+    """Unwinds an actor of a dead process after the history is closed."""
+
+
+class Process:
+    """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
+
+    __slots__ = (
+        "actor",
+        "alive",
+        "busy",
+        "calls",
+        "clock_ms",
+        "locks",
+        "name",
+        "part",
+        "paused_until_ns",
+        "role",
+        "started",
+        "state",
+    )
+
+    def __init__(self, name: str, role: str, actor: ActorState) -> None:
+        self.name = name
+        self.role = role
+        self.actor = actor
+        self.alive = True
+        self.clock_ms = 0  # What its clock shows more than it should.
+        self.busy: Any = None  # What an executor was given last.
+        self.part = ""  # Of a write, as a driver does it: what its calls are for.
+        self.paused_until_ns = 0
+        self.started: int | None = None
+        self.state: dict[str, Any] = {}
+        self.calls: dict[Any, None] = {}
+        self.locks: dict[str, None] = {}
+
+
+class LinkFault(NamedTuple):
+    """What is wrong with the link between a client and servers, and until when. kind: SLOW_LINK or CUT_LINK."""
+
+    kind: FaultKind
+    until_ns: int
+    value: int
+
+
+class ActorState:
+    """What the plan knows under one name: its steps so far, the faults still to arm and those armed.
+
+    sited: the faults that wait for an arrival at their site, by site. arrivals: at those sites, so far.
+    """
+
+    __slots__ = ("arrivals", "draw", "link", "next_step", "pending", "sited", "steps", "storage_faults", "wire_faults")
+
+    def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
+        self.steps = 0
+        self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.step)
+        self.next_step = 1  # The first one is always due: by it the scheduler gets to know of the actor.
+        self.sited: dict[str, list[Fault]] = {}
+        for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
+            self.sited.setdefault(fault.site, []).append(fault)
+        self.arrivals: dict[str, int] = {}
+        self.link: LinkFault | None = None  # With servers, while something is wrong with it.
+        self.storage_faults: list[Fault] = []
+        self.wire_faults: list[Fault] = []
+        self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
+
+    def expect(self, fault: Fault) -> None:
+        """One more fault, at a step that is still to come."""
+        self.pending = sorted([*self.pending, fault], key=lambda f: f.step)
+        self.next_step = min(self.next_step, fault.step)
+
+
+class Scheduler:
+    """One heap, one clock, one history in the making.
+
+    Whoever parks looks itself for what happens next and switches to it, or goes on at once where that is its own
+    continuation; the hub, which began the run, is needed only to start a greenlet and to end a phase.
+    """
+
+    def __init__(
+        self,
+        on_process_fault: Callable[[Process, Fault], None],
+        on_exit: Callable[[Process], None],
+        steps_max: int = STEPS_MAX,
+    ) -> None:
+        self.now_ns = 0
+        self._steps_max = steps_max
+        self.closed = False
+        self.events: list[Event] = []
+        self.states: list[ActorState] = []
+        self._heap: list[_Entry] = []
+        self._inserted = 0
+        self._phase = LAST
+        self._actors: list[greenlet] = []
+        self._idle: list[greenlet] = []
+        self._ready: tuple[greenlet | None, Any] | None = None  # Who goes on when the present call of the world ends.
+        self._to_start: Any = None
+        self.stop = False
+        self.armed: list[tuple[Fault, int]] = []  # Those with a site, and the step of their actor that it was.
+        self._coordinator = getcurrent()
+        self._on_process_fault = on_process_fault
+        self._on_exit = on_exit
+        self._unwind_calls = 0
+        self.resume = self._resume  # Bound once: what is handed over at every step, and known by identity.
+
+    @property
+    def steps(self) -> int:
+        """Those of all actors."""
+        return sum(state.steps for state in self.states)
+
+    # For the world, in the hub.
+
+    def record(
+        self,
+        process: str,
+        role: str,
+        kind: str,
+        operation: str,
+        table: str | None = None,
+        instant: str | None = None,
+        path: str | None = None,
+        value: Value = None,
+        error: str | None = None,
+        caused_by: int | None = None,
+    ) -> int:
+        """Append an event and return its index."""
+        if self.closed:
+            return -1  # What a dead actor says while it is unwound is not part of the run.
+        events = self.events
+        index = len(events)
+        row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
+        events.append(_new(Event, row))
+        return index
+
+    def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Run `call(argument)` in the hub at a virtual time."""
+        self._inserted = inserted = self._inserted + 1
+        heappush(self._heap, (time_ns, inserted, call, argument))
+
+    def spawn(self, process: Process, body: Callable[[], None]) -> None:
+        """Start an actor of a process, at the present time."""
+        self._inserted = inserted = self._inserted + 1
+        heappush(self._heap, (self.now_ns, inserted, self._begin, (process, body)))
+
+    def start(self, process: Process, body: Callable[[], None]) -> None:
+        """The same without delay, for the world: the last thing that a call of it does."""
+        self._begin((process, body))
+
+    def _begin(self, work: tuple[Process, Callable[[], None]]) -> None:
+        process = work[0]
+        if not process.alive:
+            return
+        if process.paused_until_ns > self.now_ns:
+            self.at(process.paused_until_ns, self._begin, work)
+            return
+        assert self._ready is None, "a call of the world lets one actor go on"
+        # A finished actor's greenlet takes the next body: making one costs as much as ten switches.
+        self._ready = (self._idle.pop() if self._idle else None, work)
+
+    def _perform(self, work: tuple[Process, Callable[[], None]]) -> None:
+        while not self.closed:
+            process, body = work
+            try:
+                body()
+            except (SystemExit, GeneratorExit) as error:
+                self.record(process.name, process.role, "observe", "exited", error=repr(error))
+                self._on_exit(process)
+            except Exception as error:
+                # As with a thread: the actor is gone, its process lives on without it.
+                self.record(process.name, process.role, "observe", "actor-died", error=repr(error))
+            if self.closed:
+                return
+            self._idle.append(getcurrent())
+            work = self.park()
+
+    def _resume(self, argument: tuple[Process, greenlet, Any]) -> None:
+        """Continue an actor with a value, unless its process died; later, if it is paused."""
+        process, actor, value = argument
+        if not process.alive:
+            return
+        if process.paused_until_ns > self.now_ns:
+            self.at(process.paused_until_ns, self.resume, argument)
+            return
+        assert self._ready is None, "a call of the world lets one actor go on"
+        self._ready = (actor, value)
+
+    def run_until_stop(self, limit_ns: int) -> None:
+        """Let time pass until somebody sets `stop`, until nothing is left to happen, or until the limit."""
+        self.stop = False
+        self._inserted += 1
+        phase = self._phase = LAST + self._inserted
+        heappush(self._heap, (limit_ns, phase, self._over, phase))
+        self._go_on(self._coordinator)
+        while self._to_start is not None:
+            work, self._to_start = self._to_start, None
+            actor = greenlet(self._perform, self._coordinator)
+            self._actors.append(actor)
+            actor.switch(work)
+            self._go_on(self._coordinator)
+
+    def _over(self, phase: int) -> None:
+        # Nothing happened until then, and that took its time too. Limits of phases that ended before them mean nothing.
+        if phase == self._phase:
+            self.stop = True
+
+    def _go_on(self, me: greenlet, entry: _Entry | None = None) -> Any:
+        """Let happen what is next, until somebody resumes `me` (the value) or, in the hub, until this phase is over.
+
+        entry: something more that is to happen.
+        """
+        heap, resume, coordinator = self._heap, self.resume, self._coordinator
+        if entry is not None and (self.stop or self._to_start is not None):
+            heappush(heap, entry)
+            entry = None
+        while not self.stop and self._to_start is None:
+            if entry is None:
+                self.now_ns, _, call, argument = heappop(heap)
+            else:
+                self.now_ns, _, call, argument = heappushpop(heap, entry)
+                entry = None
+            if call is resume:  # Half of all entries; a call less for each of them.
+                process, actor, value = argument
+                if not process.alive or process.paused_until_ns > self.now_ns:
+                    resume(argument)
+                    continue
+            else:
+                try:
+                    call(argument)
+                except BaseException as error:
+                    if me is coordinator:
+                        raise
+                    # It is the world's own, and nothing that the code of this actor should hear of.
+                    coordinator.throw(error)
+                if self._ready is None:
+                    continue
+                (actor, value), self._ready = self._ready, None
+            if actor is me:
+                return value
+            if actor is None:
+                self._to_start = value
+            elif me is coordinator:
+                actor.switch(value)
+            else:
+                return actor.switch(value)
+        return None if me is coordinator else coordinator.switch()
+
+    def passes(self, time_ns: int) -> bool:
+        """Let time pass until then if nothing else happens before; whether it did."""
+        if self.stop or self._heap[0][0] <= time_ns:
+            return False
+        self.now_ns = time_ns
+        return True
+
+    def close(self) -> None:
+        """End the history, then unwind every actor in the order of its birth."""
+        self.closed = True
+        for state in self.states:
+            state.next_step = 0  # Every step is due now, and raises.
+        for actor in self._idle:
+            actor.switch(None)  # It has nothing to unwind, and an exception costs more than a whole call.
+        for actor in self._actors:
+            if actor and not actor.dead:
+                self._unwind_calls = 0
+                try:
+                    actor.throw(ProcessKilled)
+                except (ProcessKilled, Exception):
+                    # What a dying actor raises is its own affair: the history is closed.
+                    continue
+
+    def release(self) -> None:
+        """Let go of what a finished run leaves, most of which refers to itself; counts and `armed` stay."""
+        self._heap.clear()
+        self._actors.clear()
+        self._idle.clear()
+        self.events = []
+
+    # For actors.
+
+    def step(self, process: Process) -> float:
+        """Count a step, let faults arm that are due, and return the latency factor of this step."""
+        state = process.actor
+        state.steps = steps = state.steps + 1
+        if steps >= state.next_step:
+            self._due(process, state)
+        draw = state.draw
+        return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
+
+    def arrive(self, process: Process, site: str) -> None:
+        """An actor is at a named site; asked only while `process.actor.sited` holds something."""
+        state = process.actor
+        waiting = state.sited.get(site)
+        if waiting is None or self.closed:
+            return
+        count = state.arrivals[site] = state.arrivals.get(site, 0) + 1
+        while waiting and waiting[0].step <= count:
+            fault = waiting.pop(0)
+            self.armed.append((fault, state.steps + SITES[site].after))
+            self._arms(process, state, fault)
+        if not waiting:
+            state.sited.pop(site, None)
+        if not process.alive or process.paused_until_ns > self.now_ns:
+            self._halt(process)
+
+    def sleep(self, process: Process, duration_ns: int) -> None:
+        """Park the calling actor for a while."""
+        self.sleep_until(process, self.now_ns + duration_ns)
+
+    def sleep_until(self, process: Process, time_ns: int) -> None:
+        """Park the calling actor until then."""
+        if not self.passes(time_ns):
+            self.park_until(time_ns, self.resume, (process, getcurrent(), None))
+
+    def park_until(self, time_ns: int, call: Callable[[Any], None], argument: Any) -> Any:
+        """`at` and `park` in one, for the most frequent call of all."""
+        if self.closed:
+            self._unwind()
+        self._inserted = inserted = self._inserted + 1
+        return self._go_on(getcurrent(), (time_ns, inserted, call, argument))
+
+    def park(self) -> Any:
+        """Give control back until somebody resumes this actor; the value it is resumed with."""
+        if self.closed:
+            self._unwind()
+        return self._go_on(getcurrent())
+
+    def _halt(self, process: Process) -> None:
+        if process.alive:
+            self.at(process.paused_until_ns, self.resume, (process, getcurrent(), None))
+        self.park()
+
+    def _unwind(self) -> None:
+        self._unwind_calls += 1
+        if self._unwind_calls > UNWIND_CALLS_MAX:
+            # It swallows its own end; nothing but leaving it alone is left.
+            self._coordinator.switch()
+        raise ProcessKilled
+
+    def _due(self, process: Process, state: ActorState) -> None:
+        if self.closed:
+            self._unwind()
+        if state.steps == 1:
+            self.states.append(state)
+        if self.steps > self._steps_max:
+            self._coordinator.throw(HarnessError(f"a simulated run did not end within {self._steps_max} steps"))
+        while state.pending and state.pending[0].step <= state.steps:
+            self._arms(process, state, state.pending.pop(0))
+        look = state.steps + STEPS_BETWEEN_LOOKS
+        state.next_step = min(look, state.pending[0].step) if state.pending else look
+        if not process.alive or process.paused_until_ns > self.now_ns:
+            self._halt(process)
+
+    def _arms(self, process: Process, state: ActorState, fault: Fault) -> None:
+        if fault.kind in STORAGE_FAULTS:
+            state.storage_faults.append(fault)
+        elif fault.kind in WIRE_FAULTS:
+            state.wire_faults.append(fault)
+        else:
+            self._on_process_fault(process, fault)

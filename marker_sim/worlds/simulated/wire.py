@@ -1,0 +1,186 @@
+"""The wire between clients and servers: requests travel, are lost, doubled or late; a dead server's connections break.
+
+A paused server accepts requests (its kernel does) and answers when it goes on. One call is one request: the wire
+doubles it only when the plan says so. Each arrival is recorded, so that a judge knows which requests were received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from marker_sim.faults import LINK_FAULTS, FaultKind
+from marker_sim.faults.sites import REPLY, WIRE, site_of
+from marker_sim.plan import Fault
+from marker_sim.seams import NoAnswer, Refused, Reply, Request
+from marker_sim.worlds.simulated.scheduler import MS, LinkFault, Process, Scheduler
+
+LATENCY_NS = MS // 2
+
+Handler = Callable[[Process, Request], Reply]
+
+
+class WireCall:
+    """A request on its way: who waits, who serves it, and whether somebody answered already."""
+
+    __slots__ = ("actor", "arrived", "client", "done", "handler", "invoke", "refused")
+
+    def __init__(self, client: Process, actor: greenlet, invoke: int | None) -> None:
+        self.client = client
+        self.actor = actor
+        self.handler: greenlet | None = None
+        self.invoke = invoke
+        self.done = False
+        self.arrived = False
+        self.refused = False
+
+
+class SimWire:
+    """The Wire seam of one client process. `address` finds the live server process behind a name."""
+
+    def __init__(
+        self, scheduler: Scheduler, process: Process, address: Callable[[str], Process | None], handler: Handler
+    ) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._address = address
+        self._handler = handler
+
+    def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
+        """Send one request and wait for its reply, a broken connection or the deadline."""
+        scheduler, process = self._scheduler, self._process
+        call = WireCall(process, getcurrent(), process.state.get("invoke"))
+        factor = scheduler.step(process)
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path))
+        latency_ns = int(LATENCY_NS * factor)
+        arrival_ns = scheduler.now_ns + latency_ns
+        deliver = self._deliver
+        lost_reply = False
+        fault = process.actor.wire_faults.pop(0) if process.actor.wire_faults else None
+        if fault is not None and fault.kind in LINK_FAULTS:
+            self._spoil(fault)
+        elif fault is not None:
+            scheduler.record(process.name, "nemesis", "fault", fault.kind.value, caused_by=call.invoke)
+            match fault.kind:
+                case FaultKind.REQUEST_LOST:
+                    deliver = self._ignore
+                case FaultKind.REPLY_LOST:
+                    lost_reply = True
+                case FaultKind.DUPLICATED:
+                    twin_ns = arrival_ns + fault.duration_ms * MS
+                    scheduler.at(twin_ns, self._deliver, (call, server, request, latency_ns, False))
+                case FaultKind.DELAYED:
+                    arrival_ns += fault.duration_ms * MS
+                case FaultKind.RESET:
+                    deliver = self._ignore if fault.value == 2 else deliver
+                    scheduler.at(arrival_ns + 1, self._arrive, (call, NoAnswer("connection reset")))
+                case _:
+                    raise AssertionError(fault)
+        if process.actor.link is not None:
+            passes_ns = self._through_link(call, arrival_ns)
+            arrival_ns, deliver = (passes_ns, deliver) if passes_ns else (arrival_ns, self._ignore)
+        scheduler.at(arrival_ns, deliver, (call, server, request, latency_ns, lost_reply))
+        scheduler.at(scheduler.now_ns + deadline_ms * MS, self._expire, call)
+        result = scheduler.park()
+        if isinstance(result, Exception):
+            try:
+                raise result
+            finally:
+                del result
+        if process.actor.sited:
+            scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path, after=True))
+        return result  # type: ignore[no-any-return]
+
+    def _spoil(self, fault: Fault) -> None:
+        """The link of this client is slow or cut for a while, whatever it asks and whoever answers."""
+        scheduler, actor, name = self._scheduler, self._process.actor, self._process.name
+        until_ns = scheduler.now_ns + fault.duration_ms * MS
+        link = actor.link = LinkFault(fault.kind, until_ns, fault.value)
+        scheduler.record(name, "nemesis", "fault", fault.kind.value, value="begin")
+
+        def mended(_: Any) -> None:
+            if actor.link is link:
+                actor.link = None
+                scheduler.record(name, "nemesis", "fault", fault.kind.value, value="end")
+
+        scheduler.at(until_ns, mended)
+
+    def _through_link(self, call: WireCall, arrival_ns: int) -> int:
+        """When something arrives that is sent now over a link with which something is wrong; 0 for never."""
+        link = self._process.actor.link
+        if link is None:
+            return arrival_ns
+        self._scheduler.record(self._process.name, "nemesis", "fault", link.kind.value, caused_by=call.invoke)
+        if link.kind is FaultKind.SLOW_LINK:
+            return arrival_ns + link.value * MS
+        return 0 if link.value == 2 else max(arrival_ns, link.until_ns)
+
+    def break_connections(self, server: Process) -> None:
+        """The server's process died: every open connection is reset."""
+        for call in server.calls:
+            self._scheduler.at(self._scheduler.now_ns + LATENCY_NS, self._arrive, (call, NoAnswer("connection reset")))
+        server.calls.clear()
+
+    def _ignore(self, argument: Any) -> None:
+        return
+
+    def _deliver(self, argument: tuple[WireCall, str, Request, int, bool]) -> None:
+        call, name, request, latency_ns, lost_reply = argument
+        scheduler = self._scheduler
+        server = self._address(name)
+        if call.refused:
+            return  # Where nobody listened, nothing was sent that could come a second time.
+        if server is None or not server.alive:
+            if call.arrived:
+                return  # The copy is lost; the first is being served or was.
+            call.refused = True
+            self._answer(call, Refused(f"no server listens at {name}"))
+            return
+        scheduler.record(server.name, server.role, "observe", "arrived", caused_by=call.invoke)
+        call.arrived = True
+        server.calls[call] = None
+        handling = server
+        slot_ns = server.state.get("free_ns", 0)  # An overloaded server takes up one request after the other.
+
+        def serve() -> None:
+            call.handler = getcurrent()
+            reply = self._handler(handling, request)
+            scheduler.step(handling)
+            if handling.actor.sited:
+                scheduler.arrive(handling, REPLY)
+            handling.calls.pop(call, None)
+            back_ns = scheduler.now_ns + latency_ns
+            if self._process.actor.link is not None:
+                back_ns = self._through_link(call, back_ns)
+            if back_ns and not lost_reply:
+                scheduler.at(back_ns, self._arrive, (call, reply))
+
+        if slot_ns > scheduler.now_ns:
+            self._queue_up(server, serve)
+        else:
+            scheduler.spawn(server, serve)
+
+    def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
+        """An overloaded server serves a request when its turn comes, all that are left when the overload is over."""
+        begins_ns, (pace_ns, until_ns) = server.state["free_ns"], server.state["overload"]
+        server.state["free_ns"] = min(begins_ns + pace_ns, until_ns)
+
+        def turn(_: Any) -> None:
+            if server.alive:
+                self._scheduler.spawn(server, serve)
+
+        self._scheduler.at(min(begins_ns, until_ns), turn)
+
+    def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
+        self._answer(*argument)
+
+    def _expire(self, call: WireCall) -> None:
+        self._answer(call, NoAnswer("no answer before the deadline"))
+
+    def _answer(self, call: WireCall, result: Reply | Exception) -> None:
+        if not call.done:
+            call.done = True
+            self._scheduler.resume((call.client, call.actor, result))

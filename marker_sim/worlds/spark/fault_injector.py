@@ -1,0 +1,209 @@
+"""Does what a plan says to the processes of a Spark application, and keeps count of what really happened.
+
+A task fault strikes when an attempt says where it is, a driver's death at a storage effect (the gate calls `hurt`) or
+between two of its steps, a server's at its own effect. The death of a process is recorded under the recorder's lock in
+the moment the signal is sent, so nothing that follows from it comes before it in the history.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from marker_sim.faults import FaultKind
+from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.processes.fault_injector import CallerIsDead
+from marker_sim.worlds.processes.fork_server import ManagedProcess
+from marker_sim.worlds.spark.plans import (
+    DRIVER,
+    EXECUTOR,
+    PHASES,
+    DriverKill,
+    ServerKill,
+    StorageFault,
+    TaskFault,
+    TaskKind,
+    aim_of,
+)
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.spark.run import SparkWrites
+
+OTHERS_S = 8.0
+MARKERS_GONE_S = 0.4
+
+
+class SparkFaultInjector:
+    """Hurts one run. struck: the plan's faults that had their effect, by number. healed: nothing strikes any more."""
+
+    def __init__(self, jobs: SparkWrites) -> None:
+        self.healed = False
+        self.struck: Counter[int] = Counter()
+        self._jobs = jobs
+        self._triggers: dict[Trigger, int] = {}
+        self._taken: set[int] = set()
+        self._met: dict[tuple[int, int], set[int]] = {}
+        self._ended: dict[int, set[int]] = {}
+        self._committed: set[int] = set()
+        self._turn = threading.Condition()
+
+    def arm(self, write: int) -> None:
+        """A write (from 1) is about to begin: aim what belongs to it, but for the driver's death."""
+        for kind in (ServerKill, StorageFault):
+            for number, fault in self._jobs.spark_plan.of(write, kind):
+                self._arm(number, fault)
+
+    def _arm(self, number: int, fault: DriverKill | ServerKill | StorageFault) -> None:
+        trigger = aim_of(fault)
+        self._triggers[trigger] = number
+        self._jobs.interceptor.arm(trigger)
+
+    def disarm(self) -> None:
+        """The write is over; what did not strike by now never will."""
+        for trigger in self._jobs.interceptor.disarm():
+            if trigger.fired and trigger.kind is not FaultKind.KILL:
+                self.struck[self._triggers[trigger]] += trigger.fired
+
+    def hurt(self, trigger: Trigger, call: StorageCall) -> None:
+        """An aim at the gate strikes; its lock is held."""
+        number = self._triggers[trigger]
+        fault = self._jobs.spark_plan.faults[number]
+        if isinstance(fault, DriverKill):
+            self.struck[number] += self.kill_driver(fault.phase, call.path)
+        elif isinstance(fault, ServerKill):
+            self.struck[number] += self._kill(self._jobs.lives[call.process], call.path)
+
+    def step(self, _: str, name: str, write: int) -> None:
+        """The driver stands between two steps of a write; does not return to one that dies here."""
+        if name == "commit-ended":
+            with self._turn:
+                self._committed.add(write)
+                self._turn.notify_all()
+        for number, fault in self._jobs.spark_plan.of(write, DriverKill):
+            if self.healed or self.struck[number]:
+                continue
+            if fault.phase == name:
+                self.struck[number] += self.kill_driver(name, None)
+                raise CallerIsDead
+            if fault.phase in PHASES and PHASES[fault.phase].since == name and number not in self._triggers.values():
+                self._arm(number, fault)
+
+    def kill_driver(self, phase: str, path: str | None) -> bool:
+        """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
+        jobs = self._jobs
+        with jobs.recorder.lock:
+            driver, server = jobs.driver_life(), jobs.server
+            if driver is None or driver.kill_sent:
+                return False
+            driver.kill_sent = True
+            jobs.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
+            if server is not None and not server.kill_sent:
+                server.kill_sent = True
+                jobs.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
+            jobs.kill_application()
+            return True
+
+    def moment(self, name: str, moment: str, write: int, task: int, attempt: int) -> str | None:
+        """An attempt is at a moment; what it shall do. Returns when it may go on; a killed one gets no answer."""
+        if moment == "closed":
+            with self._turn:
+                self._ended.setdefault(write, set()).add(task)
+                self._turn.notify_all()
+        for number, fault in self._jobs.spark_plan.of(write, TaskFault):
+            if (fault.task, fault.moment) != (task, moment) or self.healed:
+                continue
+            if fault.kind is TaskKind.MEET:
+                self._meet(number, fault, name, attempt)
+                continue
+            with self._turn:
+                first = number not in self._taken
+                self._taken.add(number)
+            if first:
+                return self._task(number, fault, self._jobs.lives[name])
+        return None
+
+    def _task(self, number: int, fault: TaskFault, life: ManagedProcess) -> str | None:
+        recorder, answer = self._jobs.recorder, None
+        recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+        match fault.kind:
+            case TaskKind.FAILED:
+                self.struck[number] += 1
+                answer = "fail"
+            case TaskKind.WORKER:
+                self.struck[number] += self._kill(life, None)
+                raise CallerIsDead
+            case TaskKind.EXECUTOR:
+                self.struck[number] += self._kill_executors(life.actor)
+                raise CallerIsDead
+            case TaskKind.LOST:
+                self._await_others(fault)
+                for host in self._jobs.cluster.executors():
+                    if host != life.actor:
+                        self.struck[number] += self._kill_executors(host)
+            case TaskKind.LATE | TaskKind.LATE_FAILED:
+                with self._turn:
+                    over = self._turn.wait_for(lambda: fault.write in self._committed, fault.duration_ms / 1000)
+                self.struck[number] += over
+                self._jobs.over.wait(MARKERS_GONE_S)
+                answer = "fail" if fault.kind is TaskKind.LATE_FAILED else None
+            case _:
+                self.struck[number] += 1
+                self._jobs.over.wait(fault.duration_ms / 1000)
+        return answer
+
+    def _meet(self, number: int, fault: TaskFault, name: str, attempt: int) -> None:
+        """Hold an attempt until its copy, or the original, is here too."""
+        key = (fault.write, fault.task)
+        with self._turn:
+            met = self._met.setdefault(key, set())
+            met.add(attempt)
+            self._turn.notify_all()
+            if self._turn.wait_for(lambda: len(met) > 1, fault.duration_ms / 1000) and not self.struck[number]:
+                self.struck[number] += 1
+                self._jobs.recorder.record(name, "nemesis", "fault", fault.kind.value)
+
+    def _await_others(self, fault: TaskFault) -> None:
+        """Until every other task of the write has written its file, and a little for its result to be told."""
+        tasks = len(self._jobs.plan.writes[fault.write - 1].tasks)
+        with self._turn:
+            self._turn.wait_for(lambda: len(self._ended.get(fault.write, ())) >= tasks, OTHERS_S)
+        self._jobs.over.wait(1.0)
+
+    def _kill_executors(self, host: str) -> int:
+        """SIGKILL for the executors of a host, each with its Python workers; how many there were."""
+        jobs, killed = self._jobs, 0
+        with jobs.recorder.lock:
+            for jvm in jobs.cluster.executors()[host]:
+                try:
+                    below = jvm.children(recursive=True)
+                    jvm.kill()
+                except psutil.NoSuchProcess:
+                    continue
+                killed += 1
+                pids = {process.pid for process in below}
+                for life in list(jobs.lives.values()):
+                    if life.role == EXECUTOR and life.pid in pids:
+                        self._kill(life, None)
+                for process in below:
+                    if process.is_running():
+                        process.kill()
+        return killed
+
+    def _kill(self, life: ManagedProcess, path: str | None) -> bool:
+        """SIGKILL for one process; False when it was dead already."""
+        with self._jobs.recorder.lock:
+            if life.kill_sent:
+                return False
+            life.kill_sent = True
+            self._jobs.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
+            life.signal(signal.SIGKILL)
+            return True
+
+
+def missed(jobs: SparkWrites) -> tuple[Any, ...]:
+    """The faults of the plan that never struck."""
+    return tuple(f for n, f in enumerate(jobs.spark_plan.faults) if not jobs.injector.struck[n])

@@ -1,0 +1,305 @@
+"""One run of a plan as jobs of a Spark application, from the kit's side: it plays the writes and keeps the history.
+
+Writes run one after another on one driver, until that dies; then the next write gets a new one. When the plan is
+through, everything heals, a last write must leave the table in order, and all that is stored is read.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.history import APPLICATION_ENDED, Header, History
+from marker_sim.loading import load_system
+from marker_sim.names import MarkerDirectory
+from marker_sim.options import MarkerOptions
+from marker_sim.plan import Plan, Task, Write
+from marker_sim.system import MARKERS_TYPES
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.processes.closing import header_of, observe
+from marker_sim.worlds.processes.coordinator import Coordinator
+from marker_sim.worlds.processes.fork_server import ManagedProcess
+from marker_sim.worlds.processes.steps import Counters
+from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Application, Gone
+from marker_sim.worlds.spark.fault_injector import SparkFaultInjector, missed
+from marker_sim.worlds.spark.plans import DRIVER, SERVER, SparkPlan
+from marker_sim.worlds.spark.standalone import Standalone
+
+WRITE_LIMIT_S = 120.0
+READY_S = 60.0
+SERVER_S = 30.0
+DEADLINE_SECS = 30
+PROBE_GROUP = "probe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRun:
+    """What came of a run. missed: the faults of the plan that never struck. drivers: how many there were."""
+
+    history: History
+    missed: tuple[Any, ...]
+    drivers: int
+
+
+def run_spark(plan: SparkPlan, cluster: Standalone, logs: Path, system: str = "reference") -> SparkRun:
+    """Execute a plan on a cluster, on a fresh local directory or behind a fresh S3 front.
+
+    system: as in --sut; a mutant's as well. HarnessError when the kit or Spark fails.
+    """
+    jobs = SparkWrites(plan, cluster, logs, system)
+    history = jobs.run()
+    return SparkRun(history=history, missed=missed(jobs), drivers=jobs.drivers)
+
+
+class SparkWrites:
+    """All processes of one run. lives: those that said hello, by name. server: the timeline server of the driver."""
+
+    def __init__(self, plan: SparkPlan, cluster: Standalone, logs: Path, system: str) -> None:
+        if plan.plan.storage not in ("local", "s3"):
+            raise HarnessError(f"storage {plan.plan.storage} has no real processes; local and s3 have")
+        self.spark_plan, self.cluster = plan, cluster
+        self.plan: Plan = replace(plan.plan, writes=(*plan.plan.writes, _probe(plan.plan)))
+        self.system = load_system(system)
+        self.recorder = Recorder()
+        self.injector = SparkFaultInjector(self)
+        self.interceptor = Interceptor(self.recorder, self.injector.hurt)
+        self.lives: dict[str, ManagedProcess] = {}
+        self.server: ManagedProcess | None = None
+        self.over = threading.Event()
+        self.drivers = 0
+        self._servers = 0
+        self._serving = threading.Condition()
+        self._application: Application | None = None
+        self._instants: dict[MarkerDirectory, None] = {}
+        self._trouble: list[BaseException] = []
+        self._system_name, self._logs = system, logs
+        self._scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-")).resolve()
+        self.world: ClusterStorage = (
+            LocalClusterStorage(self._scratch / "storage")
+            if self.plan.storage == "local"
+            else S3ClusterStorage(self.interceptor, plan.plan.seed)
+        )
+        self.options = MarkerOptions(
+            markers_type=MARKERS_TYPES[self.plan.mode],
+            batch_num_threads=self.plan.num_threads,
+            batch_interval_ms=self.plan.interval_ms,
+            remote_timeout_secs=DEADLINE_SECS,
+        )
+        self.choice = self.system.choose(self.options, self.world.capabilities)
+        Counters(self._scratch / "steps")
+        self._coordinator = Coordinator(self._scratch / "hub")
+        self._coordinator.attach(
+            self.interceptor,
+            self._answers(),
+            self.world.stored,
+            paused=lambda _: False,
+            failed=self._trouble.append,
+            dead=self._dead,
+            left=self._left,
+        )
+
+    def run(self) -> History:
+        """Play the plan and close the history; of this run's processes none is left but executors about to end."""
+        record = self.recorder.record
+        try:
+            record("kit", "kit", "observe", "phase", value="faults")
+            record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
+            for number in range(len(self.plan.writes) - 1):
+                self.injector.arm(number + 1)
+                self._write(number)
+                self.injector.disarm()
+            self.injector.healed = True
+            record("kit", "kit", "observe", "phase", value="healed")
+            record("kit", "kit", "observe", "phase", value="probe")
+            self._write(len(self.plan.writes) - 1)
+            record("kit", "kit", "observe", "phase", value="end")
+            self._leave()
+            self._observe()
+        finally:
+            self._close()
+        if self._trouble:
+            raise self._trouble[0]
+        return History(self._header(), self.recorder.close())
+
+    def _close(self) -> None:
+        """Nothing of the run is left, whatever happened."""
+        self.injector.healed = True
+        self.over.set()
+        with ExitStack() as last_first:
+            last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
+            last_first.callback(self.world.close)
+            last_first.callback(self._coordinator.close)
+            if self._application is not None:
+                last_first.callback(self._application.kill)
+
+    def driver_life(self) -> ManagedProcess | None:
+        """The driver that there is now."""
+        return None if self._application is None else self.lives.get(self._application.name)
+
+    def kill_application(self) -> None:
+        """Send SIGKILL to the driver's session; returns at once."""
+        assert self._application is not None
+        self._application.kill_now()
+
+    def _write(self, number: int) -> None:
+        """One write by the driver that is there, or a new one; it may die of it."""
+        application = self._application or self._start_driver()
+        try:
+            application.ask({"number": number}, WRITE_LIMIT_S)
+        except Gone:
+            self._bury(application)
+        if self._trouble:
+            raise self._trouble[0]
+
+    def _start_driver(self) -> Application:
+        self.drivers += 1
+        name = f"driver#{self.drivers}"
+        spec = {
+            "plan": self.plan,
+            "options": self.options,
+            "system": self._system_name,
+            "hub": self._coordinator.address,
+            "counters": str(self._scratch / "steps"),
+            "slot": 0,
+            "faults": (),
+            "ops": (),
+            "storage": self.world.spec(),
+            "driver": name,
+            "settings": {"spark.master": self.cluster.url},
+            "application": uuid.uuid4().hex,
+        }
+        path = self._scratch / f"driver-{self.drivers}"
+        path.write_bytes(pickle.dumps(spec))
+        words = [sys.executable, "-m", "marker_sim.worlds.spark", "driver", str(path)]
+        environment = {**self.cluster.environment(), "PYSPARK_PYTHON": sys.executable}
+        application = Application(name, words, environment, self._logs / f"driver-{self.drivers}.log")
+        self._application = application
+        try:
+            application.hear(READY_S)
+        except Gone as gone:
+            raise HarnessError(f"{name} ended before it was ready: {application.last_lines()}") from gone
+        return application
+
+    def _bury(self, application: Application) -> None:
+        """A driver is gone: by the plan's doing, or the kit's surroundings failed."""
+        life = self.lives[application.name]
+        application.kill()
+        self._application = None
+        if not life.kill_sent:
+            raise HarnessError(f"{application.name} ended by itself: {application.last_lines()}")
+
+    def _leave(self) -> None:
+        """The application is over; its server ends with it."""
+        application = self._application
+        if application is None:
+            return
+        with self.recorder.lock:
+            for life in (self.server, self.driver_life()):
+                if life is not None and not life.kill_sent:
+                    life.kill_sent = True
+                    if life.role == SERVER:
+                        self.recorder.record(life.name, life.role, "fault", "kill", value="end-of-run")
+                    else:
+                        self.recorder.record(life.name, life.role, "observe", "exited", error=APPLICATION_ENDED)
+        application.kill()
+        self._application = None
+
+    # What processes ask.
+
+    def _answers(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "hello": self._hello,
+            "moment": self.injector.moment,
+            "step": self.injector.step,
+            "healed": lambda _: self.injector.healed,
+            "mode": self._mode,
+            "began": lambda _, table, instant: self._instants.setdefault(MarkerDirectory(table, instant)),
+            "new-server": self._new_server,
+            "listening": self._listening,
+            "server-ready": self._server_ready,
+            "server-gone": self._server_gone,
+            "server-started": lambda *_: self.server.started if self.server is not None else None,
+            "address": self._address,
+        }
+
+    def _hello(self, name: str, role: str, pid: int, host: str) -> None:
+        life = ManagedProcess(name, host, role)
+        life.pid = pid
+        self._coordinator.expect(name, role)
+        self.world.expect(name, role)
+        self.lives[name] = life
+
+    def _mode(self, _: str, markers: str) -> tuple[str, str]:
+        choice = self.choice
+        if markers not in ("", self.plan.mode):
+            choice = self.system.chosen(markers, self.world.capabilities, self.options)
+        return choice.mode, choice.reason
+
+    def _new_server(self, _: str) -> str:
+        self._servers += 1
+        return f"server#{self._servers}"
+
+    def _listening(self, name: str, port: int) -> None:
+        with self._serving:
+            life = self.lives[name]
+            life.port = port
+            life.started = self.recorder.record(name, life.role, "observe", "started")
+            self.server = life
+            self._serving.notify_all()
+
+    def _server_ready(self, _: str) -> None:
+        with self._serving:
+            if not self._serving.wait_for(lambda: self.server is not None and not self.server.kill_sent, SERVER_S):
+                raise HarnessError(f"no timeline server was there within {SERVER_S:.0f} s")
+
+    def _server_gone(self, _: str, name: str, code: int) -> None:
+        with self.recorder.lock:
+            life = self.lives.get(name)
+            if life is not None and not life.kill_sent:
+                life.kill_sent = True
+                self.recorder.record(name, SERVER, "observe", "exited", error=f"exit code {code}")
+
+    def _address(self, _: str, server: str) -> tuple[str, int] | None:
+        life = self.server
+        return None if life is None or life.kill_sent else (life.name, life.port)
+
+    def _dead(self, process: str) -> bool:
+        life = self.lives.get(process)
+        return life is not None and life.kill_sent
+
+    def _left(self, process: str) -> None:
+        """A connection was closed: Spark may have ended the Python worker that had it."""
+        life = self.lives.get(process)
+        if life is not None and life.role not in (DRIVER, SERVER):
+            with self.recorder.lock:
+                if not life.kill_sent and not os.path.exists(f"/proc/{life.pid}"):
+                    life.kill_sent = True
+                    self.recorder.record(process, life.role, "observe", "exited", error="its executor ended it")
+
+    def _observe(self) -> None:
+        tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
+        observe(self.recorder, self.world.files(), self._instants, tables)
+
+    def _header(self) -> Header:
+        header = header_of("spark", self.plan, self.system, self.options, self.world.capabilities)
+        return replace(header, plan=replace(self.spark_plan, plan=self.plan).to_dict())
+
+
+def _probe(plan: Plan) -> Write:
+    """The last write: something new, and something on top of what the table may hold already."""
+    known = next((task for write in plan.writes for task in write.tasks), None)
+    more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
+    return Write(tasks=(Task(group=PROBE_GROUP), *more))

@@ -1,0 +1,170 @@
+"""A Spark standalone cluster on loopback: a master on 127.0.0.1, one worker each on 127.0.0.2 and 127.0.0.3.
+
+Spark starts no speculative copy of a task on the host of the original, and all executors of `local-cluster` share one
+host; two workers with addresses of their own are two hosts, so copies start. Source: TaskSetManager of Spark 3.5 and
+tried. Executors are children of their worker's JVM, a process for each application and worker.
+
+Limits: the cluster must be started by a thread that lives as long as it, for its processes die with that thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from marker_sim.errors import HarnessError
+from marker_sim.worlds.http.servers import VARIABLE
+
+HOSTS = ("127.0.0.2", "127.0.0.3")
+SCALA = "2.12"  # Of PySpark's jars; a worker that is not told looks for a build directory.
+START_S = 60.0
+END_S = 10.0
+POLL_S = 0.05
+# Of the processes of the cluster itself, which do little. Executors get what their application asks for.
+_SMALL = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_PR_SET_PDEATHSIG = 1
+_LISTENS = re.compile(r"Starting Spark master at (spark://[\w.:]+)")
+
+
+class Standalone:
+    """The cluster while the block runs. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
+
+    cores, memory_mb: of each worker. java, home: the JVM and where PySpark lies. HarnessError when it does not start.
+    """
+
+    def __init__(self, scratch: Path, *, java: str, home: Path, cores: int = 2, memory_mb: int = 4096) -> None:
+        self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self.url = ""
+        self.home = home
+        self._java = java
+        self._scratch = scratch
+        self._cores = cores
+        self._memory_mb = memory_mb
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Standalone:
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def environment(self) -> dict[str, str]:
+        """What a driver of this cluster needs besides its own settings."""
+        return {VARIABLE: self.mark, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(self.home)}
+
+    def executors(self) -> dict[str, list[psutil.Process]]:
+        """The executor JVMs that live, by host of their worker."""
+        found: dict[str, list[psutil.Process]] = {}
+        for host in HOSTS:
+            worker = self._processes[host]
+            found[host] = [child for child in _children(worker.pid) if _runs(child, "CoarseGrainedExecutorBackend")]
+        return found
+
+    def check(self) -> None:
+        """HarnessError when a process of the cluster ended by itself."""
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {self._said(name)}")
+
+    def _start(self) -> None:
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        self._launch("master", "127.0.0.1", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
+        self.url = self._wait("master", _LISTENS)
+        for host in HOSTS:
+            words = ("--host", host, "--cores", str(self._cores), "--memory", f"{self._memory_mb}m")
+            work = ("--work-dir", str(self._scratch / f"work-{host}"))
+            self._launch(host, host, "org.apache.spark.deploy.worker.Worker", *words, *work, self.url)
+        for host in HOSTS:
+            self._wait(host, re.compile("(Successfully registered) with master"))
+
+    def _launch(self, name: str, host: str, main: str, *arguments: str) -> None:
+        words = [self._java, *_SMALL, "-cp", str(self.home / "jars" / "*"), main]
+        words += ["--port", "0", "--webui-port", "0", *arguments]
+        environment = {**os.environ, **self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        with (self._scratch / f"{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                # One system call and nothing of Python's that another thread might hold a lock of.
+                preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
+            )
+
+    def _wait(self, name: str, said: re.Pattern[str]) -> str:
+        deadline = time.monotonic() + START_S
+        while (found := said.search(self._log(name))) is None:
+            self.check()
+            if time.monotonic() > deadline:
+                raise HarnessError(f"the Spark process {name} was not there within {START_S:.0f} s: {self._said(name)}")
+            time.sleep(POLL_S)
+        return found[1]
+
+    def _log(self, name: str) -> str:
+        return (self._scratch / f"{name}.log").read_text(errors="replace")
+
+    def _said(self, name: str) -> str:
+        return " | ".join(self._log(name).strip().splitlines()[-4:]) or "(no output)"
+
+    def _end(self) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in self._processes.values():
+            process.wait(END_S)
+        end_marked(self.mark)
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process whose environment carries a mark; HarnessError when one stays."""
+    deadline = time.monotonic() + END_S
+    while left := list(marked(mark)):
+        for process in left:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        if time.monotonic() > deadline:
+            raise HarnessError(f"processes {[process.pid for process in left]} did not end after SIGKILL")
+        time.sleep(POLL_S)
+
+
+def marked(mark: str) -> Iterator[psutil.Process]:
+    """Living processes whose environment carries a mark."""
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(VARIABLE) == mark:
+                yield process
+        except (psutil.Error, OSError):
+            continue
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _runs(process: psutil.Process, name: str) -> bool:
+    try:
+        return any(name in word for word in process.cmdline())
+    except psutil.Error:
+        return False

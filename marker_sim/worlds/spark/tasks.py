@@ -1,0 +1,177 @@
+"""What executors do: for each task of a write a marker, a Parquet file and a write stat, under Spark's own attempt.
+
+The write token is (task index, stage, attempt) of Spark's task context. The stage comes after digits of the instant,
+for two applications number their stages and attempts alike, and nothing else in a log file's name keeps them apart;
+the attempt is Spark's id of the task attempt, which no other one of the application has, a recomputed stage included.
+
+Spark stops counting an attempt before its Python worker stops writing. So an attempt looks for its marker directory
+when its file is whole, or its writing failed: where that is gone, the driver has deleted what it knew of, and the
+attempt deletes its own.
+Source: Hudi 0.15.0 FSUtils.makeWriteToken and TaskContextSupplier; the digits are our decision.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+from marker_sim.names import MarkerDirectory
+from marker_sim.seams import Condition, Content, SeamError, Storage
+from marker_sim.timeline import WriteStat, WriteToken
+from marker_sim.worlds.processes.children import Child
+from marker_sim.worlds.processes.parquet import PARQUET
+from marker_sim.worlds.spark.counts import TOO_LATE
+from marker_sim.worlds.spark.plans import EXECUTOR
+from marker_sim.writer.attempt import Assignment, path_of
+from marker_sim.writer.recording import record_call
+from marker_sim.writer.slices import Slice
+
+STAGES_MAX = 10_000
+
+
+class TaskFailed(SeamError):
+    """The plan says that this attempt fails here."""
+
+
+class TooLate(SeamError):
+    """The instant was over before this attempt had written its file: a copy that Spark no longer counts."""
+
+
+class Draft(NamedTuple):
+    """What the driver wants of a task, whichever attempt does it."""
+
+    partition: str
+    file_id: str
+    kind: str
+    slice: Slice | None
+
+
+class WriteTasks(NamedTuple):
+    """The body of every task of a write, sent to the executors. ordinal: of the write, from 1."""
+
+    spec: bytes
+    place: MarkerDirectory
+    mode: str
+    ordinal: int
+    drafts: tuple[Draft, ...]
+
+    def __call__(self, index: int, rows: Iterable[tuple[Any, Any]]) -> Iterable[tuple[int, tuple[Any, ...]]]:
+        """Write the rows of a task, (its index, (key, value)) each; its write stat, keyed for whoever collects them."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        child = child_of(self.spec)
+        attempt = SparkAttempt(child, self.ordinal, index, context.attemptNumber())
+        stage = int(self.place.instant[8:]) * STAGES_MAX + context.stageId()
+        work = self._assignment(index, WriteToken(index, stage, context.taskAttemptId()), rows)
+        markers = child.markers(self.mode, self.place)
+        create = attempt.after_marker(markers.create)
+
+        def took_back() -> bool:
+            if markers.exists():
+                return False
+            attempt.delete(f"{work.table}/{work.path}")
+            return True
+
+        def act() -> WriteStat:
+            try:
+                stat = child.system.write_file(work, attempt, child.runtime, create, 0, PARQUET)
+            except SeamError:
+                with suppress(SeamError):
+                    took_back()  # Half a file is as late as a whole one.
+                raise
+            if took_back():
+                raise TooLate(f"{work.path} was written {TOO_LATE}, and is deleted")
+            attempt.moment("closed")
+            return stat
+
+        token = str(work.token)
+        ended = record_call(child.link, child.me, "attempt", self.place, work.path, token, None, act)
+        if ended.error is not None:
+            raise ended.error
+        return ((0, tuple(ended.value)),)
+
+    def _assignment(self, index: int, token: WriteToken, rows: Iterable[Any]) -> Assignment:
+        draft = self.drafts[index]
+        there = None if draft.slice is None else Slice(*draft.slice)
+        path = path_of(self.place.instant, draft.partition, draft.file_id, draft.kind, token, there)
+        return Assignment(
+            self.place.table,
+            self.place.instant,
+            draft.partition,
+            draft.file_id,
+            draft.kind,
+            token,
+            path,
+            tuple(row for _, row in rows),
+            there,
+        )
+
+
+class SparkAttempt:
+    """The storage of one attempt, and its moments: at each the kit may have something happen."""
+
+    def __init__(self, child: Child, ordinal: int, task: int, number: int) -> None:
+        self.capabilities = child.storage.capabilities
+        self._child = child
+        self._inner: Storage = child.storage
+        self._who = (ordinal, task, number)
+
+    def moment(self, name: str) -> None:
+        """The attempt has come so far; TaskFailed when it is to fail here. May take long, or not return."""
+        if self._child.link.ask("moment", name, *self._who) == "fail":
+            raise TaskFailed(f"task {self._who[1]} of write {self._who[0]} fails at {name}")
+
+    def after_marker(self, create: Callable[[str, str], object]) -> Callable[[str, str], object]:
+        """A create that is followed by its moment."""
+
+        def created(name: str, request: str) -> object:
+            answer = create(name, request)
+            self.moment("marker")
+            return answer
+
+        return created
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """A whole data file; in its middle nothing is stored yet."""
+        self.moment("file")
+        return self._inner.put(path, data, condition, expected)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """A data file in place; whoever fails in its middle leaves half of it."""
+        try:
+            self.moment("file")
+        except TaskFailed:
+            self._inner.overwrite(path, data[: len(data) // 2])
+            raise
+        self._inner.overwrite(path, data)
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        return self._inner.get(path)
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every path below a prefix, sorted."""
+        return self._inner.list(prefix)
+
+    def delete(self, path: str) -> None:
+        """Remove the object."""
+        self._inner.delete(path)
+
+
+@cache
+def child_of(spec: bytes) -> Child:
+    """This Python worker's side of the kit, made once: Spark uses a worker for one task after another.
+
+    spec: pickled, as `jobs.py` makes it.
+    """
+    host = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+    name = f"{EXECUTOR}-{host.rpartition('.')[2]}-{os.getpid()}"
+    child = Child({**pickle.loads(spec), "process": name, "role": EXECUTOR})
+    child.link.ask("hello", EXECUTOR, os.getpid(), host)
+    return child
