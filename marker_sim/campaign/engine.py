@@ -347,7 +347,7 @@ def _met(search: _SimulatedSearch) -> dict[str, Any]:
     due = search.statistics.runs >= RUNS_FOR_REACHED
     return {
         "not_reached": (*unsteady, *(unmet if due else ()), *(gap.sentence for gap in gaps)),
-        "doubts": gaps,
+        "gaps": gaps,
         "too_rare": met.too_rare if due else (*unmet, *met.too_rare),
         "fault_rows": fault_rows(search.statistics, places),
         "reruns": Reruns(

@@ -138,7 +138,7 @@ class Campaign:
     to happen at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what
     was found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of
     the object store, None where there is none. batching: of a foreign server, what it is held to and who said so.
-    doubts: of what was not reached, that which takes the ground from guarantees. too_rare: what a campaign of this
+    gaps: of what was not reached, that which takes the ground from guarantees. too_rare: what a campaign of this
     size need not have met. fault_rows: fault by phase, of the runs looked at. deciding: what was tried and met of what
     decides guarantees, where there is a table of it.
     """

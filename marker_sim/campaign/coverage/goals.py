@@ -276,7 +276,7 @@ GOALS: tuple[CoverageGoal, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGoals:
-    """What became of the milestones. counts: times met. doubts: never met and certainly due. too_rare: names."""
+    """What became of the milestones. counts: times met. gaps: never met and certainly due. too_rare: names."""
 
     counts: dict[str, int]
     gaps: tuple[CoverageGap, ...]
