@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,20 @@ def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
                 isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id in ("set", "frozenset")
             )
             assert not called and not isinstance(over, ast.Set | ast.SetComp), f"{path}:{node.lineno} loops over a set"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=_name)
+def test_a_package_says_what_each_of_its_modules_is_for(path: Path) -> None:
+    """Patterns count: `work_*.py`. Files of other packages are named with their folder."""
+    text = ast.get_docstring(_tree(path)) or ""
+    named = set(re.findall(r"(?<![\w/])[\w*]+\.py\b|(?<![\w/])\w+/(?!\w)", text))
+    there = {f"{inner.parent.name}/" for inner in path.parent.glob("*/__init__.py")}
+    there |= {inner.name for inner in path.parent.glob("*.py")}
+    for name in sorted(named):
+        assert any(fnmatch(one, name) for one in there), f"{path} names {name}, which is not there"
+    if path.parent != PACKAGE:
+        for one in sorted(there - {"__init__.py", "__main__.py"}):
+            assert any(fnmatch(one, name) for name in named), f"{path} has no line for {one}"
 
 
 def test_nothing_is_left_to_be_done_later() -> None:

@@ -1,10 +1,13 @@
-"""Runs many plans, judges each and adds up what came of them.
+"""Runs many plans, judges each history and adds up the results.
 
-engine.py      the simulated campaign within a budget; pieces.py, tasks.py: its parts, on several processes
-runs.py        one plan run and judged; replay.py: a stored plan again; watchdog.py: a run that never ends
-servability.py what a system cannot be judged on, for every search
-statistics.py  findings added up to the rows of a verdict
-result.py      what one campaign came to
-coverage/      what must have happened before anything may be said to hold
-nightly/       campaigns of every kind for hours, resumable
+engine.py                 a simulated campaign within a budget: explore, judge, count, shrink
+pieces.py, tasks.py       its unit of work, done by this process or by a worker
+runs.py                   one plan run and judged
+statistics.py, result.py  the findings of many runs added up; the result of a campaign
+servability.py            when a system cannot be judged at all
+replay.py                 a stored plan again
+exhaustive.py             the bounded-exhaustive search
+machine*.py               the Hypothesis state machine; conformance.py offers it to other projects
+coverage/                 what must have happened before a guarantee may be said to hold
+nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable
 """

@@ -1,11 +1,12 @@
-"""The command line: verify, replay, judge and doctor.
+"""The command line.
 
-app.py       commands and options, and every way to end turned into one sentence and an exit code
-request.py   what was asked of `verify`, parsed once
-verify.py    a request carried out in the world it names
-replay.py    a stored failure again
-judging.py   a stored history judged again
-progress.py  the line on standard error
+app.py         commands, and every way to end as one sentence and an exit code; options.py: the options
+request.py     the options of `verify`, parsed once; ready.py: whether the request can run on this machine
+verify.py      carries out the request; confirming.py: a simulated violation tried with real processes
+replay.py      stored failures again; stored.py finds them
+judging.py     a stored history judged again
+mutants.py, chaos.py, serve.py  the commands of these names
+progress.py    the progress line on standard error
 """
 
 from marker_sim.cli.app import main

@@ -1,7 +1,7 @@
 """What can go wrong in a run.
 
-table.py  the kinds of faults and what holds of each
-sites.py  named places of a run at which a fault may be due
+table.py  the kinds of faults and their properties
+sites.py  named places in a run at which a fault can be injected
 """
 
 from marker_sim.faults.table import (

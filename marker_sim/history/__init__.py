@@ -1,7 +1,7 @@
 """What happened in a run.
 
 model.py  a header and one event a row, read from and written to files
-index/    the events of one history, indexed once for whoever judges it
+index/    one history indexed once, for judges and statistics
 """
 
 from marker_sim.history.model import (

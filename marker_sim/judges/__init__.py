@@ -1,10 +1,19 @@
 """Judges: pure functions from a finished history to findings. They never look into a running system.
 
-    history ─► View (view.py: folded once) ─► one judge for each guarantee ─► Finding ─► Tally + Profile ─► rows
+    History ─► HistoryIndex ─► one judge per guarantee ─► Finding ─► Statistics + Profile ─► VerdictRow
 
-A write path that tells its steps is judged by `JUDGES`, a black box by what is found of its tables (tables*.py).
-A guarantee has an entry in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception in `violations.VIOLATIONS`.
-G21 alone needs two histories: `modes_agree` is its judge, and no entry of `JUDGES`.
+guarantees.py   the table: id, slug and sentence of each guarantee
+violations.py   one exception class per guarantee
+findings.py     what a judge returns; verdict_row.py: one row of a verdict
+causes.py       how a violation came about, as one stored word
+store/          judges of a marker store
+write_path/     judges of a write path that records its steps
+black_box/      judges of a write path of which only its tables are seen
+pairs.py        G21, the only guarantee about two histories
+promises/       profiles: which guarantees a system promises
+baselines/      known violations
+
+A new guarantee has a row in `guarantees.GUARANTEES`, a judge in `JUDGES` and an exception class in `violations`.
 """
 
 from __future__ import annotations

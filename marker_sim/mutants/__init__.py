@@ -1,6 +1,11 @@
 """Mutants: the reference with one line broken on purpose, each a released defect or a plausible mistake.
 
-A mutant is a change of source text (`catalogue.py`), applied to a private copy of the reference's modules (`load.py`);
-so it differs from the reference in exactly what its entry shows. A kit that does not kill them all is not to be
-believed (`kill.py` says how fast each dies and by which guarantee).
+mutant.py, catalogue.py  what a mutant is, and all of them
+serving.py, storing.py, codec.py, writing.py, rolling_back.py, found.py  the mutants, by part of the reference
+load.py                  builds a system from the changed source text
+hunts.py                 the searches for a mutant
+kill.py                  how fast each mutant dies, and by which guarantee
+
+A mutant is a change of source text, applied to a private copy of the reference's modules, so it differs from the
+reference in exactly what its entry shows.
 """

@@ -1,9 +1,11 @@
-"""What a run leaves for people and programs, made from a Campaign and nothing else.
+"""The files and tables that a run leaves, made from a Campaign and nothing else.
 
-verdict.py   the content of verdict.json (design, section 4.2), and the exit code it means
-write.py     the report directory: every file in place or not at all
-columns.py   history.parquet, both ways
-words.py     plans and events as sentences
-table.py     the terminal's table and failures
-page.py      report.html, one file that needs no network
+verdict.py      the content of verdict.json and the exit code
+table.py        the terminal's table and failures
+words.py        plans and events as sentences
+page.py         report.html, one file that needs no network
+columns.py      history.parquet, both ways
+write.py        writes the report's files, each whole or not at all
+directory.py    one writer per report directory; earlier reports are moved aside
+kill_matrix.py  the report of `marker-sim mutants`
 """

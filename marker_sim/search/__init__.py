@@ -1,8 +1,8 @@
-"""Ways to make plans, run them and make failing ones small.
+"""Makes plans, and makes failing plans smaller.
 
-swarm.py      a seed -> a dense random plan
-exhaustive.py every crash of the schedules in schedules.py, then every pair; crash_points.py finds them
-shrink.py     a failing plan -> a smaller one that fails the same way
-campaign.py   many seeds within a budget -> a Campaign
-replay.py     a stored plan again
+swarm.py         from a seed, a dense random plan of operations on marker directories; writes.py: of writes
+site_faults.py   faults at named sites; odd_names.py: names and paths worth trying
+scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
+schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash
+shrinking/       a failing plan made smaller
 """

@@ -1,7 +1,7 @@
-"""The Storage seam over what is really there: a directory of this host, an S3 bucket.
+"""Real storage behind the Storage seam: a local directory or an S3 bucket.
 
-local.py    files below a directory; nothing outside is touched
-locks.py    locks of the host by name, for storages that cannot replace only if unchanged
+local.py    files below a directory; nothing outside it is touched
+locks.py    host locks by name, for storages without conditional replacement
 s3.py       objects of a bucket through boto3, without hidden retries
-refused.py  the error for a path that a storage can never hold
+refused.py  the error for a path that no storage can hold
 """

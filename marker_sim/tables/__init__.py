@@ -1,7 +1,9 @@
-"""Reads a Hudi table from outside, whoever wrote it, and records what it finds as events.
+"""Reads a Hudi table from outside, whichever program wrote it, and records the result as events.
 
-tree.py     files of a storage at rest        entries.py  the timeline, of either layout
-audit.py    a table as events of a history    hudi_rs.py  its rows, by a reader in another language
+tree.py     the files of a storage at rest
+entries.py  the timeline, in either layout
+audit.py    a table as events of a history
+hudi_rs.py  its rows, read by hudi-rs (Rust); __main__.py is the process that does so
 """
 
 from marker_sim.tables.audit import observe_table

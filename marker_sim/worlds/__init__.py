@@ -1,12 +1,13 @@
-"""Where a plan or a round runs, so that a history comes of it.
+"""Where a plan or a round runs and becomes a history.
 
 simulated/      one process, virtual time
 processes/      the same plans, every actor a process that can be killed
-http/           somebody's timeline server, started by a command, in rounds of load and faults
+http/           a foreign timeline server, started by a command, in rounds of load and faults
 spark/          the reference's write path as jobs of a Spark application
 hudi_spark/     the write path of a released Hudi as PySpark jobs
-s3_front/       the kit's S3, through which storage requests are seen and failed
-proxies/        toxiproxy between whoever asks and whoever answers
-interceptor.py  every effect passes here before anybody sees it; file_watch.py and file_permissions.py where it cannot
+s3_front/       the kit's S3: it records storage requests and makes them fail
+proxies/        toxiproxy on the connections of clients, servers and storage
+interceptor.py  every storage call passes it, and its effect is recorded before any process sees the reply
+file_watch.py, file_permissions.py  the next best for foreign processes on local files: inotify and fanotify
 recorder.py     events of many threads in one order
 """

@@ -1,8 +1,8 @@
-"""What a campaign must have met before it may say that anything holds.
+"""What a campaign must have met before it may say that a guarantee holds.
 
-goals.py                what must have happened at least once; marks.py finds it in histories
+goals.py                events that must have happened at least once; marks.py finds them in histories
 activity_thresholds.py  how much must have happened
-fault_matrix.py         which fault struck in which phase; process_phase.py tells the phase
-determinism_check.py    the same plans in another process
-canary.py               a planted defect that must be seen; tampered_history.py where no mutant can run
+fault_matrix.py         which fault was injected in which phase; process_phase.py determines the phase
+determinism_check.py    the same plans in another process give the same histories
+canary.py               a known defect must be detected first; tampered_history.py where no mutant can run
 """

@@ -1,15 +1,14 @@
-"""The nightly: every way to search and every world that is here, within a budget, resumable after a kill.
+"""`marker-sim chaos`: every search and every world available here, within a budget, resumable after a kill.
 
-    night.py     hands out units until the budget is used; the only process that writes
-    stages.py    which part of the budget belongs to which stage, and what is missing here
-    ranges.py    which numbers of a stream were done, and the next ones to do
-    desk.py      what a worker does with a unit (pool.py), work*.py: its counts
-    ledger.py    the record: one line for each unit that was done, appended and synced
-    failures.py  what the ledger says was broken, as replay files of which each can be opened for good
-    totals.py    what the ledger says was done, a row for each night
-    summary.py   those rows for people
+nightly_run.py   hands out units until the budget is used; the only process that writes
+stages.py        which share of the budget each stage gets; requirements.py: what a stage needs on this machine
+ranges.py        which numbers of a stream are done, and which come next
+tasks.py         a worker carries out one unit; work.py and work_*.py: the kinds of units
+ledger.py        one line per finished unit, appended and synced
+failures.py      failures of the ledger as replay files; pruning.py moves fixed ones aside
+totals.py        the ledger added up, one row per night; summary.py: the same as text, JSON and HTML
 
-The ledger is the only truth. A unit is a range of numbers on a stream (turns of the swarm, cases of the exhaustive
-search, real plans), all that came of it is in its one line, and everything else in the directory is made from those
-lines again at each start. So whatever is cut short either has its line, or is done again and counts once.
+The ledger is the only record; everything else in the directory is derived from it at each start. A unit is a range of
+numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes). A unit that is
+interrupted has no line, so it is done again and counts once.
 """

@@ -1,1 +1,1 @@
-"""Baselines: the violations of a system that are known. The shipped ones are JSON files."""
+"""Baselines: the known violations of a system. baseline.py reads them; the shipped ones are JSON files."""

@@ -1,3 +1,3 @@
-"""Profiles: what an implementation promises, for each guarantee and class of faults. The shipped ones are TOML
-files.
+"""Profiles: which guarantees an implementation promises, by class of faults. profiles.py reads them; the shipped ones
+are TOML files.
 """

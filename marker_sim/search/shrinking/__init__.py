@@ -1,1 +1,1 @@
-"""Failing plans made small: shrinker.py tries what operations.py and writes.py propose."""
+"""Makes failing plans smaller: shrinker.py runs the candidates that operations.py and writes.py propose."""

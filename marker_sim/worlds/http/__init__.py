@@ -1,14 +1,13 @@
-"""Real processes as a world: servers started by a command, driven over HTTP, judged by what storage holds.
+"""Rounds against foreign servers: started by a command, driven over HTTP, judged by what is stored.
 
-processes.py  a server as a process group: start, kill, pause, end whatever is left
-recorder.py   events of many threads in one order
-client.py     one request on the wire, and what its end means
-load.py       client threads and what they ask for
-world.py      the storage under a round, as a protocol
-              local_world.py a directory; s3_world.py the kit's S3 front; site_world.py somebody's endpoint
-probed.py     what follows from what the honesty probe found of an object store
-reader.py     the kit's own look at a marker directory: local files; object_reader.py: objects; seen.py: telling it
-nemesis.py    the misfortunes of servers
-kinds.py      what happens in each kind of round; wire_rounds.py, storage_wire.py: those with proxies
-rounds.py     one round: phases, probe, closing looks, the history
+rounds.py             one round: phases, probe, final reads, the history
+round_types.py        what happens in each type of round
+wire_rounds.py, storage_wire_rounds.py, hostile_rounds.py  the types with proxies, and with hostile input
+servers.py            a server as a process group: start, kill, pause, end all of it
+fault_injector.py     faults of server processes; file_rewrites.py: kills while a marker file is rewritten
+load.py               client threads; http_client.py: one request, and what its result means
+world.py              the storage of a round, as a protocol
+local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint
+s3_capabilities.py    what the consistency probe found of an object store, and what follows
+local_reader.py, object_reader.py  read a marker directory; snapshot_recorder.py records what was read
 """

@@ -1,7 +1,7 @@
-"""Faults on real TCP connections: a toxiproxy server between whoever asks and whoever answers.
+"""Faults on real TCP connections, by a toxiproxy server between client and server.
 
-install.py    where the server program is, and how it gets there
-toxiproxy.py  one server process, its wires and the toxics on them
-faults.py     the closed list of wire faults, drawn from a seed, put on a wire and recorded
-evidence.py   what an exchange over a wire shows of the fault that is on it
+install.py    finds or builds the toxiproxy program
+toxiproxy.py  one toxiproxy process, its proxies and their toxics
+faults.py     the closed list of wire faults: drawn from a seed, applied and recorded
+evidence.py   how the fault on a connection shows in an exchange
 """

@@ -1,10 +1,10 @@
-"""The kit's S3: a front before moto that records and hurts, and a probe that asks any S3 whether it keeps its word.
+"""The kit's S3: a front before moto that records and fails requests, and a probe of any S3 endpoint's consistency.
 
-front.py     S3Front: what happens to a request, under the gate's lock and after it
-asks.py      what a request asks for; replies.py: what the front answers by itself
-draws.py     seeded faults; limits.py: request limits per prefix
-store.py     one bucket of moto; http.py: the server underneath
-honesty.py   probe_s3: what an endpoint promises, tried
+front.py              S3Front: what happens to a request, in the interceptor and after it
+requests.py           parses a request; replies.py: the replies that are not moto's
+random_faults.py      seeded faults; limits.py: request limits per prefix
+store.py              one bucket of moto; http_server.py: the server underneath
+consistency_probe.py  probe_s3: tests what an endpoint promises; probe_client.py: its S3 client
 """
 
 from marker_sim.worlds.s3_front.consistency_probe import ProbedCapabilities, probe_s3

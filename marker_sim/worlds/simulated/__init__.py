@@ -1,8 +1,9 @@
-"""The simulated world: a greenlet scheduler with a virtual clock, storage models, a wire, and one cluster of actors.
+"""The simulated world: a greenlet scheduler with a virtual clock, storage models, a wire, and a cluster of actors.
 
-scheduler.py  processes, actors, virtual time, steps and the faults that arm at them
-runtime.py    the Runtime seam: mailboxes, locks
-storage.py    the Storage seam over models of S3, a local file system and HDFS
-wire.py       the Wire seam
-cluster.py    run(plan, system) -> History
+cluster.py         run(plan, system) -> History; clients.py and writes.py: its clients, drivers and executors
+scheduler.py       processes, actors, virtual time, steps and the faults that arm at them
+fault_injector.py  faults of processes
+runtime.py, storage.py, wire.py  the three seams; storage.py has models of S3, a local file system and HDFS
+watchdog.py        reports a call that blocks outside the seams
+steps.py           plans without sites, for worlds that count only steps
 """

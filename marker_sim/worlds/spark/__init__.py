@@ -1,11 +1,15 @@
-"""The write path on Spark: a DataFrame becomes data files with markers, and what befalls the job comes from a plan.
+"""The reference's write path on Spark: a DataFrame becomes data files with markers, under the faults of a plan.
 
-    kit process                             the driver's session              executors, on 127.0.0.2 and 127.0.0.3
-    jobs.py     plays the plan  ──────────► driver.py   begin, the tasks,     tasks.py   marker, Parquet file, stat
-    nemesis.py  hurts who is due                        finalize, commit                 with Spark's own attempt
-    plans.py    what is to happen           server.py   the timeline server,
-                                                        started by the driver
+    kit process                                 the driver's session             executors, on 127.0.0.2 and 127.0.0.3
+    run.py             plays the plan  ───────► driver.py  begin, the tasks,     tasks.py  marker, Parquet file, stat,
+    fault_injector.py  injects the faults                  finalize, commit                with Spark's own attempt ids
+    plans.py           what a plan contains     server.py  the timeline server,
+    random_plans.py    plans from seeds                    started by the driver
+    counts.py          counts what happened
 
-Every process talks to the kit as the children of real/jobs do, so that storage effects pass one gate in one order; the
-reference's write client, markers and judges are the same as in every other world.
+application.py  starts and ends a driver's session
+standalone.py   a Spark master and two workers
+
+Every process talks to the kit as the children of worlds/processes do, so storage effects pass the same interceptor;
+the write client, markers and judges are those of every other world.
 """
