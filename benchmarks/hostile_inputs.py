@@ -14,6 +14,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -38,7 +39,7 @@ def requests(inputs: int, seed: int, storage: str, root: Path) -> str:
     began = time.monotonic()
     place = places.local(root) if storage == "local" else bucket.s3(root)
     with HttpFuzzer(place) as fuzzer:
-        broken = broke(lambda: (fuzzer.run_known(), fuzzer.run(inputs, seed)))
+        broken = broke(fuzzer.run_known, partial(fuzzer.run, inputs, seed))
         statistics = fuzzer.statistics
     table(f"connections, {storage}", statistics.inputs, statistics.outcomes)
     print(
@@ -62,7 +63,7 @@ def files(inputs: int, seed: int, root: Path) -> str:
     try:
         for port, share in ((None, inputs - inputs // 4), (subject.port, inputs // 4)):
             fuzzer = FileFuzzer(root, port)
-            broken = broken or broke(lambda f=fuzzer, n=share: (f.run_known(), f.run(n, seed)))  # type: ignore[misc]
+            broken = broken or broke(fuzzer.run_known, partial(fuzzer.run, share, seed))
             table("damages", fuzzer.statistics.inputs, Counter())
             calls: Counter[str] = Counter()
             for (call, _), count in fuzzer.statistics.calls.items():
@@ -81,10 +82,11 @@ def files(inputs: int, seed: int, root: Path) -> str:
     return broken
 
 
-def broke(run: Callable[[], object]) -> str:
+def broke(*runs: Callable[[], object]) -> str:
     """The message of a broken property, "" when all held."""
     try:
-        run()
+        for run in runs:
+            run()
     except Broken as broken:
         return str(broken)
     return ""

@@ -14,6 +14,7 @@ import random
 import sys
 import threading
 import time
+from typing import Literal
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
@@ -94,7 +95,7 @@ def _triggers(rng: random.Random, kills: int) -> tuple[Trigger, ...]:
     nth, triggers = 0, []
     for _ in range(kills):
         nth += rng.randint(*EFFECTS_BETWEEN)
-        when = rng.choice(("before", "after"))
+        when: Literal["before", "after"] = rng.choice(("before", "after"))
         triggers.append(Trigger(kind=FaultKind.KILL, process="server", operations=WRITES, nth=nth, when=when))
     return tuple(triggers)
 

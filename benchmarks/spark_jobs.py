@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from marker_sim.campaign.result import failures_in
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -25,21 +26,11 @@ from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.worlds.spark.counts import SparkCounts, count
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
-from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
+PROFILE = load_profile("reference")
 PLANS = {"tasks": task_plan, "driver": driver_plan}
-
-
-def promised(run: SparkRun) -> list[str]:
-    """The breaches that the reference promises not to have, each with its guarantee."""
-    header, profile = run.history.header, load_profile("reference")
-    found = []
-    for finding in judge(run.history):
-        for breach in finding.breaches:
-            if profile.promise(finding.guarantee, header.mode, header.storage, breach.under).promised:
-                found.append(f"{finding.guarantee} under {breach.under}: {breach.message} {breach.evidence}")
-    return found
 
 
 def main() -> int:
@@ -79,7 +70,10 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         total.add(counts)
         drivers += run.drivers
         missed += run.missed
-        found = promised(run)
+        found = [
+            f"{failure.guarantee}: {failure.message} {failure.evidence}"
+            for failure in failures_in(run.history, judge(run.history), PROFILE)
+        ]
         broken += found
         if found or counts.strays:
             write_jsonl(run.history, logs / "history.jsonl")

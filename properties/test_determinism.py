@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "same_seed_twice.py"
+SCRIPT = Path(__file__).with_name("same_seed_twice.py")
 
 
 def test_two_processes_with_different_hash_seeds_agree(chaos_seed: int) -> None:

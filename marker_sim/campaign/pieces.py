@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from marker_sim.campaign.coverage.determinism_check import digest
 from marker_sim.campaign.coverage.goals import LOOK_EVERY
-from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute, promised_breaches
+from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute
 from marker_sim.campaign.servability import cannot_serve, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
@@ -120,7 +120,7 @@ class PieceResult:
         if look:
             self.statistics.look(history)
         for finding in findings:
-            for breach in promised_breaches(finding, plan, settings.profile):
+            for breach in settings.profile.broken_by(finding, plan.mode, plan.storage):
                 kind = (finding.guarantee, plan.mode, plan.storage, breach.cause)
                 self.found.setdefault(kind, Broken(number, plan, history, breach))
         if number % RECHECK_EVERY == 0:
@@ -134,7 +134,7 @@ class PieceResult:
         if cannot_serve(system, first) or cannot_serve(system, second):
             return  # Single runs say which storage it is that the system cannot use.
         self.statistics.add_pair(first, second, finding)
-        for breach in promised_breaches(finding, plan, settings.profile):
+        for breach in settings.profile.broken_by(finding, plan.mode, plan.storage):
             kind = (finding.guarantee, "both", plan.storage, breach.cause)
             self.found.setdefault(kind, Broken(number, plan, second, breach))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 
 
@@ -29,6 +32,22 @@ class Failure:
     mode: str = ""
     confirmed: str = ""
     cause: str = ""
+
+
+def failures_in(history: History, findings: Iterable[Finding], profile: Profile) -> Iterator[Failure]:
+    """The first breach of each guarantee and cause that is held against the system, of a run that has no plan."""
+    header = history.header
+    for finding in findings:
+        for breach in profile.broken_by(finding, header.mode, header.storage):
+            yield Failure(
+                guarantee=finding.guarantee,
+                message=breach.message,
+                evidence=breach.evidence,
+                history=history,
+                plan=None,
+                seed=header.seed,
+                cause=breach.cause,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

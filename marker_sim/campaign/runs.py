@@ -51,18 +51,9 @@ def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tu
     return history, findings_in(history, system, frozenset({guarantee}))
 
 
-def promised_breaches(finding: Finding, plan: Plan, profile: Profile) -> tuple[Breach, ...]:
-    """The first breach of each cause that the profile holds against the system, in the order of the finding."""
-    first: dict[str, Breach] = {}
-    for breach in finding.breaches:
-        if profile.promise(finding.guarantee, plan.mode, plan.storage, breach.under).promised:
-            first.setdefault(breach.cause, breach)
-    return tuple(first.values())
-
-
 def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
     """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
-    found = promised_breaches(finding, plan, profile)
+    found = profile.broken_by(finding, plan.mode, plan.storage)
     return next((breach for breach in found if cause in ("", breach.cause)), None)
 
 

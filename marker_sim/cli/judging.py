@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.result import Campaign, failures_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import load_baseline
-from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.report.columns import read_parquet
@@ -48,7 +47,7 @@ def rejudge(
         runs=1,
         steps=0,
         statistics=statistics,
-        failures=_failures(history, findings, promises),
+        failures=tuple(failures_in(history, findings, promises)),
         last=history,
     )
     outcome = judge_campaign(campaign, promises, baseline, path, argv, only)
@@ -93,23 +92,3 @@ def see(directory: Path) -> str:
     """Where an earlier report of a directory is, to be added to a sentence; "" when there is none."""
     earlier = newest_earlier(directory)
     return "" if earlier is None else f", such as {earlier}"
-
-
-def _failures(history: History, findings: Sequence[Finding], profile: Profile) -> tuple[Failure, ...]:
-    """The first breach of each guarantee and cause that the profile holds against the system."""
-    header = history.header
-    failures: dict[tuple[str, str], Failure] = {}
-    for finding in findings:
-        for breach in finding.breaches:
-            if profile.promise(finding.guarantee, header.mode, header.storage, breach.under).promised:
-                failure = Failure(
-                    guarantee=finding.guarantee,
-                    message=breach.message,
-                    evidence=breach.evidence,
-                    history=history,
-                    plan=None,
-                    seed=header.seed,
-                    cause=breach.cause,
-                )
-                failures.setdefault((finding.guarantee, breach.cause), failure)
-    return tuple(failures.values())

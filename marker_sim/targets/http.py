@@ -14,11 +14,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign, Deciding, Failure
+from marker_sim.campaign.result import Campaign, Deciding, Failure, failures_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.interruption import drive
@@ -65,18 +65,8 @@ class _HttpSearch:
         self.last = history
         self.kinds[spec.kind] += 1
         self.operations += sum(event.kind == "invoke" for event in history.events)
-        for finding in findings:
-            for breach in self._promised(finding, history.header.storage):
-                failure = Failure(
-                    guarantee=finding.guarantee,
-                    message=breach.message,
-                    evidence=breach.evidence,
-                    history=history,
-                    plan=None,
-                    seed=spec.seed,
-                    cause=breach.cause,
-                )
-                self.failures.setdefault((finding.guarantee, breach.cause), failure)
+        for failure in failures_in(history, findings, self.profile):
+            self.failures.setdefault((failure.guarantee, failure.cause), failure)
         return findings
 
     def deciding(self, kinds: tuple[str, ...]) -> tuple[Deciding, ...]:
@@ -90,14 +80,6 @@ class _HttpSearch:
     def met(self) -> frozenset[str]:
         """Everything that happened at least once."""
         return frozenset(name for name, count in self.statistics.reached.items() if count)
-
-    def _promised(self, finding: Finding, storage: str) -> tuple[Breach, ...]:
-        """The first breach of each cause that the profile holds against the server."""
-        first: dict[str, Breach] = {}
-        for breach in finding.breaches:
-            if self.profile.promise(finding.guarantee, "timeline", storage, breach.under).promised:
-                first.setdefault(breach.cause, breach)
-        return tuple(first.values())
 
 
 def run_http(

@@ -15,16 +15,15 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.result import Campaign, Failure, failures_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import S3A, bundle, check_version, find_java
@@ -70,25 +69,8 @@ class _HudiSparkSearch:
         self.refused += count.refused
         self.last = history
         self.writes += sum(event.kind == "invoke" for event in history.events)
-        for finding in findings:
-            self._keep_first(finding, history)
-
-    def _keep_first(self, finding: Finding, history: History) -> None:
-        """The first breach of each cause of a guarantee in a mode that the profile holds against the system."""
-        mode, storage = history.header.mode, history.header.storage
-        for breach in finding.breaches:
-            if self.profile.promise(finding.guarantee, mode, storage, breach.under).promised:
-                failure = Failure(
-                    guarantee=finding.guarantee,
-                    message=breach.message,
-                    evidence=breach.evidence,
-                    history=history,
-                    plan=None,
-                    seed=history.header.seed,
-                    mode=mode,
-                    cause=breach.cause,
-                )
-                self.failures.setdefault((finding.guarantee, mode, breach.cause), failure)
+        for failure in failures_in(history, findings, self.profile):
+            self.failures.setdefault((failure.guarantee, mode, failure.cause), replace(failure, mode=mode))
 
     def not_reached(self, modes: tuple[str, ...]) -> tuple[str, ...]:
         """What had to happen and did not, whatever it is that one wants to know."""

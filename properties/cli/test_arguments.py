@@ -219,8 +219,8 @@ def test_help_names_every_system_and_every_shipped_profile(
     assert main((command, "--help")) == 0
     shown = "".join(capsys.readouterr().out.split())  # However wide the terminal is.
     assert all(name in shown for name in names) and "mutant:NAME" in shown
-    shipped = {file.name.removesuffix(".toml") for file in (files("marker_sim.judges") / "promises").iterdir()}
-    assert shipped == set(SHIPPED)
+    present = [file.name for file in (files("marker_sim.judges") / "promises").iterdir()]
+    assert {name.removesuffix(".toml") for name in present if name.endswith(".toml")} == set(SHIPPED)
     assert command != "verify" or f"{','.join(SHIPPED)}orafile" in shown
     for name in (*names[1:3], "hudi:1.0.2", "hudi-spark:1.0.2") if command == "verify" else names[1:3]:
         assert parse_sut(name.replace("VERSION", "1.0.2"))

@@ -22,6 +22,7 @@ from typing import Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 
 SHIPPED = ("reference", "python", "http", "hudi", "hudi-spark")
@@ -67,6 +68,14 @@ class Profile:
             ):
                 return rule.promise
         return Promise(promised=False, applicable=True, source="")
+
+    def broken_by(self, finding: Finding, mode: str, storage: str) -> tuple[Breach, ...]:
+        """The first breach of each cause that is held against the system, in the order of the finding."""
+        first: dict[str, Breach] = {}
+        for breach in finding.breaches:
+            if self.promise(finding.guarantee, mode, storage, breach.under).promised:
+                first.setdefault(breach.cause, breach)
+        return tuple(first.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The inverse of `parse_profile`."""

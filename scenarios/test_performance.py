@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.performance_plot import MEASURES, plot
-from benchmarks.performance_table import CALIBRATED_S, CALIBRATION, READINGS, both, calibrated, predictions
-from benchmarks.performance_world import Figures, Setting, simulate
+from scenarios.performance.plot import MEASURES, plot
+from scenarios.performance.table import CALIBRATED_S, CALIBRATION, READINGS, both, calibrated, predictions
+from scenarios.performance.world import Figures, Setting, simulate
 
 SMALL = 1_000
 LATENCY_S = 0.1

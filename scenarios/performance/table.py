@@ -1,7 +1,7 @@
 """Hudi's published performance table of markers beside what the simulated reference predicts from one of its rows.
 
 The latency of a request is set so that 1,000 direct markers are deleted in the published 5.4 s; everything else follows
-from default options and from what is documented (performance_world.py). docs/performance-table.md discusses it.
+from default options and from what is documented (world.py). docs/performance-table.md discusses it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchmarks.performance_plot import plot
-from benchmarks.performance_world import Figures, Setting, simulate
+from scenarios.performance.plot import plot
+from scenarios.performance.world import Figures, Setting, simulate
 
 SOURCE = "https://hudi.apache.org/blog/2021/08/18/improving-marker-mechanism/ (section Performance)"
 CALIBRATION = Setting(mode="direct", files=1_000, latency_ms=100.0)
@@ -25,7 +25,7 @@ THREADS = (1, 5, 20, 100)
 INTERVALS_MS = (10, 50, 200)
 GRID_FILES_MAX = LARGE  # Above it only default options: a million files take minutes, and gigabytes are copied.
 DEFAULTS = (CALIBRATION.interval_ms, CALIBRATION.num_threads)
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

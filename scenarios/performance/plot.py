@@ -79,7 +79,7 @@ def _legend(threads: Sequence[int]) -> list[str]:
 
 def _decades(values: Iterable[float]) -> tuple[int, int]:
     found = list(values)
-    low, high = math.threshold(math.log10(min(found))), math.ceil(math.log10(max(found)))
+    low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
     return low, max(high, low + 1)
 
 
