@@ -26,8 +26,9 @@ from marker_sim.targets.run_environment import open_ground
 from marker_sim.targets.s3_endpoint import Endpoint
 from marker_sim.worlds.http import file_rewrites
 from marker_sim.worlds.http.file_rewrites import CUT_KILL
+from marker_sim.worlds.http.round_stage import ForeignSystem, Round
 from marker_sim.worlds.http.round_types import DECIDES, LEAST_S
-from marker_sim.worlds.http.rounds import KINDS, ForeignSystem, PlayedRound, Round, run_round
+from marker_sim.worlds.http.rounds import KINDS, PlayedRound, run_round
 from marker_sim.worlds.http.servers import ANSWER_TIMEOUT_S, Command, Fleet
 from marker_sim.worlds.http.wire_rounds import kinds_here
 

@@ -21,9 +21,9 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.targets.s3_endpoint import FORMS, Endpoint
 from marker_sim.worlds.http.local_world import LocalWorld
-from marker_sim.worlds.http.rounds import KINDS, RoundStage
+from marker_sim.worlds.http.round_stage import RoundStage, World
+from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
-from marker_sim.worlds.http.world import World
 from marker_sim.worlds.proxies.install import missing
 
 

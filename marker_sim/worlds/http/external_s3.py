@@ -12,6 +12,7 @@ from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
@@ -20,7 +21,6 @@ from marker_sim.worlds.interceptor import Interceptor, When
 from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3
 
 if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 SITE_TIMEOUT_S = 5.0

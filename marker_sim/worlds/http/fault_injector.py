@@ -24,7 +24,7 @@ from marker_sim.worlds.file_permissions import CUT, OPEN
 from marker_sim.worlds.http.http_client import answers
 from marker_sim.worlds.http.load import Load
 from marker_sim.worlds.http.servers import Fleet, Server
-from marker_sim.worlds.http.world import World
+from marker_sim.worlds.http.world import RoundStorage
 from marker_sim.worlds.interceptor import StorageCall, Trigger
 from marker_sim.worlds.recorder import Recorder
 
@@ -48,7 +48,7 @@ class ServerFaultInjector:
     before: puts a proxy before a server that came up and returns its port; None for no proxies.
     """
 
-    world: World
+    world: RoundStorage
 
     def __init__(
         self,

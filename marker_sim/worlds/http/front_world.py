@@ -26,6 +26,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.s3_capabilities import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
@@ -35,7 +36,6 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
 
 if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
 
 BUCKET = "lake"

@@ -14,13 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
 from marker_sim.names import TYPE_FILE, MarkerDirectory, marker_file
 from marker_sim.worlds.http.load import READ_ONLY
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
+from marker_sim.worlds.http.round_stage import RoundStage
 
 HOSTILE = "hostile"
 AT_A_TIME = 8

@@ -24,12 +24,12 @@ from marker_sim.worlds.file_permissions import CUT
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
 from marker_sim.worlds.interceptor import Interceptor, StorageCall, When
 
 if TYPE_CHECKING:
     from marker_sim.worlds.file_watch import Watch
-    from marker_sim.worlds.http.rounds import RoundStage
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 FULL_DISK_SPARE_BYTES = 64

@@ -19,19 +19,17 @@ import re
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.worlds.file_permissions import CUT, OPEN
-from marker_sim.worlds.http.file_rewrites import CUT_KILL, MARKER_FILES, NTH_MAX, kill_before_an_open, kill_in_a_cut
+from marker_sim.worlds.http.file_rewrites import CUT_KILL, MARKER_FILES
 from marker_sim.worlds.http.hostile_rounds import HOSTILE, hostile
+from marker_sim.worlds.http.rewrite_kills import NTH_MAX, kill_before_an_open, kill_in_a_cut
+from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE, storage_wire
 from marker_sim.worlds.http.wire_rounds import WIRE, wire
 from marker_sim.worlds.interceptor import Trigger, When
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
 
 ANY_FILE = ""
 
@@ -82,7 +80,7 @@ def pause(stage: RoundStage, until: float) -> None:
 def storage(stage: RoundStage, until: float) -> None:
     """The storage knows how it fails."""
     injector = stage.injector
-    injector.world.fail(stage, until)
+    stage.world.fail(stage, until)
     if stage.spec.number % 3 == 2:  # Not always: what hangs since storage failed is judged only while it hangs.
         injector.kill(injector.first, stage.places)
         injector.restart()
@@ -91,7 +89,7 @@ def storage(stage: RoundStage, until: float) -> None:
 
 def directory(stage: RoundStage, until: float) -> None:
     """Storage fails below one marker directory alone."""
-    stage.injector.world.fail_below(stage, stage.failing, until)
+    stage.world.fail_below(stage, stage.failing, until)
     stage.injector.wait(0.3)
 
 

@@ -11,11 +11,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from marker_sim.errors import HarnessError
+from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.proxies.evidence import exchange
 from marker_sim.worlds.proxies.faults import PATIENCE_S, WireFault, WireFaultKind, afflicted, observe
 
 if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 STORAGE_WIRE = "storage-wire"

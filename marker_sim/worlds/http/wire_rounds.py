@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.fault_injector import PROBE_INSTANT, NobodyLives
 from marker_sim.worlds.http.http_client import BASE, ROUTES
-from marker_sim.worlds.http.servers import Server
+from marker_sim.worlds.http.round_stage import RoundStage, ServerProxies
 from marker_sim.worlds.proxies.faults import (
     PADDING_BYTES,
     Evidence,
@@ -28,30 +27,9 @@ from marker_sim.worlds.proxies.faults import (
 )
 from marker_sim.worlds.proxies.install import missing
 
-if TYPE_CHECKING:
-    from marker_sim.worlds.http.rounds import RoundStage
-    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
-
 WIRE = "wire"
 CLIENTS = "clients"
 HELD_UP = WireFault(kind=WireFaultKind.LATENCY, stream="upstream", attributes=(("latency", 250),))
-
-
-class ServerProxies:
-    """The proxies of one round, one before each server life."""
-
-    def __init__(self, toxiproxy: Toxiproxy) -> None:
-        self._toxiproxy = toxiproxy
-        self._wires: dict[str, ProxiedWire] = {}
-
-    def before(self, server: Server) -> int:
-        """Put a wire before a server; its port."""
-        wire = self._wires[server.name] = self._toxiproxy.proxy(server.name, server.port)
-        return wire.port
-
-    def of(self, server: Server) -> ProxiedWire:
-        """The wire before a server."""
-        return self._wires[server.name]
 
 
 @contextmanager

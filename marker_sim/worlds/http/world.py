@@ -1,8 +1,8 @@
 """The storage under a round of real servers, as one small protocol, so that the round itself asks for no kind of it.
 
 local_world.py   a fresh directory: read at rest, hurt by what stands in the way and by file-size limits
-s3_world.py      the kit's S3 front: every effect is seen in order, and faults are aimed at requests
-site_world.py    somebody's S3 endpoint: read by requests, and not hurt
+front_world.py   the kit's S3 front: every effect is seen in order, and faults are aimed at requests
+external_s3.py   somebody's S3 endpoint: read by requests, and not hurt
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from marker_sim.worlds.interceptor import Interceptor, When
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from marker_sim.worlds.http.rounds import RoundStage
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 
@@ -44,8 +43,8 @@ class DirectoryReader(Protocol):
     def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool: ...
 
 
-class World(Protocol):
-    """The storage of one round.
+class RoundStorage(Protocol):
+    """The storage of one round, as servers and what befalls them see it.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
     whens         when an aim can strike: before or after a call is applied; () without a gate
@@ -54,9 +53,6 @@ class World(Protocol):
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
-    fail          makes storage fail everywhere and heals it, in every way it knows, until a time (time.monotonic) at
-                  least once
-    fail_below    the same for one marker directory that nobody has written to, while all others are well
     close         removes what the round stored; called after the history is closed, may be called twice
     """
 
@@ -69,6 +65,4 @@ class World(Protocol):
     def describe(self) -> dict[str, Any]: ...
     def address(self, place: MarkerDirectory) -> str: ...
     def surroundings(self, process: str) -> Surroundings: ...
-    def fail(self, stage: RoundStage, until: float) -> None: ...
-    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None: ...
     def close(self) -> None: ...
