@@ -33,8 +33,6 @@ KNOWN_CIRCLES = frozenset(
         "simulated": "clients cluster fault_injector writes",
         "processes": "children client_process clients cluster driver_process fault_injector server_process servers"
         " writes",
-        "http": "fault_injector file_rewrites hostile_rounds load round_types rounds servers storage_wire_rounds"
-        " wire_rounds world",
         "spark": "fault_injector run",
     }.items()
     for module in modules.split()

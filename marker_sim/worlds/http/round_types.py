@@ -1,7 +1,8 @@
 """What happens in each kind of round while clients ask: a function of the stage, until a time, whatever the storage.
 
 crash          SIGKILL at random moments, at answers and, where calls are seen, right before or after a request
-               to storage, and while a file is cut (rewrites.py); restart on the same storage, go on; several cycles
+               to storage, and while a file is cut (rewrite_kills.py); restart on the same storage, go on;
+               several cycles
 churn          a marker directory is deleted again and again while others create in it
 pause          SIGSTOP and SIGCONT, first right before a kill, then at requests to storage and at random
 storage        storage fails in every way it can, each healed; sometimes a restart after it
@@ -9,7 +10,7 @@ directory      storage fails below one marker directory, and nothing else happen
                for another directory and is not answered can only have been harmed by that
 hostile        names and directories that must be refused or kept as they are, through restarts (hostile_rounds.py)
 second-server  another server on the same storage, first alone under load and then both
-storage-wire   the connections between server and object store fail (storage_wire.py)
+storage-wire   the connections between server and object store fail (storage_wire_rounds.py)
 wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
 """
 
