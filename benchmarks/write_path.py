@@ -12,10 +12,10 @@ import time
 from collections import Counter
 
 from marker_sim.campaign.runs import compare_modes, execute, promised_breach
+from marker_sim.faults.table import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.plan import BATCHED_STORAGES
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import reference

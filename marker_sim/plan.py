@@ -13,13 +13,12 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import SITES
+from marker_sim.faults.table import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 
 SCHEMA = 1
 MODES = ("direct", "timeline")
-STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
-# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
-BATCHED_STORAGES = ("s3", "local")
+STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.runs import execute
-from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, FaultKind
+from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, FaultKind, drawable
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -17,7 +17,6 @@ from marker_sim.markers.store import Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
-from marker_sim.search.swarm import possible_in_writes
 from marker_sim.system import System, reference
 
 CREATE = Op(actor="executor-0", kind="create", name="a.marker.CREATE")
@@ -165,7 +164,7 @@ def test_power_loss_drops_what_was_not_synced_and_nothing_is_promised_under_it()
     assert {breach.under for finding in lost for breach in finding.breaches} == {"power-loss"}
     profile = load_profile("reference")
     assert all(not profile.promise(finding.guarantee, "timeline", "local", "power-loss").promised for finding in lost)
-    assert not any(possible_in_writes(FaultKind.POWER_LOST, "timeline", storage) for storage in ("local", "s3"))
+    assert not any(FaultKind.POWER_LOST in drawable("timeline", storage) for storage in ("local", "s3"))
 
 
 @pytest.mark.parametrize("kind", [FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST])

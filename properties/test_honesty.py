@@ -19,14 +19,14 @@ from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.campaign.result import Campaign, CoverageGap
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.store import Context, Created, Rejected
 from marker_sim.plan import PLACES, Fault, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
-from marker_sim.search.swarm import make_plan, possible_in_writes
+from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 
@@ -62,7 +62,7 @@ def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statisti
 
 def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(statistics: Statistics) -> None:
     rows = {row.kind: row for row in fault_rows(statistics, PLACES)}
-    drawn = {kind.value for kind in FaultKind if any(possible_in_writes(kind, *pair) for pair in PLACES)}
+    drawn = {kind.value for kind in FaultKind if any(kind in drawable(*pair) for pair in PLACES)}
     assert set(rows) == drawn >= set(statistics.strikes)
     assert rows["kill"].met["server: batch pending"] == statistics.strikes["kill"]["server: batch pending"] > 0
     assert "server: idle" in rows["throttled"].impossible

@@ -39,7 +39,7 @@ from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised
 from marker_sim.campaign.statistics import BOTH, Statistics
 from marker_sim.campaign.tasks import DESK, Shrinking, do
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, drawable
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import Profile
@@ -48,7 +48,6 @@ from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
-from marker_sim.search.swarm import possible_in_writes
 from marker_sim.system import System
 from marker_sim.worker_pool import WorkerPool, in_order, workers
 
@@ -380,7 +379,7 @@ def served_combinations(
 
 def _faults_unmet(search: _SimulatedSearch) -> tuple[str, ...]:
     """Kinds of fault that are possible and never struck."""
-    declared = {kind.value for kind in FaultKind for pair in search.settings.places if possible_in_writes(kind, *pair)}
+    declared = {kind.value for pair in search.settings.places for kind in drawable(*pair)}
     if search.system.layout == "names":
         declared.discard(FaultKind.TYPE_DAMAGED.value)  # Type files are Hudi's; others have none to damage.
     return tuple(f"fault {name}" for name in sorted(declared - set(search.statistics.faults)))

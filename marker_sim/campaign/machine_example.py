@@ -25,15 +25,15 @@ from marker_sim.campaign.engine import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.campaign.servability import cannot_serve
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults.table import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
-from marker_sim.plan import BATCHED_STORAGES, Plan, Task, Write, write_plan
-from marker_sim.search.swarm import possible_in_writes
+from marker_sim.plan import Plan, Task, Write, write_plan
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.watchdog import watched
@@ -112,7 +112,7 @@ class Example(RuleBasedStateMachine):
     def can(cls, kind: FaultKind) -> bool:
         """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
-        return not damage and possible_in_writes(kind, cls.mode, cls.storage)
+        return not damage and kind in drawable(cls.mode, cls.storage)
 
     @property
     def pieces(self) -> int:

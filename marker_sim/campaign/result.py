@@ -117,7 +117,7 @@ class Deciding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRow:
+class MatrixRow:
     """In which phases one kind of fault struck. met: by phase. unmet: possible ones. impossible: with the reason."""
 
     kind: str
@@ -181,5 +181,5 @@ class Campaign:
     gaps: tuple[CoverageGap, ...] = ()
     deciding: tuple[Deciding, ...] = ()
     too_rare: tuple[str, ...] = ()
-    fault_rows: tuple[FaultRow, ...] = ()
+    fault_rows: tuple[MatrixRow, ...] = ()
     reruns: Reruns = field(default_factory=Reruns)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.faults.table import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.plan import BATCHED_STORAGES, Plan
+from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.storage import CAPABILITIES

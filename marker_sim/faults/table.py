@@ -1,123 +1,375 @@
-"""The misfortunes a plan can contain, as a closed table: what each does, whom it hits and which class it reports under.
+"""What can go wrong: one row a kind of fault, which generators, matrix, shrinker, sentences and worlds read.
 
-A fault is keyed by an actor and that actor's own n-th step. It arms there and fires at the actor's first call that it
-fits, so that it survives edits of the plan around it. `duration_ms` and `value` mean what the table says.
+A new kind is a row here and its effect in each world that can have it. A fault arms where its trigger says and happens
+at the first call of its target that it fits.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Literal
+
+S3_MODELS = ("s3", "s3-unconditional")
+REMOTE = (*S3_MODELS, "hdfs")
+ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
+# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
+BATCHED_STORAGES = ("s3", "local")
+
+CONTENTS = ("put", "overwrite")
+CHANGES = (*CONTENTS, "delete")
+ANY_CALL = (*CHANGES, "get", "list")
+ANY_ROLE = ("server", "driver", "executor")
+_CALLERS = (*ANY_ROLE, "client")
+
+Family = Literal["process", "task", "wire", "storage"]
+_RESTART_MS = (0, 20, 100, 400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """What holds of one kind.
+
+    family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
+    server, or its next call on storage.
+    cls: one of `FAULT_CLASSES`, under which verdicts count violations.
+    sentence: what happens to its target, for reports.
+    storages: the models on which it can happen.
+    served: whether it needs a timeline server.
+    operations: calls on storage that it can hit. conditional: only puts under a condition.
+    roles: whose sites it can be armed at. phases: of the fault matrix in which it can strike, as beginnings of names.
+    durations_ms, values: what generators draw; what they mean is said in the sentence as {ms} and {n}.
+    simpler: words of the kinds that a shrinker tries instead, the simplest first.
+    kills: its target dies. fails: its target's call ends in an error. of_writes: plans of operations cannot have it.
+    drawn: whether generators draw it.
+    """
+
+    family: Family
+    cls: str
+    sentence: str
+    storages: tuple[str, ...] = ANY_STORAGE
+    served: bool = False
+    operations: tuple[str, ...] = ANY_CALL
+    conditional: bool = False
+    roles: tuple[str, ...] = ANY_ROLE
+    phases: tuple[str, ...] = _CALLERS
+    durations_ms: tuple[int, ...] = (0,)
+    values: tuple[int, ...] = (1,)
+    simpler: tuple[str, ...] = ()
+    kills: bool = False
+    fails: bool = False
+    of_writes: bool = False
+    drawn: bool = True
+
+    def possible(self, mode: str, storage: str) -> bool:
+        """Whether plans of a marker mode and a storage can have it."""
+        return storage in self.storages and (mode == "timeline" or not self.served)
+
+    def hits(self, operation: str, storage: str, conditional: bool) -> bool:
+        """Whether it can happen to a call on storage. conditional: the call is a put under a condition."""
+        return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
+
+
+_process = partial(FaultRow, family="process")
+_server = partial(_process, served=True, storages=BATCHED_STORAGES)
+_task = partial(FaultRow, family="task", cls="client", roles=("executor",), phases=("executor",), of_writes=True)
+_wire = partial(
+    FaultRow,
+    family="wire",
+    cls="wire",
+    served=True,
+    storages=BATCHED_STORAGES,
+    roles=("driver", "executor"),
+    phases=("request",),
+)
+_link = partial(_wire, phases=("request", "driver", "executor", "client"))
+_storage = partial(FaultRow, family="storage", cls="storage")
+_refusal = partial(_storage, fails=True)
 
 
 class FaultKind(Enum):
-    """What goes wrong; the value is the word used in plans and in `fault` events."""
+    """A kind and its row; the value is the word used in plans and in `fault` events. Plans draw in this order."""
 
-    # processes
-    KILL = "kill"  # dies at the step; duration_ms later it starts again on the same storage (-1: never)
-    # (a driver's executors go on for `value` ms; the next driver begins the next write)
-    PAUSE = "pause"  # stops at the step for duration_ms; its connections stay open
-    SECOND_SERVER = "second-server"  # another server on the same storage lives for duration_ms
-    OVERLOADED = "overload"  # a server takes up one request each `value` ms, for duration_ms
-    CLOCK_JUMPED = "clock-jump"  # a driver's clock jumps by `value` ms, back if negative; others keep theirs
-    # tasks, armed on the executor that runs the attempt
-    ATTEMPT_KILLED = "attempt-killed"  # ends there and then; the driver hears of it duration_ms later
-    ZOMBIE = "zombie"  # the driver counts it as dead; it stands still for duration_ms and then goes on
-    SPECULATIVE = "speculative"  # the driver starts `value` more attempts of the same task beside it
-    STAGE_RETRIED = "stage-retried"  # what the stage has produced so far is lost: every task runs again
-    # (on a driver that finalizes or commits: the same, and nobody counts what they produce)
-    # wire, armed on the client whose request is touched
-    REQUEST_LOST = "request-lost"  # the server never sees it
-    REPLY_LOST = "reply-lost"  # the server did it, the client never hears
-    DUPLICATED = "duplicated"  # the server sees it twice, duration_ms apart
-    DELAYED = "delayed"  # arrives duration_ms late, so that others overtake it
-    RESET = "connection-reset"  # breaks when the server has the request (value 1) or before (2); heard at once
-    SLOW_LINK = "slow-link"  # for duration_ms whatever the client and servers tell each other takes `value` ms longer
-    CUT_LINK = "cut-link"  # for duration_ms it waits for the link to be back (value 1) or is lost (2)
-    # object store
-    THROTTLED = "throttled"  # 503 SlowDown for the next `value` calls in the same marker directory
-    SERVER_ERROR = "server-error"  # 500, nothing applied (value 1) or applied (2), and the caller cannot know
-    CONFLICT = "conflict"  # 409 to a put under a condition: another was under way, nothing applied, whatever is there
-    PLACEHOLDER = "placeholder"  # somebody's tool makes keys that end in "/", for every marker directory
-    # object store and HDFS
-    TIMEOUT_APPLIED = "timeout-applied"  # applied, and the caller hears nothing until its time-out
-    TIMEOUT_LOST = "timeout-lost"  # never applied, the same silence, for `value` calls in the same marker directory
-    TIMEOUT_LATE = "timeout-late"  # applied duration_ms after the time-out (S3, only where conditions exist)
-    ORPHANED = "orphaned-request"  # sends a put or delete and dies; it is applied `value` ms later; restart as KILL
-    # what a crash of a server with in-place writes leaves, done by the kit itself
-    TYPE_DAMAGED = "damage"  # the type file of every directory is emptied (value 1) or removed (2)
-    # any storage
-    SLOW_STORAGE = "slow-storage"  # the call takes duration_ms longer
-    # local file system and HDFS
-    IO_ERROR = "io-error"  # EIO, nothing applied (value 1) or applied (2), and the caller cannot know
-    # local file system
-    TORN_WRITE = "torn-write"  # the process dies in mid-write: restart as KILL
-    # (an in-place write stays torn, with value 0 empty)
-    DISK_FULL = "disk-full"  # writes fail with "no space left" for duration_ms
-    POWER_LOST = "power-loss"  # the process dies, and what was written in the last `value` ms; no generator draws it
+    row: FaultRow
+    _value_: str
+
+    def __new__(cls, word: str, row: FaultRow | None = None) -> FaultKind:
+        """A member, of which `FaultKind(word)` knows the word alone."""
+        assert row is not None
+        kind = object.__new__(cls)
+        kind._value_, kind.row = word, row
+        return kind
+
+    @property
+    def simpler(self) -> tuple[FaultKind, ...]:
+        """The kinds of `FaultRow.simpler`."""
+        return tuple(FaultKind(word) for word in self.row.simpler)
+
+    # Processes. A driver's executors go on for {n} ms after its death.
+    KILL = (
+        "kill",
+        _process(
+            cls="restart",
+            sentence="is killed and starts again {ms} ms later",
+            durations_ms=_RESTART_MS,
+            kills=True,
+        ),
+    )
+    PAUSE = (
+        "pause",
+        _process(cls="pause", sentence="is paused for {ms} ms", durations_ms=(20, 200, 1500, 4000), simpler=("kill",)),
+    )
+    SECOND_SERVER = (
+        "second-server",
+        _server(
+            cls="second-server",
+            sentence="gets company: a second server lives on the same storage for {ms} ms",
+            roles=("server",),
+            phases=("server: idle",),  # It is counted where the second one is: just started.
+            durations_ms=(300, 1500, 5000),
+            simpler=("kill",),
+        ),
+    )
+    OVERLOADED = (
+        "overload",
+        _server(
+            cls="pause",
+            sentence="takes up one request each {n} ms, for {ms} ms",
+            roles=("server",),
+            phases=("server",),
+            durations_ms=(200, 1500, 4000),
+            values=(5, 40, 300),
+        ),
+    )
+    CLOCK_JUMPED = (  # Others keep theirs.
+        "clock-jump",
+        _process(
+            cls="client",
+            sentence="finds its clock {n} ms ahead",
+            roles=("driver",),
+            phases=("driver", "client"),
+            values=(-3_600_000, -40, 3_600_000),
+            of_writes=True,
+        ),
+    )
+    # Tasks, armed on the executor that runs the attempt.
+    ATTEMPT_KILLED = (
+        "attempt-killed",
+        _task(
+            sentence="loses the attempt that it runs, which its driver hears of {ms} ms later",
+            durations_ms=(0, 20, 300),
+        ),
+    )
+    ZOMBIE = (
+        "zombie",
+        _task(
+            sentence="runs an attempt that its driver counts as dead; it stands still for {ms} ms and goes on",
+            durations_ms=(0, 10, 40, 150, 600, 4000),
+            simpler=("attempt-killed",),
+        ),
+    )
+    SPECULATIVE = (
+        "speculative",
+        _task(
+            sentence="runs an attempt of which the driver starts {n} more",
+            phases=("executor", "driver: stage"),
+            values=(1, 1, 2),
+        ),
+    )
+    STAGE_RETRIED = (  # On a driver that finalizes or commits nobody counts what the stage produces again.
+        "stage-retried",
+        _task(
+            sentence="is why the stage runs again: what its tasks produced is lost",
+            roles=("executor", "driver"),
+            phases=("executor", "driver: finalize", "driver: commit", "driver: marker"),
+            simpler=("attempt-killed",),
+        ),
+    )
+    # Wire, armed on the client whose request is touched.
+    REQUEST_LOST = "request-lost", _wire(sentence="sends a request that the server never sees")
+    REPLY_LOST = "reply-lost", _wire(sentence="never hears the reply, though the server did what was asked")
+    DUPLICATED = (
+        "duplicated",
+        _wire(
+            sentence="sends a request that the server sees twice, {ms} ms apart",
+            durations_ms=(0, 5, 60, 400, 2500),
+            simpler=("reply-lost",),
+        ),
+    )
+    DELAYED = (
+        "delayed",
+        _wire(
+            sentence="sends a request that arrives {ms} ms late",
+            durations_ms=(5, 60, 400, 2500),
+            simpler=("request-lost",),
+        ),
+    )
+    RESET = (
+        "connection-reset",
+        _wire(
+            sentence="loses the connection of a request (1 when the server has it, 2 before: {n}) and knows it",
+            values=(1, 1, 2),
+        ),
+    )
+    SLOW_LINK = (
+        "slow-link",
+        _link(
+            sentence="has a slow link to servers: {n} ms longer each way, for {ms} ms",
+            durations_ms=(200, 2000),
+            values=(30, 400),
+        ),
+    )
+    CUT_LINK = (
+        "cut-link",
+        _link(
+            sentence="has no link to servers for {ms} ms; what is sent waits (1) or is lost (2): {n}",
+            durations_ms=(100, 1500, 40_000),
+            values=(1, 2),
+        ),
+    )
+    # Object stores. A throttled or silent storage is so for {n} calls in the same marker directory.
+    THROTTLED = (
+        "throttled",
+        _refusal(
+            sentence="is told by storage to slow down (503) for {n} call(s)",
+            storages=S3_MODELS,
+            values=(1, 2, 5, 12),
+        ),
+    )
+    SERVER_ERROR = (
+        "server-error",
+        _refusal(
+            sentence="gets a 500 from storage, which did nothing (1) or all of it (2): {n}",
+            storages=S3_MODELS,
+            values=(1, 2),
+        ),
+    )
+    CONFLICT = (
+        "conflict",
+        _refusal(
+            sentence="is told by storage that another request was under way (409), and nothing is done",
+            storages=("s3",),
+            operations=("put",),
+            conditional=True,
+        ),
+    )
+    PLACEHOLDER = (  # Somebody's tool makes them.
+        "placeholder",
+        _process(
+            cls="storage",
+            sentence='meets keys that end in "/", one for every marker directory',
+            storages=S3_MODELS,
+            phases=("kit",),
+        ),
+    )
+    # Object stores and HDFS.
+    TIMEOUT_APPLIED = (
+        "timeout-applied",
+        _refusal(
+            sentence="times out at storage, which did what was asked",
+            storages=REMOTE,
+            simpler=("server-error", "timeout-lost"),
+        ),
+    )
+    TIMEOUT_LOST = (
+        "timeout-lost",
+        _refusal(
+            sentence="times out at storage, which did nothing",
+            storages=REMOTE,
+            values=(1, 2, 6, 40),
+            simpler=("server-error", "throttled"),
+        ),
+    )
+    TIMEOUT_LATE = (
+        "timeout-late",
+        _refusal(
+            sentence="times out at storage, which does it {ms} ms later",
+            storages=("s3",),
+            operations=("put", "delete"),
+            durations_ms=(10, 300, 1900),
+            simpler=("server-error", "timeout-lost", "timeout-applied"),
+        ),
+    )
+    ORPHANED = (
+        "orphaned-request",
+        _storage(
+            cls="restart",
+            sentence="sends a put or delete, which is applied {n} ms later, and dies; it starts again {ms} ms later",
+            storages=REMOTE,
+            operations=("put", "delete"),
+            durations_ms=_RESTART_MS,
+            values=(5, 120, 900, 2500),
+            simpler=("kill",),
+            kills=True,
+        ),
+    )
+    # What a crash of a server with in-place writes leaves, done by the kit itself.
+    TYPE_DAMAGED = (
+        "damage",
+        _server(
+            cls="storage",
+            sentence="goes on with damaged type files (1 emptied, 2 removed: {n})",
+            roles=("server", "driver"),
+            phases=("kit",),
+            values=(1, 2),
+        ),
+    )
+    # Any storage.
+    SLOW_STORAGE = "slow-storage", _storage(sentence="waits {ms} ms longer for storage", durations_ms=(30, 120, 900))
+    # Local file systems and HDFS.
+    IO_ERROR = (
+        "io-error",
+        _refusal(
+            sentence="gets an I/O error from storage, which did nothing (1) or all of it (2): {n}",
+            storages=("local", "hdfs"),
+            values=(1, 2),
+        ),
+    )
+    # Local file systems. An in-place write stays torn, with {n} 0 empty.
+    TORN_WRITE = (
+        "torn-write",
+        _storage(
+            cls="restart",
+            sentence="dies in mid-write and starts again {ms} ms later",
+            storages=("local",),
+            operations=CONTENTS,
+            durations_ms=_RESTART_MS,
+            simpler=("kill",),
+            kills=True,
+        ),
+    )
+    DISK_FULL = (
+        "disk-full",
+        _storage(
+            sentence="finds the disk full for {ms} ms",
+            storages=("local",),
+            operations=CONTENTS,
+            durations_ms=(50, 500, 2000),
+            simpler=("kill",),
+        ),
+    )
+    POWER_LOST = (
+        "power-loss",
+        _process(
+            cls="power-loss",
+            sentence="dies with all that was written in the last {n} ms, and starts again {ms} ms later",
+            storages=("local",),
+            kills=True,
+            drawn=False,
+        ),
+    )
 
 
-PROCESS_FAULTS = (
-    FaultKind.KILL,
-    FaultKind.PAUSE,
-    FaultKind.SECOND_SERVER,
-    FaultKind.OVERLOADED,
-    FaultKind.CLOCK_JUMPED,
-    FaultKind.TYPE_DAMAGED,
-    FaultKind.PLACEHOLDER,
-    FaultKind.POWER_LOST,
-)
-TASK_FAULTS = (FaultKind.ATTEMPT_KILLED, FaultKind.ZOMBIE, FaultKind.SPECULATIVE, FaultKind.STAGE_RETRIED)
-LINK_FAULTS = (FaultKind.SLOW_LINK, FaultKind.CUT_LINK)
-WIRE_FAULTS = (
-    FaultKind.REQUEST_LOST,
-    FaultKind.REPLY_LOST,
-    FaultKind.DUPLICATED,
-    FaultKind.DELAYED,
-    FaultKind.RESET,
-    *LINK_FAULTS,
-)
-STORAGE_FAULTS = (
-    FaultKind.THROTTLED,
-    FaultKind.SERVER_ERROR,
-    FaultKind.CONFLICT,
-    FaultKind.IO_ERROR,
-    FaultKind.TIMEOUT_APPLIED,
-    FaultKind.TIMEOUT_LOST,
-    FaultKind.TIMEOUT_LATE,
-    FaultKind.SLOW_STORAGE,
-    FaultKind.ORPHANED,
-    FaultKind.TORN_WRITE,
-    FaultKind.DISK_FULL,
-)
-LOCAL_ONLY = frozenset({FaultKind.TORN_WRITE, FaultKind.DISK_FULL, FaultKind.POWER_LOST})
-REMOTE_ONLY = frozenset({FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.ORPHANED})
-CONDITIONAL_ONLY = frozenset({FaultKind.TIMEOUT_LATE, FaultKind.CONFLICT})  # S3 with conditions.
-OBJECT_STORE_ONLY = frozenset(
-    {
-        FaultKind.THROTTLED,
-        FaultKind.SERVER_ERROR,
-        FaultKind.CONFLICT,
-        FaultKind.PLACEHOLDER,
-        FaultKind.TIMEOUT_LATE,
-    }
-)
+def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind, ...]:
+    """The kinds that plans of a place can have, in the order of the table. writes: plans with tasks and instants."""
+    rows = ((kind, kind.row) for kind in FaultKind)
+    return tuple(k for k, row in rows if row.drawn and row.possible(mode, storage) and (writes or not row.of_writes))
 
-# The classes that verdicts count violations under. "none" is the absence of every fault.
-FAULT_CLASS = {
-    "kill": "restart",
-    "torn-write": "restart",
-    "orphaned-request": "restart",
+
+# The classes that verdicts count violations under, by words in histories. "none" is the absence of every fault.
+FAULT_CLASS = {kind.value: kind.row.cls for kind in FaultKind} | {
     "restart": "restart",
-    "pause": "pause",
-    "overload": "pause",
-    "second-server": "second-server",
-    "request-lost": "wire",
-    "reply-lost": "wire",
-    "duplicated": "wire",
-    "delayed": "wire",
-    "connection-reset": "wire",
-    "slow-link": "wire",
-    "cut-link": "wire",
     # Faults of a real wire; the words are those of worlds/proxies/faults.py. "wire-broken" is a request that one
     # touched.
     "wire-latency": "wire",
@@ -130,28 +382,11 @@ FAULT_CLASS = {
     "wire-limit-data": "wire",
     "wire-down": "wire",
     "wire-broken": "wire",
-    "throttled": "storage",
-    "server-error": "storage",
-    "conflict": "storage",
-    "placeholder": "storage",
-    "io-error": "storage",
-    "timeout-applied": "storage",
-    "timeout-lost": "storage",
-    "timeout-late": "storage",
-    "slow-storage": "storage",
     # The wire between a server and its object store; the words are those of worlds/http/storage_wire_rounds.py.
     "storage-wire-latency": "storage",
     "storage-wire-reset-peer": "storage",
     "storage-wire-down": "storage",
-    "disk-full": "storage",
-    "damage": "storage",
-    "power-loss": "power-loss",
     "kill-client": "client",
-    "clock-jump": "client",
-    "attempt-killed": "client",
-    "zombie": "client",
-    "speculative": "client",
-    "stage-retried": "client",
     # On a Spark job; the words are those of worlds/spark/plans.py.
     "task-failed": "client",
     "slow-task": "client",

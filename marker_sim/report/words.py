@@ -9,40 +9,6 @@ from marker_sim.history import History
 from marker_sim.judges.violations import format_event
 from marker_sim.plan import Fault, Op, Plan, Write
 
-# One phrase for each kind; {ms} is duration_ms, {n} is value (faults.py says what they mean).
-_PHRASES = {
-    FaultKind.KILL: "is killed and starts again {ms} ms later",
-    FaultKind.PAUSE: "is paused for {ms} ms",
-    FaultKind.SECOND_SERVER: "gets company: a second server lives on the same storage for {ms} ms",
-    FaultKind.OVERLOADED: "takes up one request each {n} ms, for {ms} ms",
-    FaultKind.CLOCK_JUMPED: "finds its clock {n} ms ahead",
-    FaultKind.ATTEMPT_KILLED: "loses the attempt that it runs, which its driver hears of {ms} ms later",
-    FaultKind.ZOMBIE: "runs an attempt that its driver counts as dead; it stands still for {ms} ms and goes on",
-    FaultKind.SPECULATIVE: "runs an attempt of which the driver starts {n} more",
-    FaultKind.STAGE_RETRIED: "is why the stage runs again: what its tasks produced is lost",
-    FaultKind.REQUEST_LOST: "sends a request that the server never sees",
-    FaultKind.REPLY_LOST: "never hears the reply, though the server did what was asked",
-    FaultKind.DUPLICATED: "sends a request that the server sees twice, {ms} ms apart",
-    FaultKind.DELAYED: "sends a request that arrives {ms} ms late",
-    FaultKind.RESET: "loses the connection of a request (1 when the server has it, 2 before: {n}) and knows it",
-    FaultKind.SLOW_LINK: "has a slow link to servers: {n} ms longer each way, for {ms} ms",
-    FaultKind.CUT_LINK: "has no link to servers for {ms} ms; what is sent waits (1) or is lost (2): {n}",
-    FaultKind.THROTTLED: "is told by storage to slow down (503) for {n} call(s)",
-    FaultKind.SERVER_ERROR: "gets a 500 from storage, which did nothing (1) or all of it (2): {n}",
-    FaultKind.CONFLICT: "is told by storage that another request was under way (409), and nothing is done",
-    FaultKind.PLACEHOLDER: 'meets keys that end in "/", one for every marker directory',
-    FaultKind.IO_ERROR: "gets an I/O error from storage, which did nothing (1) or all of it (2): {n}",
-    FaultKind.TIMEOUT_APPLIED: "times out at storage, which did what was asked",
-    FaultKind.TIMEOUT_LOST: "times out at storage, which did nothing",
-    FaultKind.TIMEOUT_LATE: "times out at storage, which does it {ms} ms later",
-    FaultKind.ORPHANED: "sends a put or delete, which is applied {n} ms later, and dies; it starts again {ms} ms later",
-    FaultKind.SLOW_STORAGE: "waits {ms} ms longer for storage",
-    FaultKind.TORN_WRITE: "dies in mid-write and starts again {ms} ms later",
-    FaultKind.POWER_LOST: "dies with all that was written in the last {n} ms, and starts again {ms} ms later",
-    FaultKind.DISK_FULL: "finds the disk full for {ms} ms",
-    FaultKind.TYPE_DAMAGED: "goes on with damaged type files (1 emptied, 2 removed: {n})",
-}
-
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
     """The set-up, then each actor's operations in their order, then the faults by actor and step."""
@@ -106,7 +72,7 @@ def _fault(fault: Fault, writes: bool) -> str:
             f"{_when(fault, 'At')} the driver is killed; its executors go on for {fault.value} ms and the next"
             f" driver begins {max(0, fault.duration_ms)} ms later."
         )
-    phrase = _PHRASES[fault.kind].format(ms=fault.duration_ms, n=fault.value)
+    phrase = fault.kind.row.sentence.format(ms=fault.duration_ms, n=fault.value)
     if fault.duration_ms < 0:
         phrase = phrase.split(" and starts again")[0] + " and never starts again"
     who = "the driver" if fault.actor == "driver" else fault.actor

@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from marker_sim.faults import FaultKind
-from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
+from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.scenarios import LOCAL, REFUSALS, S3, TRIES, Scenario, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"

@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from marker_sim.faults import FaultKind
-from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
+from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
 

@@ -9,18 +9,10 @@ from __future__ import annotations
 
 import random
 
-from marker_sim.faults import (
-    CONDITIONAL_ONLY,
-    LOCAL_ONLY,
-    OBJECT_STORE_ONLY,
-    PROCESS_FAULTS,
-    REMOTE_ONLY,
-    TASK_FAULTS,
-    WIRE_FAULTS,
-    FaultKind,
-)
+from marker_sim.faults import FaultKind, drawable
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.plan import BATCHED_STORAGES, Fault, Op, Plan
+from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
@@ -134,20 +126,20 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     if rng.random() < 0.04:
         return ()
-    kinds = [kind for kind in FaultKind if possible(kind, mode, storage) and rng.random() < 0.5]
+    kinds = [kind for kind in drawable(mode, storage, writes=False) if rng.random() < 0.5]
     if not kinds:
         return ()
     where = rng.choice(("sites", "sites", "steps", "both"))
     faults = _at_sites(rng, kinds, clients, ops, batched, storage == "local") if where != "steps" else []
     for _ in range(rng.choice((1, 2, 3, 5, 8, 12)) if where != "sites" else 0):
         kind = rng.choice(kinds)
-        if not batched or kind in WIRE_FAULTS:
+        if not batched or kind.row.family == "wire":
             actor = rng.choice(clients)
-        elif kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED):
+        elif kind.row.roles == ("server",):
             actor = "server"
         else:
             actor = rng.choice(("server", "server", "server", "server", "second", rng.choice(clients)))
-            if actor in clients and kind not in PROCESS_FAULTS:
+            if actor in clients and kind.row.family != "process":
                 actor = "server"
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
         duration_ms, value = extent(rng, kind)
@@ -174,25 +166,3 @@ def _at_sites(
         "write": 1 + sum(op.kind != "create" for op in ops) // 2,
     }
     return draw_at_sites(rng, sites, tuple(kinds), actors, arrivals)
-
-
-def possible(kind: FaultKind, mode: str, storage: str) -> bool:
-    """Whether this kind can happen at all, so that drawing it is not wasted."""
-    if kind in TASK_FAULTS or kind is FaultKind.CLOCK_JUMPED:
-        return False  # Nobody runs a task, and no instant is made from a clock.
-    return possible_in_writes(kind, mode, storage)
-
-
-def possible_in_writes(kind: FaultKind, mode: str, storage: str) -> bool:
-    """The same for plans of writes, which have tasks."""
-    if kind in WIRE_FAULTS or kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED, FaultKind.TYPE_DAMAGED):
-        return mode == "timeline" and storage in BATCHED_STORAGES
-    if kind in LOCAL_ONLY:
-        return storage == "local" and kind is not FaultKind.POWER_LOST
-    if kind in REMOTE_ONLY:
-        return storage != "local"
-    if kind in CONDITIONAL_ONLY:
-        return storage == "s3"
-    if kind is FaultKind.IO_ERROR:
-        return not storage.startswith("s3")
-    return kind not in OBJECT_STORE_ONLY or storage.startswith("s3")

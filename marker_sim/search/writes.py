@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import random
 
-from marker_sim.faults import TASK_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import FaultKind, drawable
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.plan import BATCHED_STORAGES, Fault, Plan, Task, Write
+from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.plan import Fault, Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
-from marker_sim.search.scenarios import apply_scenario
+from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, extent
-from marker_sim.search.swarm import possible_in_writes
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
 _LARGE = (*(40, 120, 120, 300) * 8, 1000, 2000, 10_000)
 _LARGE_SHARE = 0.006
-_STUBBORN = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
 _STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write client tries.
 LISTING = "executor: listing asked for"  # By clients; executors of a write never list.
 _LEAVE_BEHIND = ("driver: task heard of", "driver: markers listed by finalize", "driver: completed instant put")
 _LOSE = ("executor: marker told", "executor: data file put", "executor: data file written")
-_DEADLY = (FaultKind.KILL, FaultKind.ORPHANED, FaultKind.TORN_WRITE)
 
 
 def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
@@ -94,7 +92,7 @@ def _faults(
     """A few faults of the kinds that this seed switched on; one seed in 20 has none."""
     if rng.random() < 0.05:
         return ()
-    kinds = [kind for kind in FaultKind if possible_in_writes(kind, mode, storage) and rng.random() < 0.5]
+    kinds = [kind for kind in drawable(mode, storage) if rng.random() < 0.5]
     if not kinds:
         return ()
     tasks = sum(len(write.tasks) for write in writes)
@@ -113,18 +111,24 @@ def _faults(
             )
     for _ in range(rng.choice((1, 1, 2, 3, 4, 6)) if where != "sites" else 0):
         kind = rng.choice(kinds)
+        family = kind.row.family
         actor, horizon = "driver", driver_steps
-        if kind in TASK_FAULTS or (kind in WIRE_FAULTS and rng.random() < 0.7) or rng.random() < 0.3:
+        if family == "task" or (family == "wire" and rng.random() < 0.7) or rng.random() < 0.3:
             actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
         if kind is FaultKind.STAGE_RETRIED and rng.random() < 0.3:
             actor, horizon = "driver", driver_steps
-        if batched and kind not in TASK_FAULTS and kind not in WIRE_FAULTS and rng.random() < 0.5:
+        if batched and family not in ("task", "wire") and rng.random() < 0.5:
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
-        if actor in ("driver", "server") and kind not in (*WIRE_FAULTS, FaultKind.STAGE_RETRIED) and rng.random() < 0.3:
+        if (
+            actor in ("driver", "server")
+            and family != "wire"
+            and kind is not FaultKind.STAGE_RETRIED
+            and rng.random() < 0.3
+        ):
             kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
-        if kind is FaultKind.CLOCK_JUMPED:
+        if kind.row.roles == ("driver",):
             actor, horizon = "driver", driver_steps
-        if kind in (FaultKind.SECOND_SERVER, FaultKind.OVERLOADED):
+        if kind.row.roles == ("server",):
             actor, horizon = "server", 12 * (tasks + len(writes))
         duration_ms, value = extent(rng, kind)
         step = rng.randint(1, horizon)
@@ -133,12 +137,12 @@ def _faults(
         if actor == "driver":
             if kind is FaultKind.KILL:
                 value = rng.choice((0, 1, 30, 200, 2000, 6000))
-            elif kind in _STUBBORN:
+            elif kind in LASTING:
                 value = rng.choice(_STUBBORN_CALLS)
             if ends and (rng.random() < 0.3 or kind is FaultKind.STAGE_RETRIED):
                 step = max(1, rng.choice(ends) + rng.choice((-1, 0, 0, 0, 1, 2)))
         faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
-        if actor == "driver" and kind in _DEADLY:
+        if actor == "driver" and kind.row.kills:
             faults += _on_the_successor(rng, step, duration_ms, storage, batched)
     return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
 
@@ -196,7 +200,7 @@ def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: 
         again = step + rng.randint(4, 14)
         faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=again, duration_ms=duration_ms, value=0))
     if storage.startswith("s3") and rng.random() < 0.4:
-        kind, calls = rng.choice(_STUBBORN), rng.choice((4, 4, 5, 8))
+        kind, calls = rng.choice(LASTING), rng.choice((4, 4, 5, 8))
         ahead = rng.choice((7, 7, 8, rng.randint(1, 14)))
         faults.append(Fault(kind=kind, actor="driver", step=step + ahead, value=calls))
     if batched and rng.random() < 0.15:

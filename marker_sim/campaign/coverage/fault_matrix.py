@@ -1,18 +1,16 @@
 """Fault by phase: which cells a campaign could fill, which it did, and why the others are impossible.
 
-The phases are those of campaign/coverage/process_phase.py. A kind of fault that no table below names is possible
-everywhere.
+The phases are those of campaign/coverage/process_phase.py; whom a kind hits, and which calls, says its row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marker_sim.campaign.result import FaultRow
+from marker_sim.campaign.result import MatrixRow
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.faults import PROCESS_FAULTS, STORAGE_FAULTS, TASK_FAULTS, WIRE_FAULTS, FaultKind
-from marker_sim.plan import BATCHED_STORAGES
-from marker_sim.search.swarm import possible_in_writes
+from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults.table import BATCHED_STORAGES
 
 _BY_ROLE = {
     "server": (
@@ -44,32 +42,20 @@ _BY_ROLE = {
     "kit": ("idle", "markers asked for"),
 }
 PHASES = tuple(f"{role}: {phase}" for role, phases in _BY_ROLE.items() for phase in phases)
-_WRITING = frozenset({FaultKind.TORN_WRITE, FaultKind.DISK_FULL})
-_CHANGING = _WRITING | {FaultKind.ORPHANED, FaultKind.TIMEOUT_LATE}
-_ANY_STORAGE = frozenset(STORAGE_FAULTS)
-_NO_CALL = "whoever is there calls no storage"
-_NO_CHANGE = "it only reads there, and this fault needs a change on its way"
-_NO_CONTENT = "it only deletes there, and this fault needs content"
-# What cannot be, by kinds and phases, and why.
-_IMPOSSIBLE: tuple[tuple[frozenset[FaultKind], tuple[str, ...], str], ...] = (
+_READS = ("get", "list")
+# Phases in which not every call on storage is made: which are, and why faults of other calls cannot be there.
+_CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (
-        _ANY_STORAGE,
         ("server: idle", "driver: stage", "executor: between tasks", "client: idle", "client: hostile"),
-        _NO_CALL,
+        (),
+        "whoever is there calls no storage",
     ),
     (
-        _CHANGING,
-        (
-            "server: listing",
-            "driver: rollback: listing",
-            "driver: finalize: listing",
-            "client: list",
-            "client: exists",
-        ),
-        _NO_CHANGE,
+        ("server: listing", "driver: rollback: listing", "driver: finalize: listing", "client: list", "client: exists"),
+        _READS,
+        "it only reads there, and this fault needs a change on its way",
     ),
     (
-        _WRITING,
         (
             "server: deleting",
             "driver: rollback: markers",
@@ -78,28 +64,29 @@ _IMPOSSIBLE: tuple[tuple[frozenset[FaultKind], tuple[str, ...], str], ...] = (
             "driver: marker deletion",
             "client: delete",
         ),
-        _NO_CONTENT,
+        (*_READS, "delete"),
+        "it only deletes there, and this fault needs content",
     ),
 )
 
 
-def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) -> tuple[FaultRow, ...]:
+def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) -> tuple[MatrixRow, ...]:
     """One row for each kind that the searched modes and storages allow, in the order of the faults' table."""
     pairs = tuple(combinations)
     batched = any(mode == "timeline" and storage in BATCHED_STORAGES for mode, storage in pairs)
     rows = []
     for kind in FaultKind:
-        if not any(possible_in_writes(kind, *pair) for pair in pairs):
+        if not any(kind in drawable(*pair) for pair in pairs):
             continue
         struck = statistics.struck(kind.value)
         cells = [phase for phase in PHASES if batched or phase.partition(":")[0] not in ("server", "request", "kit")]
         reasons = {phase: why for phase in cells if (why := why_not(kind, phase)) and phase not in struck}
         rows.append(
-            FaultRow(
+            MatrixRow(
                 kind=kind.value,
                 met={phase: struck[phase] for phase in sorted(struck)},
                 unmet=tuple(phase for phase in cells if phase not in struck and phase not in reasons),
-                impossible={phase: why for phase, why in reasons.items() if _aimed_at(kind, phase)},
+                impossible={phase: why for phase, why in reasons.items() if phase.startswith(kind.row.phases)},
             )
         )
     return tuple(rows)
@@ -107,35 +94,9 @@ def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) 
 
 def why_not(kind: FaultKind, phase: str) -> str:
     """Why a fault cannot strike in a phase, "" when it can."""
-    if not _aimed_at(kind, phase):
+    row = kind.row
+    if not phase.startswith(row.phases):
         return f"this fault is none of a {phase.partition(':')[0]}"
-    return next((why for kinds, phases, why in _IMPOSSIBLE if kind in kinds and phase in phases), "")
-
-
-_ROLES: dict[FaultKind, tuple[str, ...]] = {
-    FaultKind.TYPE_DAMAGED: ("kit",),
-    FaultKind.PLACEHOLDER: ("kit",),
-    FaultKind.SLOW_LINK: ("request", "driver", "executor", "client"),
-    FaultKind.CUT_LINK: ("request", "driver", "executor", "client"),
-    FaultKind.OVERLOADED: ("server",),
-    FaultKind.CLOCK_JUMPED: ("driver", "client"),
-}
-
-
-def _aimed_at(kind: FaultKind, phase: str) -> bool:
-    role = phase.partition(":")[0]
-    if kind in _ROLES:
-        return role in _ROLES[kind]
-    if kind is FaultKind.SECOND_SERVER:
-        return phase == "server: idle"  # It is counted where the second one is: just started.
-    if kind is FaultKind.STAGE_RETRIED:
-        return role == "executor" or phase.startswith(("driver: finalize", "driver: commit", "driver: marker"))
-    if kind is FaultKind.SPECULATIVE:
-        return role == "executor" or phase == "driver: stage"
-    if kind in TASK_FAULTS:
-        return role == "executor"
-    if kind in WIRE_FAULTS:
-        return role == "request"
-    if kind in PROCESS_FAULTS or kind in STORAGE_FAULTS:
-        return role in ("server", "driver", "executor", "client")
-    return True
+    if row.family != "storage" or row.conditional:  # A server's workers put under conditions beside its deletions.
+        return ""
+    return next((why for phases, calls, why in _CALLS if phase in phases and not set(calls) & set(row.operations)), "")

@@ -13,9 +13,6 @@ from marker_sim.search.site_faults import kinds_at
 
 # How long the second operation waits: until a batch is flushed, a request timed out, its late effect came.
 _PAUSES_MS = (0, 60, 150, 1_050)
-_REFUSING = frozenset(
-    {FaultKind.SERVER_ERROR, FaultKind.IO_ERROR, FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED}
-)
 # What lasts: the kind, for how many calls at least (an implementation may give up after four), for how long.
 _LASTING = (
     *((kind, calls, 0) for kind in (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST) for calls in (1, 4, 8)),
@@ -113,7 +110,7 @@ def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, .
 def lasting(plan: Plan) -> Iterator[Plan]:
     """The plan with one fault that lasts in place of all that make storage fail one actor, by actor and site."""
     for actor, site in dict.fromkeys((fault.actor, fault.site) for fault in plan.faults):
-        several = [f for f in plan.faults if f.actor == actor and f.site == site and f.kind in _REFUSING]
+        several = [f for f in plan.faults if f.actor == actor and f.site == site and f.kind.row.fails]
         if len(several) > 1:
             rest = tuple(fault for fault in plan.faults if fault not in several)
             first = min(several, key=lambda fault: fault.step)

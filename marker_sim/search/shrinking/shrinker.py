@@ -12,7 +12,7 @@ after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, agai
     actors        two clients become one
     steps         each fault earlier
     lasting       one fault that lasts for several that refuse calls of one actor
-    kinds         a plain kill for a request under way, an error for a time-out, see `SIMPLER`
+    kinds         a plain kill for a request under way, an error for a time-out, as the row says
     values        latencies, threads, directories, durations, names, what a table is
 
 Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
@@ -28,7 +28,6 @@ from itertools import islice
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
 from marker_sim.plan import Fault, Op, Plan
 from marker_sim.search.shrinking.operations import (
     at_sites,
@@ -53,21 +52,6 @@ FEW = 9  # Entries that are taken away two at a time as well.
 MINIATURES = 3  # What part of the rest of the budget goes into them.
 SMALL = 3  # Entries that a miniature has at least to have less than.
 SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
-# What says the same with less: the ways to die, then the ways in which a call fails.
-SIMPLER = {
-    FaultKind.ORPHANED: (FaultKind.KILL,),
-    FaultKind.TORN_WRITE: (FaultKind.KILL,),
-    FaultKind.ZOMBIE: (FaultKind.ATTEMPT_KILLED,),
-    FaultKind.STAGE_RETRIED: (FaultKind.ATTEMPT_KILLED,),
-    FaultKind.PAUSE: (FaultKind.KILL,),
-    FaultKind.SECOND_SERVER: (FaultKind.KILL,),
-    FaultKind.TIMEOUT_LATE: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED),
-    FaultKind.TIMEOUT_APPLIED: (FaultKind.SERVER_ERROR, FaultKind.TIMEOUT_LOST),
-    FaultKind.TIMEOUT_LOST: (FaultKind.SERVER_ERROR, FaultKind.THROTTLED),
-    FaultKind.DISK_FULL: (FaultKind.KILL,),
-    FaultKind.DUPLICATED: (FaultKind.REPLY_LOST,),
-    FaultKind.DELAYED: (FaultKind.REQUEST_LOST,),
-}
 
 
 class _Spent(Exception):
@@ -270,7 +254,7 @@ class _Shrinker:
 
     def _simpler_kinds(self) -> None:
         for position in range(len(self.best.faults)):
-            for kind in SIMPLER.get(self.best.faults[position].kind, ()):
+            for kind in self.best.faults[position].kind.simpler:
                 if self.attempt(self._with_fault(position, kind=kind)):
                     break
 

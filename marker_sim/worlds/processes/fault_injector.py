@@ -16,7 +16,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.faults import LINK_FAULTS, STORAGE_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.plan import Fault
 from marker_sim.worlds.interceptor import WRITES, StorageCall, Trigger
@@ -25,14 +25,6 @@ from marker_sim.worlds.processes.fork_server import ManagedProcess
 if TYPE_CHECKING:
     from marker_sim.worlds.processes.cluster import ProcessCluster
 
-_ANY_CALL = (*WRITES, "get", "list")
-_OPERATIONS = {  # What a storage fault strikes; every call, where it is not said.
-    FaultKind.TIMEOUT_LATE: ("put", "delete"),
-    FaultKind.DISK_FULL: ("put", "overwrite"),
-    FaultKind.IO_ERROR: ("put", "overwrite", "delete"),
-    FaultKind.ORPHANED: ("put", "delete"),
-    FaultKind.TORN_WRITE: ("put", "overwrite"),
-}
 _LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
 _SILENCE_MS = 1_500
 
@@ -57,11 +49,12 @@ class ProcessFaultInjector:
         if self.healed or not life.alive or number in self._struck:
             return None  # Two lives of an actor may count at the same time: executors outlive their driver a little.
         self._struck.add(number)
-        if fault.kind in STORAGE_FAULTS:
+        family = fault.kind.row.family
+        if family == "storage":
             self._trigger(life, fault)
             return None
-        if fault.kind in WIRE_FAULTS:
-            return None if fault.kind in LINK_FAULTS else ("wire",)
+        if family == "wire":
+            return None if fault.kind in (FaultKind.SLOW_LINK, FaultKind.CUT_LINK) else ("wire",)
         match fault.kind:
             case FaultKind.KILL:
                 self.kill(life, fault)
@@ -123,7 +116,7 @@ class ProcessFaultInjector:
         cluster = self._cluster
         if not cluster.world.fits(fault.kind):
             return
-        operations = _OPERATIONS.get(fault.kind, _ANY_CALL)
+        operations = WRITES if fault.kind is FaultKind.IO_ERROR else fault.kind.row.operations
         if fault.kind in (FaultKind.ORPHANED, FaultKind.TORN_WRITE):
             # The first piece of a write in place empties the file; a put is whole, and then the process dies after it.
             trigger = Trigger(kind=FaultKind.KILL, operations=operations, process=life.name, when="after")

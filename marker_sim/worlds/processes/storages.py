@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from marker_sim.faults import LOCAL_ONLY, OBJECT_STORE_ONLY, REMOTE_ONLY, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.seams import Capabilities
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.s3 import S3Storage
@@ -66,7 +66,7 @@ class LocalClusterStorage:
 
     def fits(self, kind: FaultKind) -> bool:
         """Whether a fault can happen here."""
-        return kind not in OBJECT_STORE_ONLY | REMOTE_ONLY
+        return "local" in kind.row.storages
 
     def close(self) -> None:
         """The directory is left to whoever made it."""
@@ -106,7 +106,7 @@ class S3ClusterStorage:
 
     def fits(self, kind: FaultKind) -> bool:
         """Whether a fault can happen here."""
-        return kind not in LOCAL_ONLY and kind not in (FaultKind.IO_ERROR, FaultKind.CONFLICT)
+        return "s3" in kind.row.storages and kind is not FaultKind.CONFLICT
 
     def close(self) -> None:
         """End the front."""

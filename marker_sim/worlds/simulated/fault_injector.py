@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from marker_sim.faults import TASK_FAULTS, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.names import TYPE_FILE
 from marker_sim.plan import Fault
 from marker_sim.worlds.simulated.scheduler import MS, Process
@@ -55,7 +55,7 @@ class SimulatedFaultInjector:
                 self._lose_power(process, fault)
             case FaultKind.TYPE_DAMAGED:
                 self._damage_type_files(b"" if fault.value == 1 else None)
-            case kind if kind in TASK_FAULTS:
+            case kind if kind.row.family == "task":
                 cluster.jobs.strike(process, fault)
             case _:
                 raise AssertionError(fault)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from greenlet import getcurrent, greenlet
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import STORAGE_FAULTS, WIRE_FAULTS, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import SITES
 from marker_sim.history import Event, Value
 from marker_sim.plan import Fault
@@ -385,9 +385,10 @@ class Scheduler:
             self._halt(process)
 
     def _arms(self, process: Process, state: ActorState, fault: Fault) -> None:
-        if fault.kind in STORAGE_FAULTS:
+        family = fault.kind.row.family
+        if family == "storage":
             state.storage_faults.append(fault)
-        elif fault.kind in WIRE_FAULTS:
+        elif family == "wire":
             state.wire_faults.append(fault)
         else:
             self._on_process_fault(process, fault)

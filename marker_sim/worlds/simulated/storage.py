@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from marker_sim.faults import CONDITIONAL_ONLY, LOCAL_ONLY, OBJECT_STORE_ONLY, REMOTE_ONLY, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import site_of
 from marker_sim.plan import Fault
 from marker_sim.seams import (
@@ -47,7 +47,6 @@ from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
 UNSUPPORTED = "unsupported"  # What the kit observes of a caller that did not ask `storage.capabilities` first.
-_WRITES = frozenset({"put", "overwrite"})
 
 CAPABILITIES = {
     "s3": Capabilities(
@@ -113,22 +112,6 @@ class Store:
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
         self._stamps: dict[str, int] = {}
-
-    def fits(self, fault: Fault, operation: str, conditional: bool = False) -> bool:
-        """Whether this fault can happen to this operation here; conditional: it is a put under a condition."""
-        kind = fault.kind
-        local = self.model == "local"
-        if kind in LOCAL_ONLY:
-            return local and operation in _WRITES
-        if (kind in REMOTE_ONLY and local) or (kind is FaultKind.IO_ERROR and self.model.startswith("s3")):
-            return False
-        if kind in OBJECT_STORE_ONLY and not self.model.startswith("s3"):
-            return False
-        if kind in CONDITIONAL_ONLY and not self.capabilities.put_if_unchanged:
-            return False
-        if kind is FaultKind.CONFLICT:
-            return conditional
-        return kind not in (FaultKind.TIMEOUT_LATE, FaultKind.ORPHANED) or operation in ("put", "delete")
 
     def version(self, path: str, data: bytes) -> str:
         """An ETag where versions are content, otherwise new with every write."""
@@ -245,7 +228,7 @@ class SimStorage:
     def _fault(self, operation: str, path: str, conditional: bool = False) -> Fault | None:
         """The first armed fault that fits this call, which is thereby used up and recorded."""
         for fault in self._process.actor.storage_faults:
-            if self._store.fits(fault, operation, conditional):
+            if fault.kind.row.hits(operation, self._store.model, conditional):
                 self._process.actor.storage_faults.remove(fault)
                 value = "begin" if fault.kind is FaultKind.DISK_FULL else None
                 if fault.kind not in (FaultKind.TORN_WRITE, FaultKind.ORPHANED):

@@ -11,7 +11,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from marker_sim.faults import LINK_FAULTS, FaultKind
+from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import REPLY, WIRE, site_of
 from marker_sim.plan import Fault
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
@@ -60,7 +60,7 @@ class SimWire:
         deliver = self._deliver
         lost_reply = False
         fault = process.actor.wire_faults.pop(0) if process.actor.wire_faults else None
-        if fault is not None and fault.kind in LINK_FAULTS:
+        if fault is not None and fault.kind in (FaultKind.SLOW_LINK, FaultKind.CUT_LINK):
             self._spoil(fault)
         elif fault is not None:
             scheduler.record(process.name, "nemesis", "fault", fault.kind.value, caused_by=call.invoke)
