@@ -22,20 +22,13 @@ from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
-from marker_sim.requirements import lacking
+from marker_sim.requirements import REQUIREMENTS, Requirement, lacking
 from marker_sim.targets.bundles import Jars
 from marker_sim.worlds.file_permissions import granted
 from marker_sim.worlds.proxies import install as toxiproxy
 
 JAVA_MIN = 17
-INSTALL_FOREIGN = "pip install '.[foreign]' in a clone of marker-sim"
-INSTALL_HUDI = "pip install '.[hudi]' in a clone of marker-sim"
-INSTALL_SPARK = "pip install '.[spark]' in a clone of marker-sim"
-SPARK = "--sut hudi-spark:VERSION"
 VERSION_TIMEOUT_S = 20.0
-CORE = ("greenlet", "hypothesis", "jinja2", "pyarrow", "rich", "typer")
-FOREIGN = ("psutil", "urllib3")
-WIRES = "rounds of kind wire of --sut http and hudi:VERSION"
 EXIT_HERE = 0
 EXIT_MISSING = 4
 
@@ -59,7 +52,8 @@ def doctor(*, install: bool, as_json: bool, console: Console) -> int:
         print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
     else:
         console.print(_table(checks))
-    ready = all(check.found for check in checks if check.name in CORE)
+    core = {each.package for each in REQUIREMENTS.values() if not each.extra}
+    ready = all(check.found for check in checks if check.name in core)
     if not as_json:
         console.print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
     return EXIT_HERE if ready else EXIT_MISSING
@@ -67,36 +61,27 @@ def doctor(*, install: bool, as_json: bool, console: Console) -> int:
 
 def examine() -> tuple[Check, ...]:
     """Every check, what `verify` needs first."""
-    core = (_package(name, "verify", "pip install . in a clone of marker-sim") for name in CORE)
-    foreign = (_package(name, "--sut http", INSTALL_FOREIGN) for name in FOREIGN)
     return (
-        *core,
-        *foreign,
+        *(_package(each) for each in REQUIREMENTS.values()),
         _java(),
-        _package("pyspark", "--sut hudi:VERSION and hudi-spark:VERSION", INSTALL_HUDI),
-        _package("fastavro", SPARK, INSTALL_SPARK),
-        _package("hudi", SPARK, INSTALL_SPARK),
         *_bundles(),
         _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
         Check(
             name=toxiproxy.PROGRAM,
             found=str(toxiproxy.find_server() or ""),
-            needed_for=WIRES,
+            needed_for=REQUIREMENTS["toxiproxy"].needed_for,
             how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
         ),
-        _package("toxiproxy-python", WIRES, INSTALL_FOREIGN),
-        _package("inotify-simple", "crash points aimed at files of local directories", INSTALL_FOREIGN),
         _permissions(),
-        _package("moto", "--storage s3 of foreign systems", "pip install '.[s3]' in a clone of marker-sim"),
     )
 
 
-def _package(name: str, needed_for: str, how: str) -> Check:
+def _package(needed: Requirement) -> Check:
     try:
-        found = metadata.version(name)
+        found = metadata.version(needed.package)
     except metadata.PackageNotFoundError:
         found = ""
-    return Check(name=name, found=found, needed_for=needed_for, how=how)
+    return Check(name=needed.package, found=found, needed_for=needed.needed_for, how=needed.how)
 
 
 def _permissions() -> Check:
@@ -126,7 +111,7 @@ def _java() -> Check:
 def _bundles() -> tuple[Check, ...]:
     """Which jars for Hudi the cache holds. Looking needs the extra, for the code that knows the cache does."""
     if lacking("http on local"):
-        how = f"{INSTALL_HUDI}, then marker-sim doctor --install"
+        how = f"{REQUIREMENTS['pyspark'].how}, then marker-sim doctor --install"
         return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
     from marker_sim.targets import hudi
 

@@ -1,12 +1,53 @@
-"""What the parts of the kit that are not in a plain install need of Python packages, and which extra brings them.
+"""What the kit needs of Python packages: which one, which extra brings it, what for. `marker-sim doctor` prints it.
 
 Looking is cheap and imports nothing, so whoever starts a process looks first: the process itself could only fail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import NamedTuple
 
+from marker_sim.errors import HarnessError
+
+
+class Requirement(NamedTuple):
+    """A package by its name in a registry. extra: that brings it, "" for a plain install. needed_for: by whom."""
+
+    package: str
+    extra: str
+    needed_for: str
+
+    @property
+    def how(self) -> str:
+        """The way to get it."""
+        return _how(self.extra)
+
+
+_WIRES = "rounds of kind wire of --sut http and hudi:VERSION"
+_SPARK = "--sut hudi-spark:VERSION"
+# By the module that is imported.
+REQUIREMENTS = {
+    "greenlet": Requirement("greenlet", "", "verify"),
+    "hypothesis": Requirement("hypothesis", "", "verify"),
+    "jinja2": Requirement("jinja2", "", "verify"),
+    "pyarrow": Requirement("pyarrow", "", "verify"),
+    "rich": Requirement("rich", "", "verify"),
+    "typer": Requirement("typer", "", "verify"),
+    "httptools": Requirement("httptools", "serve", "serve and real processes"),
+    "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
+    "boto3": Requirement("boto3", "s3", "storage on S3"),
+    "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
+    "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
+    "psutil": Requirement("psutil", "foreign", "--sut http"),
+    "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
+    "urllib3": Requirement("urllib3", "foreign", "--sut http"),
+    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION"),
+    "fastavro": Requirement("fastavro", "spark", _SPARK),
+    "hudi": Requirement("hudi", "spark", _SPARK),
+}
 _SERVE = ("httptools", "uvicorn")
 _S3 = ("boto3", "moto")
 _FOREIGN = ("inotify_simple", "psutil", "urllib3")
@@ -23,32 +64,49 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "wires": ("toxiproxy",),
     "spark": ("pyspark", "psutil", "urllib3", *_SERVE, *_S3),
 }
-# The extra of each module, and its package where that is called otherwise.
-EXTRAS = {
-    "httptools": "serve",
-    "uvicorn": "serve",
-    "boto3": "s3",
-    "moto": "s3",
-    "inotify_simple": "foreign",
-    "psutil": "foreign",
-    "toxiproxy": "foreign",
-    "urllib3": "foreign",
-    "pyspark": "hudi",
-    "fastavro": "spark",
-    "hudi": "spark",
-}
-_PACKAGES = {"inotify_simple": "inotify-simple", "toxiproxy": "toxiproxy-python"}
 
 
 def lacking(part: str) -> str:
     """What a part of the kit lacks here and how to get it, as the end of "it needs ..."; "" when all is here."""
-    missing = [module for module in NEEDS[part] if find_spec(module) is None]
-    if not missing:
-        return ""
-    names = [_PACKAGES.get(module, module) for module in missing]
-    extras = {EXTRAS[module] for module in missing}
-    if "hudi" in extras:
-        extras.discard("foreign")  # Each brings the one before it.
-    chosen = "spark" if "spark" in extras or part == "spark" else ",".join(sorted(extras))
-    packages = f"package {names[0]}, which is" if len(names) == 1 else f"packages {', '.join(names)}, which are"
-    return f"the Python {packages} not installed; pip install '.[{chosen}]' in a clone of marker-sim"
+    return _lacking(NEEDS[part], ("spark",) if part == "spark" else ())
+
+
+def need(what: str, *modules: str) -> None:
+    """HarnessError, and nothing imported, when a module that `what` needs is not installed."""
+    why = _lacking(modules)
+    if why:
+        raise HarnessError(f"{what} needs {why}")
+
+
+@contextmanager
+def importing(what: str) -> Iterator[None]:
+    """HarnessError with the package and its extra when an import of the block fails. what: that needs it."""
+    try:
+        yield
+    except ImportError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in REQUIREMENTS:
+            raise HarnessError(f"{what}: {error}; `marker-sim doctor` says what is missing") from error
+        raise HarnessError(f"{what} needs {_installing((name,))}") from error
+
+
+def _lacking(modules: Iterable[str], extras: Iterable[str] = ()) -> str:
+    missing = [module for module in modules if find_spec(module) is None]
+    return _installing(missing, extras) if missing else ""
+
+
+def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
+    """The packages of these modules and how to get them."""
+    wanted = [REQUIREMENTS[module] for module in missing]
+    chosen = {*extras, *(each.extra for each in wanted)}
+    if "hudi" in chosen:
+        chosen.discard("foreign")  # Each brings the one before it.
+    if "spark" in chosen:
+        chosen = {"spark"}
+    names = ", ".join(each.package for each in wanted)
+    packages = f"package {names}, which is" if len(wanted) == 1 else f"packages {names}, which are"
+    return f"the Python {packages} not installed; {_how(','.join(sorted(chosen)))}"
+
+
+def _how(extras: str) -> str:
+    return f"pip install {repr(f'.[{extras}]') if extras else '.'} in a clone of marker-sim"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -17,6 +18,7 @@ import pytest
 
 from marker_sim.history import Event, Header
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.requirements import REQUIREMENTS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "marker_sim"
@@ -40,7 +42,8 @@ KNOWN_CIRCLES = frozenset(
 
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
-    ("marker_sim", "marker_sim.errors", "marker_sim.requirements", "marker_sim.cache"),
+    ("marker_sim", "marker_sim.errors", "marker_sim.cache"),
+    ("marker_sim.requirements",),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
@@ -280,6 +283,16 @@ def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
     assert tests.endswith("pytest -n auto") and "step tests pytest -n auto" in ci and "pytest -n auto" in tox
     assert "'.[test]'" in tests and "'.[test]'" in ci
     assert all("python3 -m venv" in command for command in commands)
+
+
+def test_what_is_to_be_installed_stands_in_one_table_which_agrees_with_the_extras() -> None:
+    for path in MODULES:
+        assert "pip install" not in path.read_text(encoding="utf-8") or _name(path) == "marker_sim.requirements", path
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brought = {"": project["dependencies"], **project["optional-dependencies"]}
+    for each in REQUIREMENTS.values():
+        names = {re.split(r"[^A-Za-z0-9_-]", line)[0] for line in brought[each.extra]}
+        assert each.package in names, f"{each.package} is not in the extra {each.extra!r} of pyproject.toml"
 
 
 def test_every_guarantee_is_documented() -> None:

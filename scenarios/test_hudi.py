@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import os
 import shlex
+import sys
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
@@ -137,8 +138,8 @@ def test_an_old_java_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(HarnessError, match=r"PySpark 3\.5, which is not installed; install it with pip install"):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(HarnessError, match=r"package pyspark, which is not installed; pip install '\.\[hudi\]'"):
         bundles.spark_home()
 
 

@@ -27,6 +27,7 @@ from marker_sim.markers.protocol import Creates
 from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
+from marker_sim.requirements import need
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
@@ -77,7 +78,7 @@ def run(
     bases = tuple(parse_base(text) for text in settings.bases)
     if not bases:
         raise UsageError("no --base is given; name at least one table or directory of tables to serve")
-    _check_uvicorn()
+    need("serving", "httptools", "uvicorn")
     opened = open_storage or partial(_open_storage, settings)
     storages = {(base.local, base.root): opened(base.local, base.root) for base in bases}
     with _listen(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -196,15 +197,6 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port") from None
     return listener
-
-
-def _check_uvicorn() -> None:
-    missing = [name for name in ("uvicorn", "httptools") if find_spec(name) is None]
-    if missing:
-        raise HarnessError(
-            f"serving needs {' and '.join(missing)}, which is not installed; install it with"
-            " pip install '.[serve]' in a clone of marker-sim"
-        )
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -14,13 +14,12 @@ An ETag is the version. Keys longer than S3 takes are PathRefused before anythin
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from marker_sim.errors import HarnessError
+from marker_sim.requirements import importing
 from marker_sim.seams import (
     Capabilities,
     Condition,
@@ -47,6 +46,14 @@ _THROTTLES = frozenset(
         "BandwidthLimitExceeded",
     }
 )
+
+
+class StoreAnswered(StorageFailed):
+    """A failure that the store said itself. status: of HTTP."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class S3Storage:
@@ -83,8 +90,12 @@ class S3Storage:
         )
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._botocore = _module("botocore.exceptions")
-        config = _module("botocore.config").Config(
+        with importing("S3 storage"):
+            import boto3.session
+            import botocore.config
+            import botocore.exceptions
+        self._botocore = botocore.exceptions
+        config = botocore.config.Config(
             # The first attempt is the only one: what may be sent twice is decided by the reference, not below it.
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=connect_timeout_s,
@@ -96,7 +107,7 @@ class S3Storage:
             response_checksum_validation="when_required",
             tcp_keepalive=True,
         )
-        session = _module("boto3.session").Session()
+        session = boto3.session.Session()
         self._client = session.client(
             "s3",
             endpoint_url=endpoint,
@@ -107,6 +118,10 @@ class S3Storage:
         )
         # Waiting for "100 Continue" would double the time that a silent store can take.
         self._client.meta.events.register("before-sign.s3", _without_expectation)
+
+    def look(self) -> None:
+        """Nothing, when the bucket is there and ours to use; NotFound or another StorageError when it is not."""
+        self._ask(self._bucket, lambda: self._client.head_bucket(Bucket=self._bucket))
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, if absent or if unchanged; the new ETag."""
@@ -198,7 +213,7 @@ def _answered(path: str, response: dict[str, Any]) -> StorageError:
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     said = f"{path}: the store answered {status} {code} {response.get('Error', {}).get('Message', '')}".rstrip()
     if code == "NoSuchBucket":
-        return StorageFailed(said)
+        return StoreAnswered(said, status)
     if status == 404:
         return NotFound(path)
     if status == 412:
@@ -208,19 +223,10 @@ def _answered(path: str, response: dict[str, Any]) -> StorageError:
     if status == 429 or code in _THROTTLES:
         return Throttled(said)
     if status in (401, 403):
-        return StorageFailed(f"{said}; check the credentials and what they may do")
-    return StorageFailed(said)
+        return StoreAnswered(f"{said}; check the credentials and what they may do", status)
+    return StoreAnswered(said, status)
 
 
 def _without_expectation(request: Any, **_: Any) -> None:
     if "Expect" in request.headers:
         del request.headers["Expect"]
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise HarnessError(
-            "S3 storage needs boto3, which is missing; pip install '.[s3]' in a clone of marker-sim"
-        ) from error

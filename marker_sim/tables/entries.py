@@ -36,8 +36,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from marker_sim.errors import HarnessError
 from marker_sim.names import data_path, is_marker_name
+from marker_sim.requirements import importing
 
 WRITE_KEY = "marker_sim.write"
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
@@ -133,12 +133,8 @@ def decode(content: bytes) -> Mapping[str, Any]:
     HarnessError when Avro is to be read and fastavro is not installed.
     """
     if content.startswith(_AVRO):
-        try:
+        with importing("a Hudi timeline"):
             import fastavro
-        except ImportError as error:
-            raise HarnessError(
-                f"a Hudi timeline needs fastavro ({error}); pip install '.[spark]' in a clone of marker-sim"
-            ) from error
         records = list(fastavro.reader(io.BytesIO(content)))
         if len(records) != 1:
             raise ValueError(f"{len(records)} records, not one")

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping
 
 from marker_sim.errors import HarnessError
+from marker_sim.requirements import REQUIREMENTS
 from marker_sim.tables.entries import Unreadable
 
 DEADLINE_S = 60.0
@@ -44,10 +45,7 @@ def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADL
         said = " ".join(done.stderr.split())[-_SAID_MAX:]
         raise Unreadable(f"hudi-rs ended with {done.returncode} and no answer: {said}") from error
     if "missing" in answer:
-        raise HarnessError(
-            f"the rows of a Hudi table need hudi-rs ({answer['missing']}); pip install '.[spark]' in a clone of"
-            " marker-sim"
-        )
+        raise HarnessError(f"the rows of a Hudi table need hudi-rs ({answer['missing']}); {REQUIREMENTS['hudi'].how}")
     if "error" in answer:
         raise Unreadable(answer["error"])
     return tuple(answer["rows"])

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from marker_sim.cache import CACHE_VARIABLE, cache_directory, only_one
 from marker_sim.errors import HarnessError
+from marker_sim.requirements import need
 
 RESOLVE_TIMEOUT_S = 900.0
 
@@ -73,12 +74,9 @@ class Jars:
 
 def spark_home() -> Path:
     """Where PySpark lives; HarnessError says how to get it."""
+    need("Hudi", "pyspark")
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise HarnessError(
-            "Hudi needs the jars of PySpark 3.5, which is not installed; install it with"
-            " pip install '.[hudi]' in a clone of marker-sim"
-        )
+    assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent
 
 

@@ -18,10 +18,10 @@ from rich.console import Console
 from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
 from marker_sim.cli.progress import Progress
-from marker_sim.doctor import CORE, Check
+from marker_sim.doctor import Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
-from marker_sim.requirements import EXTRAS
+from marker_sim.requirements import REQUIREMENTS
 from marker_sim.targets import hudi
 from marker_sim.targets.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
@@ -185,8 +185,9 @@ def test_a_history_without_a_plan_cannot_run_again_and_says_what_can_be_done(
 def test_doctor_names_everything_and_how_to_get_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(("doctor", "--json")) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert set(CORE) | {"java", "go", "pyspark", "psutil", "urllib3", "moto", "toxiproxy-server"} <= checks.keys()
-    assert all(checks[name]["found"] for name in CORE)
+    packages = {each.package: each for each in REQUIREMENTS.values()}
+    assert {*packages, "java", "go", "toxiproxy-server"} <= checks.keys()
+    assert all(checks[name]["found"] for name, each in packages.items() if not each.extra)
     assert all(check["how"] and check["needed_for"] for check in checks.values())
     assert main(("doctor",)) == 0
     assert "`marker-sim verify` can run here" in capsys.readouterr().out
@@ -274,8 +275,8 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
 def test_doctor_installs_what_the_extras_that_are_here_can_use_and_complains_of_nothing_else(
     extras: tuple[str, ...], said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module, extra in EXTRAS.items():
-        if extra not in extras:
+    for module, requirement in REQUIREMENTS.items():
+        if requirement.extra and requirement.extra not in extras:
             monkeypatch.setitem(sys.modules, module, None)
     done: list[str] = []
     monkeypatch.setattr("marker_sim.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from marker_sim.seams import (
 )
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.refused import PathRefused
-from marker_sim.storages.s3 import S3Storage, _answered
+from marker_sim.storages.s3 import S3Storage, StoreAnswered, _answered
 
 D = "t/.hoodie/.temp/001"
 NAMES = (
@@ -143,15 +144,15 @@ def test_s3_lists_every_page(endpoint: str, tmp_path: Path) -> None:
     ("status", "code", "kind"),
     [
         (404, "NoSuchKey", NotFound),
-        (404, "NoSuchBucket", StorageFailed),
+        (404, "NoSuchBucket", StoreAnswered),
         (412, "PreconditionFailed", PreconditionFailed),
         (409, "ConditionalRequestConflict", Conflicted),
         (503, "SlowDown", Throttled),
         (429, "TooManyRequests", Throttled),
-        (503, "ServiceUnavailable", StorageFailed),
-        (500, "InternalError", StorageFailed),
-        (403, "AccessDenied", StorageFailed),
-        (400, "InvalidArgument", StorageFailed),
+        (503, "ServiceUnavailable", StoreAnswered),
+        (500, "InternalError", StoreAnswered),
+        (403, "AccessDenied", StoreAnswered),
+        (400, "InvalidArgument", StoreAnswered),
     ],
 )
 def test_an_answer_of_s3_is_the_error_it_means(status: int, code: str, kind: type[StorageError]) -> None:
@@ -196,9 +197,7 @@ def test_a_key_longer_than_s3_takes_is_refused_before_it_is_sent() -> None:
 
 
 def test_without_boto3_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> object:
-        raise ImportError(name)
-
-    monkeypatch.setattr("importlib.import_module", missing)
+    for name in ("boto3", "boto3.session"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(HarnessError, match=r"pip install '\.\[s3\]'"):
         S3Storage("http://127.0.0.1:1", "lake")

@@ -21,10 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from marker_sim.errors import UsageError
+from marker_sim.seams import Condition
+from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.s3_front.probe_client import ProbeEndpoint, ProbeReply
 
 ROUNDS = 20
 RACERS = 4
+CONNECT_S, READ_S = 5.0, 10.0
 _REFUSED = (404, 409, 412)
 _UNKNOWN_TO_STORE = (400, 501)
 
@@ -74,15 +77,24 @@ def probe_s3(
     """
     if rounds < 1 or racers < 2:
         raise UsageError(f"{rounds} rounds of {racers} racers: a race needs a round and two racers at least")
-    place = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
-    target = ProbeEndpoint(endpoint, bucket, access_key, secret, region, f"{place}honesty-{uuid.uuid4().hex}/", racers)
+    storage = S3Storage(
+        endpoint,
+        bucket,
+        f"{prefix}/honesty-{uuid.uuid4().hex}",
+        access_key,
+        secret_key=secret,
+        region=region,
+        connect_timeout_s=CONNECT_S,
+        read_timeout_s=READ_S,
+        concurrency=racers,
+    )
     checks: dict[str, Callable[[ProbeEndpoint, int], bool]] = {
         "put_if_absent": _absent_round,
         "put_if_unchanged": _unchanged_round,
         "list_after_put": _list_round,
         "read_after_delete": _delete_round,
     }
-    with target:
+    with ProbeEndpoint(storage, bucket, racers) as target:
         found = {name: _try(check, target, rounds) for name, check in checks.items()}
     return ProbedCapabilities(
         **{name: holds for name, (holds, _, _) in found.items()},
@@ -106,9 +118,9 @@ def _try(check: Callable[[ProbeEndpoint, int], bool], target: ProbeEndpoint, rou
 
 def _absent_round(target: ProbeEndpoint, number: int) -> bool:
     key = f"absent-{number}"
-    told = target.race(lambda racer: target.put(key, f"{number} {racer}", IfNoneMatch="*"))
+    told = target.race(lambda racer: target.put(key, f"{number} {racer}", Condition.IF_ABSENT))
     decided = judge_race("If-None-Match: *", told, target.get(key), b"")
-    again = target.put(key, f"{number} late", IfNoneMatch="*") if decided else None
+    again = target.put(key, f"{number} late", Condition.IF_ABSENT) if decided else None
     if again is not None and again.status == 200:
         raise BrokenPromise("a put with If-None-Match: * was told 200 although the object was there")
     return decided and again is not None and again.status in _REFUSED
@@ -119,12 +131,12 @@ def _unchanged_round(target: ProbeEndpoint, number: int) -> bool:
     first = target.put(key, f"{number} first")
     if first.status != 200:
         return False
-    told = target.race(lambda racer: target.put(key, f"{number} {racer}", IfMatch=first.etag))
+    told = target.race(lambda racer: target.put(key, f"{number} {racer}", expected=first.etag))
     decided = judge_race("If-Match", told, target.get(key), first.body)
     if not decided:
         return False
-    stale = target.put(key, f"{number} stale", IfMatch=first.etag)
-    nothing = target.put(f"nothing-{number}", "nothing", IfMatch=first.etag)
+    stale = target.put(key, f"{number} stale", expected=first.etag)
+    nothing = target.put(f"nothing-{number}", "nothing", expected=first.etag)
     if stale.status == 200:
         raise BrokenPromise("a put with If-Match on an ETag that was replaced was told 200")
     if nothing.status == 200:
@@ -133,7 +145,7 @@ def _unchanged_round(target: ProbeEndpoint, number: int) -> bool:
 
 
 def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | None, before: bytes) -> bool:
-    """Whether a race was decided; Lie when it shows that the condition is not kept. before: b"" for no object.
+    """Whether a race was decided; BrokenPromise when the condition is not kept. before: b"" for no object.
 
     stored: what was read afterwards, None when nothing could be read.
     """

@@ -13,6 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError
+from marker_sim.requirements import importing
 from marker_sim.worlds.s3_front.http_server import Response, call
 
 if TYPE_CHECKING:
@@ -30,14 +31,9 @@ class MotoStore:
     """A fresh bucket. HarnessError when moto is not installed."""
 
     def __init__(self, bucket: str) -> None:
-        try:
+        with importing("storage s3"):
             from moto.moto_server.werkzeug_app import create_backend_app
             from moto.s3.models import s3_backends
-        except ImportError as error:
-            raise HarnessError(
-                f"storage s3 needs moto ({error}); pip install '.[s3]' in a clone of marker-sim, or name a real"
-                " endpoint with --s3-endpoint and --s3-bucket"
-            ) from error
         if _OVERRIDES in os.environ:
             raise HarnessError(f"{_OVERRIDES} is set: moto would put every store of this process into one; unset it")
         self.bucket = bucket
