@@ -120,6 +120,14 @@ class Capabilities:
     request_timeout_ms: int = 0
     late_effect_ms: int = 0
 
+    def lacks(self, operation: str, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """What a call needs that this storage has not, "" when it has everything."""
+        if operation == "overwrite":
+            return "" if self.host_lock else "writing in place"
+        if condition is Condition.IF_ABSENT and not self.put_if_absent:
+            return "put-if-absent"
+        return "put-if-unchanged" if expected is not None and not self.put_if_unchanged else ""
+
 
 class Storage(Protocol):
     """Objects by path ("a/b/c", no leading slash, relative to the storage root). Safe to call from any thread.

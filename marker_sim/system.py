@@ -44,9 +44,28 @@ class System:
         """The factory of "direct" or "timeline", None where the system has none."""
         return self.direct if mode == "direct" else self.server
 
+    def reader(self, mode: str) -> Factory:
+        """Whose fresh instance reads what was stored in a mode: direct markers read Hudi's format in every mode."""
+        direct = self.direct if self.layout == "hudi" or mode == "direct" else None
+        factory = direct or self.server
+        assert factory is not None
+        return factory
+
     def chosen(self, mode: str, capabilities: Capabilities, options: MarkerOptions = DEFAULTS) -> Choice:
         """What the system makes of a mode that is asked for, on a storage."""
         return self.choose(replace(options, markers_type=MARKERS_TYPES[mode]), capabilities)
+
+    def chosen_for_write(
+        self, markers: str, of_the_run: Choice, mode: str, capabilities: Capabilities, options: MarkerOptions
+    ) -> Choice:
+        """The choice for a write that asks for `markers` ("" for `mode`, the run's): another only in Hudi's format.
+
+        In a format of its own a mode need not be able to read what the other one has written.
+        """
+        if markers in ("", mode) or self.layout != "hudi":
+            return of_the_run
+        choice = self.chosen(markers, capabilities, options)
+        return choice if self.factory(choice.mode) else of_the_run
 
 
 def reference() -> System:

@@ -6,11 +6,10 @@ nothing: it is neither judged nor counted, and no search may blame the class for
 
 from __future__ import annotations
 
-from marker_sim.history import History
+from marker_sim.history import UNSUPPORTED, History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.system import System
-from marker_sim.worlds.simulated.storage import UNSUPPORTED
 
 
 def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:

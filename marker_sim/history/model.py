@@ -80,6 +80,8 @@ Value = str | bytes | bool | int | tuple[str, ...] | None
 # Why a driver `exited` that was ended by the kit: its writes were done, or the last one took longer than a write may.
 APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
+# What the kit observes of a caller that did not ask `storage.capabilities` first; its error says what storage lacks.
+UNSUPPORTED = "unsupported"
 
 _BOUND_MS, _SAMPLES = 10_000, 20
 
@@ -105,6 +107,20 @@ class Event(NamedTuple):
     value: Value = None
     error: str | None = None
     caused_by: int | None = None
+
+
+def answer_bound_before_faults(events: Iterable[Event]) -> int:
+    """The same, in milliseconds, from what creates took in the events of a run before its first fault."""
+    asked: dict[int | None, int] = {}
+    taken_ms = []
+    for event in events:
+        if event.kind == "fault":
+            break
+        if event.operation == "create" and event.kind == "invoke":
+            asked[event.index] = event.time_ns
+        elif event.operation == "create" and event.kind == "ok" and event.caused_by in asked:
+            taken_ms.append((event.time_ns - asked[event.caused_by]) / 1e6)
+    return answer_bound_ms(taken_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

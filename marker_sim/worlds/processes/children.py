@@ -99,7 +99,7 @@ class Child:
             from marker_sim.storages.s3 import S3Storage
 
             inner = S3Storage(spec["endpoint"], spec["bucket"], access_key=self.me.name)
-            return CountedStorage(inner, self.steps), None
+            return CountedStorage(inner, self.steps, self.link), None
         root = Path(spec["root"])
         return GatedStorage(LocalStorage(root), root, self.steps, self.link), HostLocks(root)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.names import parse_directory
-from marker_sim.writer.recording import record_call
+from marker_sim.writer.recording import create_with_identity, record_call
 
 if TYPE_CHECKING:
     from marker_sim.worlds.processes.children import Child
@@ -47,7 +47,7 @@ def _operate(child: Child, mode: str, op: Any) -> str:
     def act() -> Any:
         match op.kind:
             case "create" | "hostile":
-                return store.create(op.name, op.request).value
+                return create_with_identity(store)(op.name, op.request).value
             case "list":
                 return tuple(sorted(store.list_all()))
             case "list-data":

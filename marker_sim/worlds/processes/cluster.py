@@ -34,6 +34,7 @@ from marker_sim.worlds.processes.steps import Counters
 from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
 from marker_sim.worlds.processes.writes import Writes
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.simulated.steps import by_steps
 
 DEADLINE_SECS = 30
@@ -66,6 +67,7 @@ class ProcessCluster:
         self.system = load_system(system)
         self.plan = plan = by_steps(plan, self.system)
         self.trouble: list[BaseException] = []
+        self.identity = True
         self.recorder = Recorder()
         self.injector = ProcessFaultInjector(self)
         self.interceptor = Interceptor(self.recorder, self.injector.hurt)
@@ -96,6 +98,7 @@ class ProcessCluster:
             "strike": self.injector.strike,
             "healed": lambda _: self.injector.healed,
             "mode": lambda _, markers: (self.mode_of(markers).mode, self.mode_of(markers).reason),
+            "no-identity": lambda _: setattr(self, "identity", False),
             **self.writes.answers(),
             **self.servers.answers(),
             **self.clients.answers(),
@@ -162,9 +165,7 @@ class ProcessCluster:
 
     def mode_of(self, markers: str) -> Choice:
         """The marker mode of a write that asks for `markers`, "" for the mode of the plan."""
-        if markers in ("", self.plan.mode) or self.system.layout != "hudi":
-            return self.choice
-        return self.system.chosen(markers, self.world.capabilities, self.options)
+        return self.system.chosen_for_write(markers, self.choice, self.plan.mode, self.world.capabilities, self.options)
 
     def tell(self, driver: ManagedProcess, *message: Any) -> None:
         """Let a driver hear something."""
@@ -249,7 +250,10 @@ class ProcessCluster:
         self._observe()
 
     def _observe(self) -> None:
-        observe(self.recorder, self.world.files(), self.marker_directories(), self.writes.tables())
+        files, directories = self.world.files(), self.marker_directories()
+        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, self.options, files, time.time_ns())
+        observe(self.recorder, files, directories, self.writes.tables(), fresh.names)
 
     def _header(self) -> Header:
-        return header_of("real", self.plan, self.system, self.options, self.world.capabilities)
+        capabilities, events = self.world.capabilities, self.recorder.events
+        return header_of("real", self.plan, self.system, self.options, capabilities, events, self.identity)

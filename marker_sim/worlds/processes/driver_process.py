@@ -171,8 +171,7 @@ class DriverMarkers:
     def stored(self, directory: str) -> tuple[str, ...]:
         """What a fresh reader finds: the reference's direct store reads every format of Hudi's."""
         child = self._child
-        factory = child.system.direct
-        assert factory is not None
+        factory = child.system.reader(self._mode)
 
         def listing() -> tuple[str, ...]:
             return tuple(sorted(factory(child.context(directory)).list_all()))

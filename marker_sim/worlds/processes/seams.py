@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.faults import FaultKind
+from marker_sim.history import UNSUPPORTED
 from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage, StorageFailed
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
@@ -30,19 +31,26 @@ Effects = list[tuple[str, str, bytes | None]]
 class CountedStorage:
     """A storage whose calls are steps; nothing else happens to them here."""
 
-    def __init__(self, inner: Storage, steps: Steps) -> None:
+    def __init__(self, inner: Storage, steps: Steps, link: CoordinatorClient) -> None:
         self.capabilities = inner.capabilities
         self._inner = inner
-        self._step = steps.step
+        self._link = link
+        self._count = steps.step
+
+    def _step(self, operation: str = "", condition: Condition = Condition.NONE, expected: str | None = None) -> None:
+        """Count a step; the history keeps a call that needs what the storage has not, whoever hears its error."""
+        if lacks := self.capabilities.lacks(operation, condition, expected):
+            self._link.record(self._link.process, self._link.role, "observe", UNSUPPORTED, error=lacks)
+        self._count()
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition."""
-        self._step()
+        self._step("put", condition, expected)
         return self._inner.put(path, data, condition, expected)
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Replace in place."""
-        self._step()
+        self._step("overwrite")
         self._inner.overwrite(path, data)
 
     def get(self, path: str) -> Content:
@@ -68,13 +76,12 @@ class GatedStorage(CountedStorage):
     """
 
     def __init__(self, inner: LocalStorage, root: Path, steps: Steps, link: CoordinatorClient) -> None:
-        super().__init__(inner, steps)
+        super().__init__(inner, steps, link)
         self._root = root
-        self._link = link
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition."""
-        self._step()
+        self._step("put", condition, expected)
         version: str = self._pass(
             "put", path, lambda effects: self._put(effects, path, data, condition, expected)
         )  # fmt: skip

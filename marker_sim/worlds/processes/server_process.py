@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.seams import Condition, Content, Storage
 from marker_sim.serve.server import Settings, run
+from marker_sim.writer.recording import takes_identity
 
 if TYPE_CHECKING:
     from marker_sim.worlds.processes.children import Child
@@ -48,10 +50,16 @@ def serve(child: Child, storage: dict[str, str]) -> None:
     base = storage["root"] if local else f"s3a://{storage['bucket']}"
     # A server keeps local paths relative to the directory above its base.
     prefix = f"{Path(base).name}/" if local else ""
-    assert child.system.server is not None
 
     def ready(url: str) -> None:
         child.link.ask("listening", urlsplit(url).port)
 
+    def factory(context: Context) -> MarkerStore:
+        assert child.system.server is not None
+        store = child.system.server(context)
+        if not takes_identity(type(store)):
+            child.link.ask("no-identity")
+        return store
+
     settings = Settings(bases=(base,), options=child.options)
-    run(settings, ready, lambda _, __: PrefixedStorage(child.storage, prefix), child.system.server)
+    run(settings, ready, lambda _, __: PrefixedStorage(child.storage, prefix), factory)

@@ -15,10 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
-from marker_sim.history import Header, History, answer_bound_ms
-from marker_sim.markers.choice import Choice
+from marker_sim.history import Header, History, answer_bound_before_faults
 from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.names import MarkerDirectory, parse_directory
@@ -28,6 +26,7 @@ from marker_sim.seams import Reply, Request
 from marker_sim.system import MARKERS_TYPES, System
 from marker_sim.worlds.simulated.clients import Client
 from marker_sim.worlds.simulated.fault_injector import SimulatedFaultInjector
+from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.simulated.runtime import SimHostLocks, SimRuntime
 from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler
 from marker_sim.worlds.simulated.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
@@ -191,11 +190,6 @@ class Cluster:
         """The Wire seam of a process."""
         return SimWire(self.scheduler, process, self.address, self._handle)
 
-    def choose(self, mode: str) -> Choice:
-        """What the system under test makes of "direct" or "timeline" on this storage, as far as it has both."""
-        choice = self.system.chosen(mode, self.store.capabilities, self.options)
-        return choice if self.system.factory(choice.mode) else self.choice
-
     def context(self, process: Process, directory: str) -> Context:
         """What an implementation is given in this process."""
         storage, runtime, wire, shared = self.seams(process)
@@ -257,8 +251,10 @@ class Cluster:
         began = len(self.scheduler.events) - 1
         for path in sorted(self.store.objects):
             record("kit", "kit", "observe", "file", path=path, value=self.store.objects[path])
+        files, now_ns = self.store.objects, self.scheduler.now_ns
+        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, self.options, files, now_ns)
         for directory in self.marker_directories():
-            names = None if self.system.layout == "hudi" else self._names_read_by_fresh_instance(directory.path)
+            names = fresh.names(directory.path)
             record(
                 "kit",
                 "kit",
@@ -271,45 +267,6 @@ class Cluster:
                 caused_by=began,
             )
         self.jobs.observe()
-
-    def _names_read_by_fresh_instance(self, directory: str) -> tuple[str, ...]:
-        """What it lists; nothing that it does besides outlives it, in storage or in the history."""
-        factory = self.system.factory(self.choice.mode)
-        assert factory is not None
-        make = factory
-        found: list[tuple[str, ...]] = []
-        process = self.new_process("reader", "kit")
-        before, objects = len(self.scheduler.events), dict(self.store.objects)
-
-        def read() -> None:
-            found.append(tuple(sorted(make(self.context(process, directory)).list_all())))
-            self.scheduler.stop = True
-
-        self.scheduler.spawn(process, read)
-        self.scheduler.run_until_stop(self.scheduler.now_ns + PROBE_PHASE_NS)
-        self.injector.end(process)
-        self.store.objects = objects
-        own = self.scheduler.events[before:]
-        assert all(event.role == "kit" for event in own), "somebody acted after the end"
-        if not found:
-            died = [event.error for event in own if event.operation in ("actor-died", "exited")]
-            why = died[-1] if died else f"no answer in {PROBE_PHASE_NS // (1000 * MS)} s of virtual time"
-            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
-        del self.scheduler.events[before:]
-        return found[0]
-
-    def _answer_bound_ms(self) -> int:
-        """The bound of every-request-answered, by what creates took before the first fault."""
-        asked: dict[int | None, int] = {}
-        taken_ns = []
-        for event in self.scheduler.events:
-            if event.kind == "fault":
-                break
-            if event.operation == "create" and event.kind == "invoke":
-                asked[event.index] = event.time_ns
-            elif event.operation == "create" and event.kind == "ok" and event.caused_by in asked:
-                taken_ns.append(event.time_ns - asked[event.caused_by])
-        return answer_bound_ms([taken / MS for taken in taken_ns])
 
     def _header(self) -> Header:
         capabilities = self.store.capabilities
@@ -326,7 +283,7 @@ class Cluster:
             identity=self.identity,
             num_threads=self.plan.num_threads,
             late_effect_ms=capabilities.late_effect_ms,
-            answer_bound_ms=self._answer_bound_ms(),
+            answer_bound_ms=answer_bound_before_faults(self.scheduler.events),
             storage_timeout_ms=STORAGE_TIMEOUT_MS,
             seed=self.plan.seed,
             options=format_options(self.options),

@@ -21,13 +21,14 @@ is recorded in the instant in which it is applied, before anybody can see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
 from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import site_of
+from marker_sim.history import UNSUPPORTED
 from marker_sim.plan import Fault
 from marker_sim.seams import (
     Capabilities,
@@ -46,7 +47,6 @@ from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
-UNSUPPORTED = "unsupported"  # What the kit observes of a caller that did not ask `storage.capabilities` first.
 
 CAPABILITIES = {
     "s3": Capabilities(
@@ -98,12 +98,12 @@ def place_of(path: str) -> str:
 class Store:
     """What all processes share: the objects, and the faults that last."""
 
-    def __init__(self, scheduler: Scheduler, model: str) -> None:
+    def __init__(self, scheduler: Scheduler, model: str, files: Mapping[str, bytes] | None = None) -> None:
         self.scheduler = scheduler
         self.model = model
         self.capabilities = CAPABILITIES[model]
         self.latency_ns = _LATENCY_NS[model]
-        self.objects: dict[str, bytes] = {}
+        self.objects: dict[str, bytes] = dict(files or {})
         # How many more calls in a marker directory are throttled, or get no answer.
         self.throttled: dict[str, int] = {}
         self.silent: dict[str, int] = {}
@@ -111,7 +111,7 @@ class Store:
         self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Kept where the power may go.
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
-        self._stamps: dict[str, int] = {}
+        self._stamps = dict.fromkeys(self.objects, -1)
 
     def version(self, path: str, data: bytes) -> str:
         """An ETag where versions are content, otherwise new with every write."""
@@ -143,10 +143,8 @@ class SimStorage:
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace atomically, under a condition where the model has it."""
         store = self._store
-        if condition is Condition.IF_ABSENT and not self.capabilities.put_if_absent:
-            raise self._unsupported("put-if-absent")
-        if expected is not None and not self.capabilities.put_if_unchanged:
-            raise self._unsupported("put-if-unchanged")
+        if lacks := self.capabilities.lacks("put", condition, expected):
+            raise self._unsupported(lacks)
 
         def apply() -> str:
             current = store.objects.get(path)
@@ -168,6 +166,8 @@ class SimStorage:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
+        if lacks := self.capabilities.lacks("overwrite"):
+            raise self._unsupported(lacks)
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
         if process.actor.sited:

@@ -94,9 +94,9 @@ class SimulatedWrites:
     def mode_of(self, write: Write) -> Choice:
         """The marker mode of a write: what it asks for, or the plan does, on this storage."""
         cluster = self.cluster
-        if write.markers in ("", cluster.plan.mode) or cluster.system.layout != "hudi":
-            return cluster.choice
-        return cluster.choose(write.markers)
+        return cluster.system.chosen_for_write(
+            write.markers, cluster.choice, cluster.plan.mode, cluster.store.capabilities, cluster.options
+        )
 
     # The driver's actor.
 
@@ -377,11 +377,8 @@ class _DriverMarkers:
 
     def stored(self, directory: str) -> tuple[str, ...]:
         """What a fresh reader finds: the reference's direct store reads every format of Hudi's."""
-        cluster, system = self._jobs.cluster, self._jobs.cluster.system
-        direct = system.direct if system.layout == "hudi" or self._mode == "direct" else None
-        factory = direct or system.server
-        assert factory is not None
-        make = factory
+        cluster = self._jobs.cluster
+        make = cluster.system.reader(self._mode)
 
         def listing() -> tuple[str, ...]:
             return tuple(sorted(make(cluster.context(self._driver, directory)).list_all()))

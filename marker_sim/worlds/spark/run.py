@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -33,6 +34,7 @@ from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.steps import Counters
 from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
 from marker_sim.worlds.spark.fault_injector import SparkFaultInjector, missed
 from marker_sim.worlds.spark.plans import DRIVER, SERVER, SparkPlan
@@ -73,6 +75,7 @@ class SparkWrites:
         self.spark_plan, self.cluster = plan, cluster
         self.plan: Plan = replace(plan.plan, writes=(*plan.plan.writes, _probe(plan.plan)))
         self.system = load_system(system)
+        self.identity = True
         self.recorder = Recorder()
         self.injector = SparkFaultInjector(self)
         self.interceptor = Interceptor(self.recorder, self.injector.hurt)
@@ -226,6 +229,7 @@ class SparkWrites:
             "step": self.injector.step,
             "healed": lambda _: self.injector.healed,
             "mode": self._mode,
+            "no-identity": lambda _: setattr(self, "identity", False),
             "began": lambda _, table, instant: self._instants.setdefault(MarkerDirectory(table, instant)),
             "new-server": self._new_server,
             "listening": self._listening,
@@ -243,9 +247,9 @@ class SparkWrites:
         self.lives[name] = life
 
     def _mode(self, _: str, markers: str) -> tuple[str, str]:
-        choice = self.choice
-        if markers not in ("", self.plan.mode):
-            choice = self.system.chosen(markers, self.world.capabilities, self.options)
+        choice = self.system.chosen_for_write(
+            markers, self.choice, self.plan.mode, self.world.capabilities, self.options
+        )  # fmt: skip
         return choice.mode, choice.reason
 
     def _new_server(self, _: str) -> str:
@@ -291,10 +295,13 @@ class SparkWrites:
 
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
-        observe(self.recorder, self.world.files(), self._instants, tables)
+        files = self.world.files()
+        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, self.options, files, time.time_ns())
+        observe(self.recorder, files, self._instants, tables, fresh.names)
 
     def _header(self) -> Header:
-        header = header_of("spark", self.plan, self.system, self.options, self.world.capabilities)
+        capabilities, events = self.world.capabilities, self.recorder.events
+        header = header_of("spark", self.plan, self.system, self.options, capabilities, events, self.identity)
         return replace(header, plan=replace(self.spark_plan, plan=self.plan).to_dict())
 
 

@@ -1,0 +1,79 @@
+"""What storage holds in a foreign format: a fresh instance of the system lists a copy of it, in virtual time.
+
+Every world that stores a foreign format reads it here, at the end of a run: the instance is alone, nothing fails, and
+whatever it does besides listing changes neither the storage of the run nor its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from marker_sim.errors import HarnessError
+from marker_sim.markers.store import Context
+from marker_sim.options import MarkerOptions
+from marker_sim.seams import Reply, Request
+from marker_sim.system import System
+from marker_sim.worlds.simulated.runtime import SimHostLocks, SimRuntime
+from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler
+from marker_sim.worlds.simulated.storage import SimStorage, Store
+from marker_sim.worlds.simulated.wire import SimWire
+
+LIMIT_S = 900
+
+
+class FreshReader(NamedTuple):
+    """mode: in which markers were made. storage: the model, by name. files: all that is stored. now_ns: the clock."""
+
+    system: System
+    mode: str
+    storage: str
+    options: MarkerOptions
+    files: Mapping[str, bytes]
+    now_ns: int
+
+    def names(self, directory: str) -> tuple[str, ...] | None:
+        """The markers of a directory, sorted; None in Hudi's format, which judges read by themselves.
+
+        HarnessError when the instance raises, or does not list within `LIMIT_S` of virtual time.
+        """
+        return None if self.system.layout == "hudi" else _listed(self, directory)
+
+
+def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
+    scheduler = Scheduler(lambda *_: None, lambda _: setattr(scheduler, "stop", True))
+    scheduler.now_ns = reader.now_ns
+    store = Store(scheduler, reader.storage, reader.files)
+    process = Process("reader", "kit", ActorState("reader", (), 0))
+    context = Context(
+        storage=SimStorage(store, process),
+        runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
+        wire=SimWire(scheduler, process, lambda _: None, _nobody),
+        directory=directory,
+        options=reader.options,
+        process={},
+    )
+    make = reader.system.reader(reader.mode)
+    found: list[tuple[str, ...]] = []
+
+    def read() -> None:
+        try:
+            found.append(tuple(sorted(make(context).list_all())))
+        finally:
+            scheduler.stop = True
+
+    try:
+        scheduler.spawn(process, read)
+        scheduler.run_until_stop(reader.now_ns + LIMIT_S * 1000 * MS)
+    finally:
+        scheduler.close()
+    if not found:
+        died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
+        why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
+        raise HarnessError(f"a fresh instance of {reader.system.name} did not list {directory}: {why}")
+    scheduler.release()
+    return found[0]
+
+
+def _nobody(server: Process, request: Request) -> Reply:
+    raise HarnessError(f"{server.name} was asked for {request.path}, and no server is there")
