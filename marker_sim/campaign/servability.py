@@ -11,6 +11,9 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.system import System
 
+NOT_SERVED = "mode that the system does not serve"
+LEFT_OUT = "run left out: the system needs what the storage does not offer"
+
 
 def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
     """One finding for each guarantee asked for; none at all when the system cannot be judged on this storage."""

@@ -250,6 +250,29 @@ def test_a_write_under_a_fault_may_leave_markers_and_the_next_calm_one_may_not()
     story.breaks("G18", under="storage")
 
 
+@pytest.mark.parametrize("gets_on", [True, False])
+def test_a_deletion_that_outlasts_its_clients_patience_is_excused_as_long_as_it_gets_on(gets_on: bool) -> None:
+    paths = [base(f"f{number}") for number in range(5)]
+    story = Job(mode="timeline")
+    story.start()
+    story.begin()
+    for path in paths:
+        story.mark(path, "001")
+    story.commit("001", tidy=False)
+    story.begin("002")
+    sweep = story.step("delete", "001")
+    story.arrive(sweep)
+    for path in paths[:4]:
+        story.wait(7_000 if gets_on else 0).put(f"{story.home('001')}/{path}.marker.CREATE", None, how="delete")
+    story.wait(2_000 if gets_on else 30_000).end(sweep, "info", None, "no answer before the deadline")
+    story.commit("002")
+    if gets_on:
+        story.says_nothing("G18")
+        assert dict(story.finding("G18").excused)["still-deleting"] == 1
+        story.write("003", "a")
+    assert "left (1 in all)" in story.breaks("G18").message
+
+
 def test_instants_that_are_not_over_are_not_judged() -> None:
     story = Job()
     story.begin()

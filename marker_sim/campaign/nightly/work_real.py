@@ -13,9 +13,8 @@ from typing import Any
 from marker_sim.campaign.nightly.failures import NOT_REPRODUCED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
 from marker_sim.campaign.nightly.work import NightlyTask, counts_of, shrunk_sighting, sighting_of, worth_shrinking
 from marker_sim.campaign.runs import execute, fails_with, promised_breach, served
-from marker_sim.campaign.servability import findings_in
+from marker_sim.campaign.servability import LEFT_OUT, NOT_SERVED, findings_in
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.loading import load_system
@@ -64,7 +63,7 @@ class RealWork:
         for number in range(task.first, task.first + task.count):
             plan = plan_of_number(task.seed, number, _STORAGES[task.stream])
             if plan.entries > ENTRIES_MAX or not served(system, plan.mode, plan.storage):
-                statistics.reach(TOO_LARGE if plan.entries > ENTRIES_MAX else "mode that the system does not serve")
+                statistics.reach(TOO_LARGE if plan.entries > ENTRIES_MAX else NOT_SERVED)
                 continue
             if _lasts_s(plan, system) > LASTS_MAX_S:
                 statistics.reach(TOO_LONG)
@@ -72,7 +71,7 @@ class RealWork:
             history = ProcessCluster(plan, task.sut, self.fork_server).run()
             findings = findings_in(history, system)
             if not findings:
-                statistics.reach("run left out: the system needs what the storage does not offer")
+                statistics.reach(LEFT_OUT)
                 continue
             statistics.add(history, findings)
             for finding in findings:
@@ -93,10 +92,9 @@ class RealWork:
 
     def run_again(self, plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
         """In how many of `times` runs with real processes the guarantee was broken."""
-        return sum(
-            _broken(judge(ProcessCluster(plan, sut, self.fork_server).run(), frozenset({guarantee})), plan, profile)
-            for _ in range(times)
-        )
+        system, asked = load_system(sut), frozenset({guarantee})
+        runs = (ProcessCluster(plan, sut, self.fork_server).run() for _ in range(times))
+        return sum(_broken(findings_in(history, system, asked), plan, profile) for history in runs)
 
     def _explained(self, real: Sighting, plan: Plan, task: NightlyTask, system: System, profile: Profile) -> Sighting:
         """The violation as the simulated world shows it, small, or as it was with a word on how often it comes."""

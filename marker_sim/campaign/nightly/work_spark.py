@@ -10,10 +10,11 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import Sighting, kind_of
 from marker_sim.campaign.nightly.work import NightlyTask, counts_of, sighting_of
-from marker_sim.campaign.runs import promised_breach
+from marker_sim.campaign.runs import promised_breach, served
+from marker_sim.campaign.servability import LEFT_OUT, NOT_SERVED, findings_in
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.plan import MODES
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
@@ -47,12 +48,19 @@ class SparkWork:
 
     def units(self, task: NightlyTask) -> dict[str, Any]:
         """Applications by number: the seed is an eighth of it."""
+        system = load_system(task.sut)
         profile, statistics, found = load_profile(task.profile), Statistics(), dict[str, Sighting]()
         for number in range(task.first, task.first + task.count):
             spark_plan = plan_of_number(task.seed, number)
+            if not served(system, spark_plan.plan.mode, spark_plan.plan.storage):
+                statistics.reach(NOT_SERVED)
+                continue
             with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
                 run = run_spark(spark_plan, self._running(), Path(logs), task.sut)
-            findings = judge(run.history)
+            findings = findings_in(run.history, system)
+            if not findings:
+                statistics.reach(LEFT_OUT)
+                continue
             statistics.add(run.history, findings)
             counts = count(run.history)
             for name, times in ((NOT_STRUCK, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs)):

@@ -254,6 +254,23 @@ class HistoryIndex(EventReader):
             call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
         )
 
+    def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
+        """Whether a deletion that was waited for got on: never longer than this without a file of the directory gone.
+
+        Who works through a large directory, one storage call after another, has not fallen silent.
+        """
+        life = self.lives.get(call.life)
+        process, until = self.events[call.invoke].process if life is None else life.process, self.awaited_until(call)
+        last_ns = self.time_ns(call.invoke)
+        for event in self.events[call.invoke : until]:
+            if event.operation == "delete" and event.kind == "effect" and event.process == process:
+                if not (event.path or "").startswith(f"{directory}/"):
+                    continue
+                if event.time_ns - last_ns > silence_ns:
+                    return False
+                last_ns = event.time_ns
+        return self.time_ns(until) - last_ns <= silence_ns
+
     def _was_answered(self, call: RecordedCall) -> bool:
         """Whether an unknown outcome is one that the server itself reported: "500 ...", "503 ..."."""
         error = self.events[call.done].error or ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
@@ -139,10 +137,9 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
             view.excuse(why)
             continue
         waited_ns = _end_ns(view, call) - max(view.time_ns(_arrived_last(view, call)), healthy_ns)
-        if waited_ns > bound_ns and call.operation == "delete":
-            silent_ns = _longest_silence_ns(view, call, directory.path)
-            if silent_ns <= bound_ns and view.excuse("still-deleting"):
-                continue
+        late_deletion = waited_ns > bound_ns and call.operation == "delete"
+        if late_deletion and view.keeps_deleting(call, directory.path, bound_ns) and view.excuse("still-deleting"):
+            continue
         if waited_ns <= bound_ns:
             if view.timed_out(call):
                 view.excuse("waited-too-short")
@@ -173,21 +170,6 @@ def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call:
     if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
         return "after-trouble-elsewhere"
     return "unanswered" if view.timed_out(call) else "refused"
-
-
-def _longest_silence_ns(view: HistoryIndex, call: RecordedCall, directory: str) -> int:
-    """The longest time without an effect on the directory, by whoever serves a call, while it waited.
-
-    Who works through a large directory, one storage call after another, has not fallen silent.
-    """
-    life = view.lives.get(call.life)
-    process = view.events[call.invoke].process if life is None else life.process
-    times = [view.time_ns(call.invoke)]
-    for event in view.events[call.invoke : view.awaited_until(call)]:
-        if event.kind == "effect" and event.process == process and (event.path or "").startswith(f"{directory}/"):
-            times.append(event.time_ns)
-    times.append(_end_ns(view, call))
-    return max(after - before for before, after in pairwise(times))
 
 
 def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
@@ -256,7 +238,7 @@ def isolation(view: HistoryIndex) -> Finding:
         if fault is None:
             continue
         late = end_ns - begin_ns > limit_ns
-        if late and call.operation == "delete" and _longest_silence_ns(view, call, directory.path) <= limit_ns:
+        if late and call.operation == "delete" and view.keeps_deleting(call, directory.path, limit_ns):
             late = not view.excuse("still-deleting")
         if call.outcome == "ok" and not late:
             judged += 1

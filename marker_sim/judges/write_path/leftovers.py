@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marker_sim.history.index.calls import Directory, RecordedCall, WriteStep
+from marker_sim.history.index.calls import MS, Directory, RecordedCall, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, TEMP, present
 from marker_sim.history.index.write_path import Key, ObservedWrite, WritePathIndex
@@ -108,6 +108,8 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
                 if left:
                     view.excuse("fault-in-write")
                 continue
+            if left and _still_deleting(view, path, key, write) and view.excuse("still-deleting"):
+                continue
             decided = True
             if left:
                 message = (
@@ -139,6 +141,17 @@ def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: Observed
 def _undisturbed(view: HistoryIndex, write: ObservedWrite) -> bool:
     begin = write.begin
     return calm(view, begin.invoke, write.committed, begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
+
+
+def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite) -> bool:
+    """Whether the write gave up waiting for a server that was at work on the deletion of an instant's markers."""
+    directory = path.directory(key)
+    return directory is not None and any(
+        view.timed_out(call) and view.keeps_deleting(call, directory.path, view.header.answer_bound_ms * MS)
+        for call in directory.deletes
+        if write.begin.invoke < call.invoke < write.committed
+        and view.events[call.invoke].process == write.begin.process
+    )
 
 
 def _last_act(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
