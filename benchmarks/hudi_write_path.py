@@ -100,7 +100,7 @@ def main() -> None:
                 )
             for text in (
                 *(f"   {text}" for text in told.values()),
-                *(f"   not reached: {n}" for n in campaign.not_reached),
+                *(f"   coverage goal missed: {n}" for n in campaign.not_reached),
             ):
                 print(text, flush=True)
             print(

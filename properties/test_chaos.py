@@ -203,7 +203,7 @@ def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130, out + err
-    assert "is paused" in out and "the same command goes on with it" in out
+    assert "is paused" in out and "the same command continues it" in out
     assert not _marked(tmp_path / "chaos")
     _run("--budget", "2s", "--dir", "chaos", cwd=tmp_path)
     kinds = [line["kind"] for line in read_lines(tmp_path / "chaos") if line["kind"] not in ("unit", "replayed")]

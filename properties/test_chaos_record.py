@@ -192,7 +192,7 @@ def test_a_night_that_was_blind_or_saw_too_little_never_holds() -> None:
         _night(looked=Counter({"timeline/s3/operations": 10**6}), layout="hudi"),
     ]
     assert {(verdict_of(night), exit_code(night)) for night in doubtful} == {("inconclusive", 3)}
-    assert [line for line in gaps(doubtful[-1]) if line.startswith("never happened: batch-cut")]
+    assert [line for line in gaps(doubtful[-1]) if line.startswith("coverage goal missed: batch-cut")]
     assert exit_code(_night(trouble=["swarm 1: the worker ended"])) == 4
     assert exit_code(_night(kinds=Counter({"G1/direct/s3": 1}), trouble=["t"])) == 1
     assert exit_code(_night(replayed={"G1-0": VIOLATED})) == 1, "a failure of another night is one still"

@@ -109,7 +109,7 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
 def test_deaths_of_servers_are_asked_of_enough_runs_and_doubt_the_mode_with_servers_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (threshold,) = (threshold for threshold in THRESHOLDS if threshold.name.startswith("deaths of servers"))
+    (threshold,) = (threshold for threshold in THRESHOLDS if threshold.name.startswith("server kills"))
     idle = Statistics()
     idle.runs = 500
     for runs, doubted in ((70, False), (80, True)):

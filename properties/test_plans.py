@@ -37,11 +37,12 @@ def test_a_plan_of_writes_reads_as_sentences() -> None:
     head, write, fault = plan_sentences(plan)
     assert head.startswith("Direct markers on s3") and "COPY_ON_WRITE" in head
     assert write == (
-        "The driver writes with timeline markers MERGE of dt=1/f7 by 2 attempts at once, 10 ms between marker and file,"
-        " and gives up before it finalizes."
+        "The driver writes with timeline markers MERGE of dt=1/f7 by 2 concurrent attempts, 10 ms between marker and"
+        " file, and gives up before finalize."
     )
     assert fault == (
-        "At its step 9 the driver is killed; its executors go on for 300 ms and the next driver begins 20 ms later."
+        "At step 9 of the driver, it is killed; its executors run for 300 ms more and the next driver starts 20 ms"
+        " later."
     )
 
 

@@ -63,7 +63,7 @@ CANARY_MIN_S = 10.0
 RUNS_FOR_REACHED = 1_500  # The rarest kind strikes about once in 85 runs.
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
-NOT_DETERMINISTIC = "the same plan gave another history: the system under test is not deterministic"
+NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -36,10 +36,10 @@ def undecided(
         any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
     ):
         # Where operations succeed, a repaired system may well leave nothing to judge: no error, no second rollback.
-        return f"no operation succeeded, and nothing was judged of {guarantee or 'any guarantee'}"
+        return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
-        return "the system was not deterministic when this was found, so one run decides nothing"
+        return "the system was not deterministic when this failure was found, so one run proves nothing"
     again = execute(plan, system)[0] if guarantee is None else findings_of(plan, system, guarantee)[0]
     if again.events != history.events:
-        return "the same plan gave two histories, so the system is not deterministic"
+        return "the same plan gave two different histories, so the system is not deterministic"
     return ""

@@ -72,8 +72,8 @@ class Canary:
         if self.caught:
             return ""
         return (
-            f"the kit failed to see a planted defect: {self.mutant} was not caught by {self.guarantee} in {self.plans}"
-            " runs, so that nothing else was found means nothing"
+            f"the kit did not detect a planted defect: {self.guarantee} did not catch {self.mutant} in {self.plans}"
+            " runs, so a campaign without violations proves nothing"
         )
 
 

@@ -225,7 +225,7 @@ def _row(key: _Key, cell: _Cell, profile: Profile) -> VerdictRow:
     elif not any(promise.promised for promise in promises.values()):
         verdict = "not-promised"
     elif cell.judged == 0:
-        verdict, message = "inconclusive", cell.undecided or "nothing in the runs could be judged"
+        verdict, message = "inconclusive", cell.undecided or "no run had anything to judge"
     elif cell.judged < _FEW_JUDGED and cell.excused.total() > _EXCUSED_EACH * cell.judged:
         name, count = cell.excused.most_common(1)[0]
         verdict, message = "inconclusive", f"excused {cell.excused.total()} times, {count} of them for {name!r}"

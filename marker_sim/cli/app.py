@@ -97,16 +97,16 @@ def _verify(
 def _replay(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
     sut: Annotated[
-        str | None, typer.Option(metavar="SUT", help=f"Another system than the stored one: {', '.join(PYTHON)}.")
+        str | None, typer.Option(metavar="SUT", help=f"Run a system other than the stored one: {', '.join(PYTHON)}.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave fixed failures of a chaos directory in place.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Every stored failure, not one for each cause.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not move fixed failures of a chaos directory.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
     times: Annotated[
         str | None,
-        typer.Option(metavar="K", help="Run each plan K times; left out: once, 3 times with real processes."),
+        typer.Option(metavar="K", help="Run each plan K times. Default: once, 3 times with real processes."),
     ] = None,
     real: Annotated[
-        bool, typer.Option("--real", help="Play what is still violated with real processes as well: seconds each.")
+        bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
     ] = False,
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
@@ -127,15 +127,19 @@ def _replay(
 
 
 def _chaos(
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long the night is: 8h, 20m, 30s.")] = "8h",
-    directory: Annotated[str, typer.Option("--dir", metavar="DIR", help="Ledger, failures and summary.")] = CHAOS,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time of the whole run: 8h, 20m, 30s.")] = "8h",
+    directory: Annotated[
+        str, typer.Option("--dir", metavar="DIR", help="Directory for ledger, failures and summary.")
+    ] = CHAOS,
     sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(PYTHON)}.")] = None,
-    seed: Annotated[str | None, typer.Option(metavar="N", help="The seed of a new directory.")] = None,
-    jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")] = None,
+    seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
+    jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")] = None,
     stages: Annotated[
-        str | None, typer.Option(metavar="NAME:SHARE,...", help="Some of swarm, exhaustive, real, spark.")
+        str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")
     ] = None,
-    new_night: Annotated[bool, typer.Option("--new-night", help="Leave an unfinished night as it is.")] = False,
+    new_night: Annotated[
+        bool, typer.Option("--new-night", help="Start a new night; do not continue an unfinished one.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of summary.json.")] = False,
 ) -> int:
     """Search for a night in every world that is here; goes on where it was stopped."""
@@ -169,7 +173,7 @@ def _judge(
 
 def _doctor(
     install: Annotated[
-        bool, typer.Option("--install", help="Build and fetch into the cache what the extras that are here can use.")
+        bool, typer.Option("--install", help="Build and download what the installed extras can use.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> int:
@@ -182,14 +186,12 @@ def _doctor(
 
 def _mutants(
     context: typer.Context,
-    seeds: Annotated[str, typer.Option(metavar="N", help="From how many seeds the swarm starts.")] = "20",
+    seeds: Annotated[str, typer.Option(metavar="N", help="Number of seeds for the swarm.")] = "20",
     budget_per_mutant: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Process time for each mutant; 60s if left out.")
+        str | None, typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s.")
     ] = None,
-    runs: Annotated[
-        str | None, typer.Option(metavar="N", help="How many plans for each hunt, instead of a time.")
-    ] = None,
-    only: Annotated[str | None, typer.Option(metavar="NAME,...", help="These mutants alone.")] = None,
+    runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
     report: given.Report = "marker-sim-mutants",
@@ -220,8 +222,10 @@ def _serve(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 for any free port.")] = 0,
     batch_threads: Annotated[str, typer.Option(metavar="N", help="Marker files of a directory.")] = "20",
     batch_interval_ms: Annotated[str, typer.Option(metavar="MS", help="Time between batches.")] = "50",
-    s3_endpoint: Annotated[str | None, typer.Option(metavar="URL", help="An object store other than AWS.")] = None,
-    waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; more get 503.")] = 10_000,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")
+    ] = None,
+    waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; others get 503.")] = 10_000,
 ) -> int:
     """Serve markers over HTTP as Hudi's timeline server does."""
     from marker_sim.cli.serve import serve
@@ -276,10 +280,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HarnessError as error:
         return _say(str(error), EXIT_HARNESS)
     except SystemExit as error:
-        why = "code loaded into the kit ended it, or nobody reads its output any more"
+        why = "code loaded into the kit called exit, or its output pipe was closed"
         return _say(f"ended early with {error.code!r}: {why}", EXIT_HARNESS)
     except KeyboardInterrupt:
-        return _say("interrupted before anything could be judged", EXIT_INTERRUPTED)
+        return _say("interrupted before any result", EXIT_INTERRUPTED)
     except Exception as error:
         spoken = getattr(error, "format_message", None)  # Typer's own errors; their class moves between its versions.
         if spoken is not None:

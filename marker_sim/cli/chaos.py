@@ -83,5 +83,5 @@ def _print(ended: NightEnd, directory: Path, console: Console) -> None:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     said = f"night {night.number} is {night.state}, {verdict_of(night)}; summary: {directory / 'summary.html'}"
     if ended.interrupted:
-        said += "; the same command goes on with it"
+        said += "; the same command continues it"
     console.print(said, markup=False, highlight=False, soft_wrap=True)

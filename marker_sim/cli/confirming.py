@@ -15,8 +15,8 @@ from marker_sim.requirements import lacking
 
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
-STAYS = "it stays a violation: in the simulated run the plan fixes the order of events, here chance decides it"
-SIMULATED_ONLY = "shown in the simulated world alone, because"
+STAYS = "it remains a violation: the plan fixes the order of events in the simulated world, but not of real processes"
+SIMULATED_ONLY = "shown in the simulated world only, because"
 REAL_STORAGES = ("local", "s3")
 
 
@@ -28,7 +28,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     try:
         broken = count_real(plan, sut, guarantee, profile, times)
     except HarnessError as error:
-        return f"{SIMULATED_ONLY} real processes could not play the plan: {error}"
+        return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {broken} of {times} run{'' if times == 1 else 's'}"
     return f"{CONFIRMED}, {runs}" if broken else f"{NOT_REPRODUCED}, {runs}; {STAYS}"
 
@@ -48,8 +48,8 @@ def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: in
 
 def _not_playable(plan: Plan, guarantee: str) -> str:
     if plan.storage not in REAL_STORAGES:
-        return f"there is no real {plan.storage} here; {' and '.join(REAL_STORAGES)} have real processes"
+        return f"real processes run on {' and '.join(REAL_STORAGES)} only, not on {plan.storage}"
     if guarantee == MODES_AGREE:
-        return "its guarantee is judged over a pair of runs"
+        return "its guarantee compares two runs"
     why = lacking(f"real processes on {plan.storage}")
     return f"real processes need {why}" if why else ""

@@ -70,7 +70,7 @@ def read_history(path: Path) -> History:
     if not path.is_file():
         raise UsageError(f"{path} does not exist; give a history (.jsonl or .parquet) or a report directory")
     if path.suffix not in HISTORIES:
-        raise UsageError(f"{path} is no history by its name; give a .jsonl or .parquet file or a report directory")
+        raise UsageError(f"{path} is not a history; give a .jsonl or .parquet file or a report directory")
     return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
 
 

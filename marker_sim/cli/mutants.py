@@ -52,7 +52,7 @@ def mutants(
     directory = Path(report)
     with open_report(directory, argv) as earlier:
         if earlier is not None:
-            print(f"marker-sim: the matrix that was in {directory} is in {earlier} now", file=sys.stderr)
+            print(f"marker-sim: the earlier matrix in {directory} was moved to {earlier}", file=sys.stderr)
         tasks = [KillTask(name=mutant.name, seeds=starts, budget_s=budget_s, plans=plans) for mutant in chosen]
         settings = {"seeds": starts, "budget_per_mutant_s": budget_s if plans is None else None, "runs": plans}
         return _hunt(tasks, processes, stop_at_first, settings, directory, as_json)

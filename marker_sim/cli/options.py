@@ -13,11 +13,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print only the content of ve
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help=f"What is promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
+    typer.Option(metavar="FILE", help=f"Which guarantees are promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
 ]
-Expect = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Violations that are known; only differences from them count.")
-]
+Expect = Annotated[str | None, typer.Option(metavar="FILE", help="Known violations; only differences from them count.")]
 Sut = Annotated[
     str,
     typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),
@@ -27,16 +25,16 @@ Storage = Annotated[
     str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
 ]
 Budget = Annotated[
-    str | None, typer.Option(metavar="TIME", help="How long to search: 40s, 2m, 8h, 1500ms; 40s if left out.")
+    str | None, typer.Option(metavar="TIME", help="How long to search: 1500ms, 40s, 2m, 8h. Default: 40s.")
 ]
 Runs = Annotated[
     str | None,
-    typer.Option(metavar="N", help="How many plans, instead of how long; the result is a function of the seed."),
+    typer.Option(metavar="N", help="Number of plans, instead of a time; the result depends on the seed only."),
 ]
-Jobs = Annotated[str | None, typer.Option(metavar="N", help="Worker processes, one a core if left out.")]
+Jobs = Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")]
 StopAtFirst = Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first violation that counts.")]
-Seed = Annotated[str | None, typer.Option(metavar="N", help="The same seed makes the same runs.")]
-Report = Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="The same seed gives the same runs.")]
+Report = Annotated[str, typer.Option(metavar="DIR", help="Report directory.")]
 Start = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="Starts an HTTP server; {port}, {storage}, {threads}, ... are replaced."),
@@ -53,11 +51,9 @@ BatchThreads = Annotated[
     str | None, typer.Option(metavar="N", help="Batch threads of the server; {threads}, where --start has it, says N.")
 ]
 Identity = Annotated[
-    bool, typer.Option("--identity", help="The server honours `requestid`: a resend hears what the first heard.")
+    bool, typer.Option("--identity", help="The server honours `requestid`: a resend gets the first answer.")
 ]
-S3Endpoint = Annotated[
-    str | None, typer.Option(metavar="URL", help="An S3 of your own instead of the one that the kit starts.")
-]
-S3Bucket = Annotated[str | None, typer.Option(metavar="NAME", help="Its bucket, which the kit writes to.")]
-S3AccessKey = Annotated[str | None, typer.Option(metavar="KEY", help="Who signs; AWS_ACCESS_KEY_ID when left out.")]
-S3SecretKey = Annotated[str | None, typer.Option(metavar="KEY", help="Its secret; better set AWS_SECRET_ACCESS_KEY.")]
+S3Endpoint = Annotated[str | None, typer.Option(metavar="URL", help="An S3 endpoint of your own instead of the kit's.")]
+S3Bucket = Annotated[str | None, typer.Option(metavar="NAME", help="A bucket there; the kit writes to it.")]
+S3AccessKey = Annotated[str | None, typer.Option(metavar="KEY", help="Access key. Default: AWS_ACCESS_KEY_ID.")]
+S3SecretKey = Annotated[str | None, typer.Option(metavar="KEY", help="Secret key. Better: set AWS_SECRET_ACCESS_KEY.")]

@@ -57,7 +57,7 @@ def _check_program(option: str, text: str) -> None:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"{option} {text!r} cannot be split into words: {error}") from error
+        raise UsageError(f"{option} {text!r} is not a valid command line: {error}") from error
     if not words:
         raise UsageError(f"{option} was given an empty command; write the command")
     program = words[0]

@@ -88,7 +88,7 @@ def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]
 
 def _ended(results: Sequence[str], path: Path, console: Console) -> int:
     if not results:
-        _print(console, f"{path} stores no failure that is not fixed")
+        _print(console, f"{path} contains no open failures")
     return _end(results, console)
 
 
@@ -98,7 +98,7 @@ def _end(results: Sequence[str], console: Console) -> int:
     if len(results) > 1:
         counts = ", ".join(f"{ran.count(status)} {word}" for status, word in WORDS.items() if status in ran)
         left = len(results) - len(ran)
-        more = f"; {left} more of the same causes were not run, --all runs them too" if left else ""
+        more = f"; {left} more with the same causes were not run (--all runs them)" if left else ""
         _print(console, f"{len(results)} failures: {counts}{more}")
     codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
     return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
@@ -147,9 +147,9 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 def _missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
     if stored.plan is None or parse_sut(system)[0] != "python":
-        return stored.hint or f"{system} runs in the real world, where no plan determines a run"
+        return stored.hint or f"{system} runs in real time, where a plan does not determine a run"
     if stored.world == "spark":
-        return "it is a job of Spark; benchmarks/spark_jobs.py runs those of a seed"
+        return "it is a Spark job; benchmarks/spark_jobs.py runs the jobs of a seed"
     why = lacking(f"real processes on {stored.plan.storage}") if stored.world == "real" else ""
     return f"it needs {why}" if why else ""
 
@@ -182,7 +182,7 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
     if gap:
         _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
         return NOT_REPRODUCED
-    broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks nothing"
+    broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks no guarantee"
     _print(console, f"FIXED: {stored.name}: {system}{broke}{runs}")
     return FIXED
 
@@ -197,7 +197,7 @@ def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int,
         _print(console, f"STILL VIOLATED: {stored.name}: {runs}")
         _print(console, f"{known.id} {known.slug}: {known.sentence}", indent="  ")
         return VIOLATED
-    _print(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not say that it is fixed")
+    _print(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not mean that it is fixed")
     return NOT_REPRODUCED
 
 

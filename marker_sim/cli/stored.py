@@ -91,7 +91,7 @@ def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
         file = next((file for file in places if file.is_file()), None)
         stored.append(_stored(entry, verdict, read_plan(file) if file else None, directory))
     if not stored:
-        raise UsageError(f"{directory} stores no failure to replay: its verdict is {verdict['verdict']!r}")
+        raise UsageError(f"{directory} contains no failure to replay: its verdict is {verdict['verdict']!r}")
     return tuple(stored)
 
 

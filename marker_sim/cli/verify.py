@@ -34,7 +34,7 @@ def verify(request: VerifyRequest, as_json: bool) -> int:
         check_ready(request, progress)
     with open_report(request.report, request.argv) as earlier:
         if earlier is not None:
-            _say(f"the report that was in {request.report} is in {earlier} now")
+            _say(f"the earlier report in {request.report} was moved to {earlier}")
         if short := short_budget(request):
             _say(short)
         return _verify(request, as_json)
@@ -112,7 +112,7 @@ def _confirmed(campaign: Campaign, request: VerifyRequest, progress: Progress) -
         return campaign
     failure = campaign.failures[number]
     assert failure.plan is not None
-    progress(f"playing the plan of {failure.guarantee} with real processes")
+    progress(f"running the plan of {failure.guarantee} with real processes")
     said = confirm(failure.plan, request.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)

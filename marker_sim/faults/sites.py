@@ -1,14 +1,9 @@
-"""Named places of a run at which a fault may be due, as a closed table, so that a plan says where and not only when.
+"""Named places of a run at which a fault can be injected: a closed table, so that a plan says where and not only when.
 
-A site is made of what a seam call is: who makes it, which operation on which kind of path, and, for a driver, within
-which part of a write. Nothing in an implementation names its sites, so the reference and anybody else's class meet the
-same ones. `after` is the moment when the call has returned; else it is before anything of it happens.
-
-    server      request queued    a request handler hands the request on: before a batch is pulled
-                worker started    a batch was pulled, or a load or a deletion begins
-                answer handed over, reply: the two ends of an answer; the second of them lies between two replies
-    executor    marker asked for, marker told: the same call in both marker modes
-    driver      begin, finalize, commit, rollback and sweep are parts of a write
+A site follows from a seam call: which process makes it, which operation on which kind of path, and, for a driver, in
+which part of a write (begin, finalize, commit, rollback, sweep). Implementations name no sites, so the reference and
+third-party classes have the same ones. The same site serves both marker modes. It is the moment before the call, or,
+with `after`, the moment when the call has returned.
 """
 
 from __future__ import annotations
@@ -23,20 +18,30 @@ WIRE = "call"  # A request to a server, as an operation; its "path" is the serve
 
 
 class Site(NamedTuple):
-    """One place. actor: "server", "driver" or "executor" (clients are executors). per: what it is met once for, about;
-    a "rollback" and a "sweep" need an instant that was left behind, a "loser" an attempt that nobody counts.
+    """One place.
 
-    operation: of the seam call, "" for what is none of storage or wire. what: the kind of path. part: of a write, "*"
-    for any.
+    name: "server: batch file put". It begins with the actor; clients count as executors.
+    doing: the same as a predicate without the part, for sentences: "writes a batch file".
+    per: the unit of work that reaches this site about once; a "rollback" and a "sweep" need an instant that was left
+        behind, a "loser" an attempt whose result is not used.
+    operation: of the seam call, "" for a place that is neither a storage nor a wire call.
+    what: the kind of path.
+    after: whether the call has returned.
+    part: of a write, "*" for any.
     """
 
     name: str
-    actor: str
+    doing: str
     per: str
     operation: str = ""
     what: str = ""
     after: bool = False
     part: str = "*"
+
+    @property
+    def actor(self) -> str:
+        """ "server", "driver" or "executor"."""
+        return self.name.partition(":")[0]
 
 
 REQUEST_QUEUED = "server: request queued"
@@ -49,64 +54,73 @@ TASK_TAKEN = "executor: task taken"
 RESULT_SENT = "executor: result sent"
 TASK_HEARD_OF = "driver: task heard of"
 
+_DIR, _DATA = "marker directory", "data file"
 _ROWS = (
-    Site(REQUEST_QUEUED, "server", "request"),
-    Site(WORKER_STARTED, "server", "batch"),
-    Site(WORKER_REPORTS, "server", "batch"),
-    Site(ANSWER_HANDED_OVER, "server", "request"),
-    Site(REPLY, "server", "request"),
-    Site(LOCK_ASKED, "server", "batch"),
-    Site("server: directory listed", "server", "write", "list", "marker directory"),
-    Site("server: batch file read", "server", "batch", "get", "batch file"),
-    Site("server: type file put", "server", "write", "put", "type file"),
-    Site("server: type file written", "server", "write", "put", "type file", after=True),
-    Site("server: batch file put", "server", "batch", "put", "batch file"),
-    Site("server: batch file written", "server", "batch", "put", "batch file", after=True),
-    Site("server: batch file deleted", "server", "write", "delete", "batch file"),
-    Site("server: type file deleted", "server", "write", "delete", "type file"),
-    Site(TASK_TAKEN, "executor", "task"),
-    Site("executor: marker asked for", "executor", "task", WIRE, "/create"),
-    Site("executor: marker told", "executor", "task", WIRE, "/create", after=True),
-    Site("executor: data file read", "executor", "task", "get", "data file"),
-    Site("executor: data file put", "executor", "task", "put", "data file"),
-    Site("executor: data file written", "executor", "task", "put", "data file", after=True),
-    Site(RESULT_SENT, "executor", "task"),
-    Site("executor: listing asked for", "executor", "task", "list", "marker directory"),
-    Site("driver: timeline listed", "driver", "write", "list", "timeline"),
-    Site("driver: timeline entry read", "driver", "write", "get", "entry"),
-    Site("driver: marker directories listed", "driver", "write", "list", "marker directories"),
-    Site("driver: requested instant put", "driver", "write", "put", "requested"),
-    Site("driver: inflight instant put", "driver", "write", "put", "inflight"),
-    Site(TASK_HEARD_OF, "driver", "task", after=True),
-    Site("driver: markers asked for by finalize", "driver", "write", "list", "marker directory", part="finalize"),
-    Site("driver: markers listed by finalize", "driver", "write", "list", "marker directory", True, "finalize"),
-    Site("driver: reconcile delete", "driver", "loser", "delete", "data file", part="finalize"),
-    Site("driver: completed instant put", "driver", "write", "put", "completed"),
-    Site("driver: completed instant written", "driver", "write", "put", "completed", after=True),
-    Site("driver: marker deletion", "driver", "write", "delete", "marker directory"),
-    Site("driver: marker deletion answered", "driver", "write", "delete", "marker directory", after=True),
-    Site("driver: late file delete", "driver", "loser", "delete", "data file", part=""),
-    Site("driver: rollback requested", "driver", "rollback", "put", "rollback requested"),
-    Site("driver: rollback inflight", "driver", "rollback", "put", "rollback inflight"),
-    Site("driver: markers asked for by rollback", "driver", "rollback", "list", "marker directory", part="rollback"),
-    Site("driver: markers listed by rollback", "driver", "rollback", "list", "marker directory", True, "rollback"),
-    Site("driver: marker file read by rollback", "driver", "rollback", "get", "batch file", part="rollback"),
-    Site("driver: rollback delete", "driver", "rollback", "delete", "data file", part="rollback"),
-    Site("driver: instant taken off", "driver", "rollback", "delete", "entry"),
-    Site("driver: rollback completed put", "driver", "rollback", "put", "rollback completed"),
-    Site("driver: rollback ends", "driver", "rollback", "put", "rollback completed", after=True),
-    Site("driver: markers listed by sweep", "driver", "sweep", "list", "marker directory", True, "sweep"),
-    Site("driver: sweep delete", "driver", "sweep", "delete", "data file", part="sweep"),
+    Site(REQUEST_QUEUED, "queues a request", "request"),
+    Site(WORKER_STARTED, "starts a worker", "batch"),
+    Site(WORKER_REPORTS, "receives the report of a worker", "batch"),
+    Site(ANSWER_HANDED_OVER, "hands over an answer", "request"),
+    Site(REPLY, "replies to a request", "request"),
+    Site(LOCK_ASKED, "asks for a lock", "batch"),
+    Site("server: directory listed", "lists a marker directory", "write", "list", _DIR),
+    Site("server: batch file read", "reads a batch file", "batch", "get", "batch file"),
+    Site("server: type file put", "writes a type file", "write", "put", "type file"),
+    Site("server: type file written", "has written a type file", "write", "put", "type file", after=True),
+    Site("server: batch file put", "writes a batch file", "batch", "put", "batch file"),
+    Site("server: batch file written", "has written a batch file", "batch", "put", "batch file", after=True),
+    Site("server: batch file deleted", "deletes a batch file", "write", "delete", "batch file"),
+    Site("server: type file deleted", "deletes a type file", "write", "delete", "type file"),
+    Site(TASK_TAKEN, "takes a task", "task"),
+    Site("executor: marker asked for", "asks for a marker", "task", WIRE, "/create"),
+    Site("executor: marker told", "has its answer about a marker", "task", WIRE, "/create", after=True),
+    Site("executor: data file read", "reads a data file", "task", "get", _DATA),
+    Site("executor: data file put", "writes a data file", "task", "put", _DATA),
+    Site("executor: data file written", "has written a data file", "task", "put", _DATA, after=True),
+    Site(RESULT_SENT, "sends the result of a task", "task"),
+    Site("executor: listing asked for", "asks for a list of markers", "task", "list", _DIR),
+    Site("driver: timeline listed", "lists the timeline", "write", "list", "timeline"),
+    Site("driver: timeline entry read", "reads a timeline entry", "write", "get", "entry"),
+    Site("driver: marker directories listed", "lists the marker directories", "write", "list", "marker directories"),
+    Site("driver: requested instant put", "writes a requested instant", "write", "put", "requested"),
+    Site("driver: inflight instant put", "writes an inflight instant", "write", "put", "inflight"),
+    Site(TASK_HEARD_OF, "has the result of a task", "task", after=True),
+    Site("driver: markers asked for by finalize", "asks for the markers", "write", "list", _DIR, part="finalize"),
+    Site("driver: markers listed by finalize", "has listed the markers", "write", "list", _DIR, True, "finalize"),
+    Site("driver: reconcile delete", "deletes a data file", "loser", "delete", _DATA, part="finalize"),
+    Site("driver: completed instant put", "writes a completed instant", "write", "put", "completed"),
+    Site("driver: completed instant written", "has written a completed instant", "write", "put", "completed", True),
+    Site("driver: marker deletion", "deletes the markers", "write", "delete", _DIR),
+    Site("driver: marker deletion answered", "has deleted the markers", "write", "delete", _DIR, after=True),
+    Site("driver: late file delete", "deletes the file of a late attempt", "loser", "delete", _DATA, part=""),
+    Site("driver: rollback requested", "writes a requested rollback", "rollback", "put", "rollback requested"),
+    Site("driver: rollback inflight", "writes an inflight rollback", "rollback", "put", "rollback inflight"),
+    Site("driver: markers asked for by rollback", "asks for the markers", "rollback", "list", _DIR, part="rollback"),
+    Site("driver: markers listed by rollback", "has listed the markers", "rollback", "list", _DIR, True, "rollback"),
+    Site(
+        "driver: marker file read by rollback",
+        "reads a marker file",
+        "rollback",
+        "get",
+        "batch file",
+        False,
+        "rollback",
+    ),
+    Site("driver: rollback delete", "deletes a data file", "rollback", "delete", _DATA, part="rollback"),
+    Site("driver: instant taken off", "removes an instant from the timeline", "rollback", "delete", "entry"),
+    Site("driver: rollback completed put", "writes a completed rollback", "rollback", "put", "rollback completed"),
+    Site("driver: rollback ends", "has written a completed rollback", "rollback", "put", "rollback completed", True),
+    Site("driver: markers listed by sweep", "has listed the markers", "sweep", "list", _DIR, True, "sweep"),
+    Site("driver: sweep delete", "deletes a data file", "sweep", "delete", _DATA, part="sweep"),
 )
 SITES = {row.name: row for row in _ROWS}
 _NAMES = {
     (row.actor, row.operation, row.what, row.after, row.part): row.name
     for row in _ROWS
-    if row.operation  # The others are said outright by the world.
+    if row.operation  # A world names the other sites itself.
 }
 _ACTORS = {"timeline-server": "server", "driver": "driver", "executor": "executor"}
 _ENTRIES = {State.REQUESTED: "requested", State.INFLIGHT: "inflight", State.COMPLETED: "completed"}
-# Requests to a server and calls on storage that ask for the same are one site.
+# A request to a server and the storage call with the same meaning are one site.
 _SAME = {
     ("put", "marker"): (WIRE, "/create"),
     (WIRE, "/all"): ("list", "marker directory"),
@@ -125,15 +139,17 @@ _SAME = {
 
 
 def site_of(role: str, part: str, operation: str, path: str, after: bool = False) -> str:
-    """The site of a call on storage or to a server (operation `WIRE`, path its route), "" where nothing is named.
+    """The site of a call on storage or to a server, "" for a call without one.
 
-    role: of the process, as in histories. part: of a write, "" outside of all.
+    role: of the process, as in histories.
+    part: of a write, "" outside of all parts.
+    operation, path: `WIRE` and the route for a request to a server.
     """
     actor = _ACTORS.get(role, "")
     what = path if operation == WIRE else kind_of(path)
     operation, what = _SAME.get((operation, what), (operation, what))
     if what == "/create":
-        actor = "executor"  # Whoever asks for a marker does an executor's work.
+        actor = "executor"  # Clients ask for markers as executors do.
     elif actor == "driver" and operation == "delete" and what in ("batch file", "type file"):
         what = "marker directory"
     exact = _NAMES.get((actor, operation, what, after, part))
@@ -141,7 +157,7 @@ def site_of(role: str, part: str, operation: str, path: str, after: bool = False
 
 
 def kind_of(path: str) -> str:
-    """What a storage path is, in the words of the table."""
+    """The kind of a storage path, as the table names it."""
     _, found, below = path.partition(_TEMP)
     if found:
         directory, _, name = below.partition("/")

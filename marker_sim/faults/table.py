@@ -34,7 +34,8 @@ class FaultRow:
     family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
     server, or its next call on storage.
     cls: one of `FAULT_CLASSES`, under which verdicts count violations.
-    sentence: what happens to its target, for reports.
+    sentence: what happens, for reports; "it" is the target. One for each value from 1 on where that differs, the last
+    for all greater ones.
     storages: the models on which it can happen.
     served: whether it needs a timeline server.
     operations: calls on storage that it can hit. conditional: only puts under a condition.
@@ -47,7 +48,7 @@ class FaultRow:
 
     family: Family
     cls: str
-    sentence: str
+    sentence: str | tuple[str, ...]
     storages: tuple[str, ...] = ANY_STORAGE
     served: bool = False
     operations: tuple[str, ...] = ANY_CALL
@@ -111,20 +112,22 @@ class FaultKind(Enum):
         "kill",
         _process(
             cls="restart",
-            sentence="is killed and starts again {ms} ms later",
+            sentence="it is killed and starts again {ms} ms later",
             durations_ms=_RESTART_MS,
             kills=True,
         ),
     )
     PAUSE = (
         "pause",
-        _process(cls="pause", sentence="is paused for {ms} ms", durations_ms=(20, 200, 1500, 4000), simpler=("kill",)),
+        _process(
+            cls="pause", sentence="it is paused for {ms} ms", durations_ms=(20, 200, 1500, 4000), simpler=("kill",)
+        ),
     )
     SECOND_SERVER = (
         "second-server",
         _server(
             cls="second-server",
-            sentence="gets company: a second server lives on the same storage for {ms} ms",
+            sentence="a second server starts on the same storage and runs for {ms} ms",
             roles=("server",),
             phases=("server: idle",),  # It is counted where the second one is: just started.
             durations_ms=(300, 1500, 5000),
@@ -135,7 +138,7 @@ class FaultKind(Enum):
         "overload",
         _server(
             cls="pause",
-            sentence="takes up one request each {n} ms, for {ms} ms",
+            sentence="it becomes slow: one request every {n} ms, for {ms} ms",
             roles=("server",),
             phases=("server",),
             durations_ms=(200, 1500, 4000),
@@ -146,7 +149,7 @@ class FaultKind(Enum):
         "clock-jump",
         _process(
             cls="client",
-            sentence="finds its clock {n} ms ahead",
+            sentence="its clock jumps by {n} ms",
             roles=("driver",),
             phases=("driver", "client"),
             values=(-3_600_000, -40, 3_600_000),
@@ -157,14 +160,14 @@ class FaultKind(Enum):
     ATTEMPT_KILLED = (
         "attempt-killed",
         _task(
-            sentence="loses the attempt that it runs, which its driver hears of {ms} ms later",
+            sentence="its attempt is killed; the driver is notified {ms} ms later",
             durations_ms=(0, 20, 300),
         ),
     )
     ZOMBIE = (
         "zombie",
         _task(
-            sentence="runs an attempt that its driver counts as dead; it stands still for {ms} ms and goes on",
+            sentence="the driver counts its attempt as failed; the attempt stalls for {ms} ms and continues",
             durations_ms=(0, 10, 40, 150, 600, 4000),
             simpler=("attempt-killed",),
         ),
@@ -172,7 +175,10 @@ class FaultKind(Enum):
     SPECULATIVE = (
         "speculative",
         _task(
-            sentence="runs an attempt of which the driver starts {n} more",
+            sentence=(
+                "the driver starts a speculative copy of its task",
+                "the driver starts {n} speculative copies of its task",
+            ),
             phases=("executor", "driver: stage"),
             values=(1, 1, 2),
         ),
@@ -180,19 +186,19 @@ class FaultKind(Enum):
     STAGE_RETRIED = (  # On a driver that finalizes or commits nobody counts what the stage produces again.
         "stage-retried",
         _task(
-            sentence="is why the stage runs again: what its tasks produced is lost",
+            sentence="the results of the stage are lost and all its tasks run again",
             roles=("executor", "driver"),
             phases=("executor", "driver: finalize", "driver: commit", "driver: marker"),
             simpler=("attempt-killed",),
         ),
     )
     # Wire, armed on the client whose request is touched.
-    REQUEST_LOST = "request-lost", _wire(sentence="sends a request that the server never sees")
-    REPLY_LOST = "reply-lost", _wire(sentence="never hears the reply, though the server did what was asked")
+    REQUEST_LOST = "request-lost", _wire(sentence="its request is lost before it reaches the server")
+    REPLY_LOST = "reply-lost", _wire(sentence="the server carries out its request, but the reply is lost")
     DUPLICATED = (
         "duplicated",
         _wire(
-            sentence="sends a request that the server sees twice, {ms} ms apart",
+            sentence="its request reaches the server twice, {ms} ms apart",
             durations_ms=(0, 5, 60, 400, 2500),
             simpler=("reply-lost",),
         ),
@@ -200,7 +206,7 @@ class FaultKind(Enum):
     DELAYED = (
         "delayed",
         _wire(
-            sentence="sends a request that arrives {ms} ms late",
+            sentence="its request is delayed by {ms} ms",
             durations_ms=(5, 60, 400, 2500),
             simpler=("request-lost",),
         ),
@@ -208,14 +214,17 @@ class FaultKind(Enum):
     RESET = (
         "connection-reset",
         _wire(
-            sentence="loses the connection of a request (1 when the server has it, 2 before: {n}) and knows it",
+            sentence=(
+                "its connection is reset after the server has received the request",
+                "its connection is reset before the server has received the request",
+            ),
             values=(1, 1, 2),
         ),
     )
     SLOW_LINK = (
         "slow-link",
         _link(
-            sentence="has a slow link to servers: {n} ms longer each way, for {ms} ms",
+            sentence="its link to the servers becomes slow: {n} ms more each way, for {ms} ms",
             durations_ms=(200, 2000),
             values=(30, 400),
         ),
@@ -223,7 +232,10 @@ class FaultKind(Enum):
     CUT_LINK = (
         "cut-link",
         _link(
-            sentence="has no link to servers for {ms} ms; what is sent waits (1) or is lost (2): {n}",
+            sentence=(
+                "its link to the servers is cut for {ms} ms, and messages wait",
+                "its link to the servers is cut for {ms} ms, and messages are lost",
+            ),
             durations_ms=(100, 1500, 40_000),
             values=(1, 2),
         ),
@@ -232,7 +244,7 @@ class FaultKind(Enum):
     THROTTLED = (
         "throttled",
         _refusal(
-            sentence="is told by storage to slow down (503) for {n} call(s)",
+            sentence=("storage answers 503 SlowDown", "storage answers 503 SlowDown to {n} calls"),
             storages=S3_MODELS,
             values=(1, 2, 5, 12),
         ),
@@ -240,7 +252,7 @@ class FaultKind(Enum):
     SERVER_ERROR = (
         "server-error",
         _refusal(
-            sentence="gets a 500 from storage, which did nothing (1) or all of it (2): {n}",
+            sentence=("storage answers 500 and does nothing", "storage answers 500, but does what was asked"),
             storages=S3_MODELS,
             values=(1, 2),
         ),
@@ -248,7 +260,7 @@ class FaultKind(Enum):
     CONFLICT = (
         "conflict",
         _refusal(
-            sentence="is told by storage that another request was under way (409), and nothing is done",
+            sentence="storage answers 409 (another request is under way) and does nothing",
             storages=("s3",),
             operations=("put",),
             conditional=True,
@@ -258,7 +270,7 @@ class FaultKind(Enum):
         "placeholder",
         _process(
             cls="storage",
-            sentence='meets keys that end in "/", one for every marker directory',
+            sentence='another tool creates a key that ends in "/" for every marker directory',
             storages=S3_MODELS,
             phases=("kit",),
         ),
@@ -267,7 +279,7 @@ class FaultKind(Enum):
     TIMEOUT_APPLIED = (
         "timeout-applied",
         _refusal(
-            sentence="times out at storage, which did what was asked",
+            sentence="the call times out, but takes effect",
             storages=REMOTE,
             simpler=("server-error", "timeout-lost"),
         ),
@@ -275,7 +287,7 @@ class FaultKind(Enum):
     TIMEOUT_LOST = (
         "timeout-lost",
         _refusal(
-            sentence="times out at storage, which did nothing",
+            sentence=("the call times out without effect", "{n} calls time out without effect"),
             storages=REMOTE,
             values=(1, 2, 6, 40),
             simpler=("server-error", "throttled"),
@@ -284,7 +296,7 @@ class FaultKind(Enum):
     TIMEOUT_LATE = (
         "timeout-late",
         _refusal(
-            sentence="times out at storage, which does it {ms} ms later",
+            sentence="the call times out and takes effect {ms} ms later",
             storages=("s3",),
             operations=("put", "delete"),
             durations_ms=(10, 300, 1900),
@@ -295,7 +307,10 @@ class FaultKind(Enum):
         "orphaned-request",
         _storage(
             cls="restart",
-            sentence="sends a put or delete, which is applied {n} ms later, and dies; it starts again {ms} ms later",
+            sentence=(
+                "it sends a put or delete and dies; the request takes effect {n} ms later and it starts again {ms} ms"
+                " later"
+            ),
             storages=REMOTE,
             operations=("put", "delete"),
             durations_ms=_RESTART_MS,
@@ -309,19 +324,19 @@ class FaultKind(Enum):
         "damage",
         _server(
             cls="storage",
-            sentence="goes on with damaged type files (1 emptied, 2 removed: {n})",
+            sentence=("every type file is emptied", "every type file is removed"),
             roles=("server", "driver"),
             phases=("kit",),
             values=(1, 2),
         ),
     )
     # Any storage.
-    SLOW_STORAGE = "slow-storage", _storage(sentence="waits {ms} ms longer for storage", durations_ms=(30, 120, 900))
+    SLOW_STORAGE = "slow-storage", _storage(sentence="the call takes {ms} ms longer", durations_ms=(30, 120, 900))
     # Local file systems and HDFS.
     IO_ERROR = (
         "io-error",
         _refusal(
-            sentence="gets an I/O error from storage, which did nothing (1) or all of it (2): {n}",
+            sentence=("the call fails with EIO and does nothing", "the call fails with EIO, but takes effect"),
             storages=("local", "hdfs"),
             values=(1, 2),
         ),
@@ -331,7 +346,7 @@ class FaultKind(Enum):
         "torn-write",
         _storage(
             cls="restart",
-            sentence="dies in mid-write and starts again {ms} ms later",
+            sentence="it is killed in the middle of a write and starts again {ms} ms later",
             storages=("local",),
             operations=CONTENTS,
             durations_ms=_RESTART_MS,
@@ -342,7 +357,7 @@ class FaultKind(Enum):
     DISK_FULL = (
         "disk-full",
         _storage(
-            sentence="finds the disk full for {ms} ms",
+            sentence="the disk is full for {ms} ms",
             storages=("local",),
             operations=CONTENTS,
             durations_ms=(50, 500, 2000),
@@ -353,7 +368,7 @@ class FaultKind(Enum):
         "power-loss",
         _process(
             cls="power-loss",
-            sentence="dies with all that was written in the last {n} ms, and starts again {ms} ms later",
+            sentence="power fails: it loses the writes of the last {n} ms and starts again {ms} ms later",
             storages=("local",),
             kills=True,
             drawn=False,

@@ -43,7 +43,7 @@ def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
     touched then); HarnessError when it cannot be written.
     """
     if os.path.lexists(directory) and not directory.is_dir():
-        raise UsageError(f"--report {directory} is no directory; give an empty or a new one")
+        raise UsageError(f"--report {directory} is not a directory; give an empty or a new one")
     with ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,8 @@ def _held(directory: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(
-                f"--report {directory} is in use by another marker-sim; wait until it ends, or give another directory"
+                f"--report {directory} is in use by another marker-sim process; wait until it ends, or give another"
+                " directory"
             ) from error
         except OSError as error:
             if error.errno not in _NO_LOCKS:  # Some network file systems cannot lock a directory.

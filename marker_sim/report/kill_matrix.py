@@ -64,8 +64,8 @@ def matrix_text(content: dict[str, Any]) -> str:
     names = list(content["summary"]["searches"])
     head = "".join(f"{name:>6}" for name in ids) + "".join(f"{name:>20}" for name in names)
     lines = [
-        "On how many of a mutant's runs each guarantee, judged alone, saw a promise broken; [n] is the one that must.",
-        "Seconds of one core until a search caught it, median/worst of the places it started from; - is not caught.",
+        "In how many of a mutant's runs each guarantee, judged alone, was violated; [n] is the one that must be.",
+        "Seconds of one core until a search caught the mutant, median/worst over its seeds; - means not caught.",
         "",
         f"{'mutant':34}{'runs':>5}{head}{'entries':>9}",
     ]
@@ -83,7 +83,7 @@ def closing_lines(content: dict[str, Any]) -> list[str]:
     lines = [f"{told['killed']} of {told['mutants']} mutants killed by their guarantee"]
     for name, times in told["searches"].items():
         lines.append(
-            f"{name}: caught {times['mutants_caught']}, {times['mutants_caught_always']} of them from every start;"
+            f"{name}: caught {times['mutants_caught']}, {times['mutants_caught_always']} of them from every seed;"
             f" median of medians {_seconds(times['median_of_medians_s'])}, worst median"
             f" {_seconds(times['worst_median_s'])}, worst {_seconds(times['worst_s'])}"
         )

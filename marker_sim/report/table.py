@@ -127,21 +127,21 @@ def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
         for known in outcome.differences.unexpected:
             lines.append(f"not in the baseline: {_known_text(known)}")
         for known in outcome.differences.stale:
-            lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove the entry")
+            lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove this entry")
         for known in outcome.differences.unmet:
-            lines.append(f"in the baseline, not met this time: {_known_text(known)}")
-    lines += [f"not reached: {name}" for name in outcome.campaign.not_reached]
+            lines.append(f"in the baseline, not seen this time: {_known_text(known)}")
+    lines += [f"coverage goal missed: {name}" for name in outcome.campaign.not_reached]
     if outcome.campaign.too_rare:
         names = ", ".join(outcome.campaign.too_rare)
-        lines.append(f"too rare to be expected in a campaign of this size, and not met: {names}")
+        lines.append(f"not reached, and not required of a campaign of this length: {names}")
     lines += [f"{what}: {said}" for what, said in (outcome.campaign.batching or {}).items()]
     lines += [f"left out: {what}" for what in outcome.campaign.left_out]
     if outcome.campaign.canary is not None and outcome.campaign.canary.failing:
         lines.append(outcome.campaign.canary.failing)
     if outcome.campaign.trouble:
-        lines.append(f"the kit could not finish: {printable(outcome.campaign.trouble)}")
+        lines.append(f"the kit could not complete the campaign: {printable(outcome.campaign.trouble)}")
     if outcome.campaign.interrupted:
-        lines.append("interrupted: this is what was done until then")
+        lines.append("interrupted; these are the results so far")
     return tuple(lines)
 
 

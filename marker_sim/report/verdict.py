@@ -145,7 +145,7 @@ def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
         return row
     for gap in campaign.gaps:
         if gap.concerns(row.id, row.mode, row.storage):
-            return replace(row, verdict="inconclusive", message=gap.sentence)
+            return replace(row, verdict="inconclusive", message=f"coverage goal missed: {gap.sentence}")
     return row
 
 

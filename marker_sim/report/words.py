@@ -1,13 +1,17 @@
-"""Plans and events as sentences: what a reader of a failure has to understand, in the order it happens."""
+"""Plans and events as sentences, in the order in which they happen."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from marker_sim.faults import FaultKind
+from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
 from marker_sim.plan import Fault, Op, Plan, Write
+
+_TIMES = ("first", "second", "third")
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
@@ -25,7 +29,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
     order = sorted(plan.faults, key=lambda fault: (fault.actor, fault.step))
     if not plan.entries:
-        head += " No operation and no fault is needed: the probe that ends every run shows it."
+        head += " No operation and no fault is needed: the probe at the end of every run shows the violation."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
     return (head, *operations, *writes, *(_fault(fault, bool(plan.writes)) for fault in order))
 
@@ -35,9 +39,11 @@ def _operation(op: Op, directory: str) -> str:
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":
-        return " ".join([*words, f"asks for a marker with the hostile name {printable(op.name)!r}."])
+        return " ".join([*words, f"requests a marker with the hostile name {printable(op.name)!r}."])
     words.append(
-        {"create": "creates", "delete": "deletes", "exists": "asks about"}.get(op.kind, f"asks for {op.kind} of")
+        {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}.get(
+            op.kind, f"requests {op.kind} of"
+        )
     )
     words.append(f"marker {op.name!r}" if op.kind == "create" else "the marker directory")
     if directory:
@@ -59,33 +65,43 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
     tasks = []
     for task in write.tasks:
         text = f"{task.kind} of {task.partition + '/' if task.partition else ''}{task.group}"
-        text += f" by {task.copies} attempts at once" if task.copies > 1 else ""
+        text += f" by {task.copies} concurrent attempts" if task.copies > 1 else ""
         tasks.append(text + (f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""))
     shown = tasks if len(tasks) <= 12 else [*tasks[:10], f"{len(tasks) - 10} more tasks"]
     words.append("; ".join(shown) if shown else "nothing")
-    return " ".join(words) + (", and gives up before it finalizes." if write.abandon else ".")
+    return " ".join(words) + (", and gives up before finalize." if write.abandon else ".")
 
 
 def _fault(fault: Fault, writes: bool) -> str:
-    if fault.kind is FaultKind.KILL and fault.actor == "driver" and writes:
+    when = _when(fault)
+    of_driver = writes and fault.actor == "driver"
+    if fault.kind is FaultKind.KILL and of_driver:
         return (
-            f"{_when(fault, 'At')} the driver is killed; its executors go on for {fault.value} ms and the next"
-            f" driver begins {max(0, fault.duration_ms)} ms later."
+            f"{when}, it is killed; its executors run for {fault.value} ms more and the next driver starts"
+            f" {max(0, fault.duration_ms)} ms later."
         )
-    phrase = fault.kind.row.sentence.format(ms=fault.duration_ms, n=fault.value)
+    told = fault.kind.row.sentence
+    if isinstance(told, tuple):
+        told = told[min(max(fault.value, 1), len(told)) - 1]
+    sentence = told.format(ms=fault.duration_ms, n=fault.value)
     if fault.duration_ms < 0:
-        phrase = phrase.split(" and starts again")[0] + " and never starts again"
-    who = "the driver" if fault.actor == "driver" else fault.actor
-    if writes and fault.actor == "driver":
-        phrase = phrase.replace("it starts again", "its successor begins").replace("and starts", "and another starts")
-    return f"{_when(fault, 'From')}, at the first call that fits, {who} {phrase}."
+        sentence = re.sub("starts again .*", "never starts again", sentence)
+    if of_driver:
+        sentence = re.sub(
+            r"\bit (never )?starts again|(?<=and )(never )?starts again", r"its successor \1\2starts", sentence
+        )
+    return f"{when}, {sentence}."
 
 
-def _when(fault: Fault, word: str) -> str:
-    """The step or the arrival from which on a fault is due."""
+def _when(fault: Fault) -> str:
+    """When a fault fires: at a step, at the first call from there on that it can affect, or at a site."""
+    actor = f"the {fault.actor}" if fault.actor in ("driver", "server") else fault.actor
     if fault.site:
-        return f'{word} its arrival number {fault.step} at "{fault.site}"' + (" on" if word == "From" else "")
-    return f"{word} its step {fault.step}" + (" on" if word == "From" else "")
+        often = f"{_TIMES[fault.step - 1]} time" if 0 < fault.step <= len(_TIMES) else f"time number {fault.step}"
+        site = SITES[fault.site]
+        return f"The {often} {actor} {site.doing}" + (f" during {site.part}" if site.part.isalpha() else "")
+    at_once = fault.kind.row.family == "process"
+    return f"At step {fault.step} of {actor}" + ("" if at_once else ", or its next suitable call")
 
 
 def printable(text: str) -> str:
@@ -95,7 +111,11 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One event as shown. proves: it is evidence. gap: events before it are left out."""
+    """One event as shown.
+
+    proves: it is evidence.
+    gap: events before it are left out.
+    """
 
     text: str
     proves: bool

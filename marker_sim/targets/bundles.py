@@ -118,7 +118,7 @@ def _unresolved(jars: Jars, said: str) -> str:
     words = ("unresolved dependency", "not found", "exception", "error")
     lines = [line.strip() for line in said.splitlines() if any(word in line.lower() for word in words)]
     causes = re.findall(r"\(([\w.]+Exception: [^()]*)\)", said)
-    why = causes[0] if causes else (lines[-1][:200] if lines else "the resolver said nothing")
+    why = causes[0] if causes else (lines[-1][:200] if lines else "the resolver gave no output")
     return (
         f"{jars.what} ({', '.join(jars.asked)}) cannot be resolved: {why}; check the network and the repositories"
         f" that Spark's resolver asks, or put {' and '.join(path.name for path in jars.paths())} into"

@@ -30,8 +30,8 @@ def test_a_plan_that_shows_nothing_there_is_not_reproduced() -> None:
 @pytest.mark.parametrize(
     ("storage", "guarantee", "why"),
     [
-        ("hdfs", "G22", "there is no real hdfs here; local and s3 have real processes"),
-        ("local", "G21", "its guarantee is judged over a pair of runs"),
+        ("hdfs", "G22", "real processes run on local and s3 only, not on hdfs"),
+        ("local", "G21", "its guarantee compares two runs"),
     ],
 )
 def test_what_real_processes_cannot_play_is_said(storage: str, guarantee: str, why: str) -> None:

@@ -94,7 +94,7 @@ def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys
     code, lines = _replay(capsys, "r")
     assert code == 1
     assert len(causes) <= sum(line.startswith("STILL VIOLATED") for line in lines) < len(verdict["failures"])
-    assert "more of the same causes were not run, --all runs them too" in lines[-1]
+    assert "more with the same causes were not run (--all runs them)" in lines[-1]
     code, lines = _replay(capsys, "r", "--all")
     assert code == 1 and len(lines) == len(verdict["failures"]) + 1
     assert lines[-1].startswith(f"{len(verdict['failures'])} failures: ") and "--all" not in lines[-1]
@@ -111,7 +111,7 @@ def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, caps
     code, lines = _replay(capsys, "r")
     words = [line.partition(":")[0] for line in lines[:-1]]
     assert code == 1 and len(words) == 2 and words[0] != "STILL VIOLATED" and words[1] == "STILL VIOLATED"
-    assert "1 more of the same causes were not run" in lines[-1]
+    assert "1 more with the same causes were not run" in lines[-1]
 
 
 def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(

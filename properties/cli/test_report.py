@@ -168,7 +168,7 @@ def test_the_page_is_one_file_without_scripts_or_network_and_escapes_what_it_sho
     assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
     assert f"marker-sim replay {tmp_path}/plan.json" in page
     assert page.count('class="proof"') == 3
-    assert "server is killed and starts again 20 ms later" in page
+    assert "it is killed and starts again 20 ms later" in page
 
 
 def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
@@ -187,7 +187,7 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
 def test_every_fault_can_be_told_as_a_sentence(kind: FaultKind) -> None:
     fault = Fault(kind=kind, actor="server", step=3, duration_ms=41, value=1)
     sentence = plan_sentences(Plan(faults=(fault,)))[-1]
-    assert sentence.startswith("From its step 3 on") and "{" not in sentence
+    assert sentence.startswith("At step 3 of the server, ") and "{" not in sentence
     never = plan_sentences(Plan(faults=(Fault(kind=kind, actor="server", step=3, duration_ms=-1),)))[-1]
     assert "-1" not in never or kind not in (FaultKind.KILL, FaultKind.TORN_WRITE)
 

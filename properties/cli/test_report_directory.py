@@ -70,7 +70,7 @@ def test_a_directory_that_is_a_file_or_a_link_to_nothing_is_wrong_usage_and_left
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     (tmp_path / "link").symlink_to("nowhere")
     for name in ("file", "link"):
-        with pytest.raises(UsageError, match=f"{name} is no directory"), open_report(tmp_path / name, ARGV):
+        with pytest.raises(UsageError, match=f"{name} is not a directory"), open_report(tmp_path / name, ARGV):
             raise AssertionError
     assert _files(tmp_path) == {"file": b"mine"}
 
@@ -161,7 +161,7 @@ CANNOT_RUN: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
     ("a baseline that is not there", ("verify", "--expect", "nope.json"), 2, "cannot be read"),
     ("a program that is not there", (*HTTP, "./no-such-server {port}"), 4, "'./no-such-server' was not found"),
     ("a reader that is not there", (*HTTP, "sh {port}", "--reader", "nope-nope {dir}"), 4, "--reader: the program"),
-    ("a command of half a word", (*HTTP, "sh '{port}"), 2, "cannot be split into words"),
+    ("a command of half a word", (*HTTP, "sh '{port}"), 2, "is not a valid command line"),
     ("a Hudi that is not there", ("verify", "--sut", "hudi:9.9.9"), 2, "write hudi: and"),
     ("a write path that is not there", ("verify", "--sut", "hudi-spark:9.9.9"), 2, "write hudi-spark: and"),
     (
@@ -223,7 +223,7 @@ def test_a_chaos_directory_is_not_made_of_a_directory_with_other_files(
 ) -> None:
     (tmp_path / "summary.md").write_text("mine", encoding="utf-8")
     assert main(("chaos", "--budget", "1s", "--dir", str(tmp_path))) == 2
-    assert "holds 'summary.md' and is no chaos directory" in capsys.readouterr().err
+    assert "holds 'summary.md' and is not a chaos directory" in capsys.readouterr().err
     assert _files(tmp_path) == {"summary.md": b"mine"}
 
 
@@ -242,7 +242,7 @@ def test_a_verify_over_an_earlier_report_says_where_that_went(
     earlier = newest_earlier(tmp_path)
     assert earlier is not None and _files(earlier) == before
     assert json.loads(out) == json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
-    assert f"is in {earlier} now" in err
+    assert f"was moved to {earlier}" in err
 
 
 def test_a_report_that_never_came_points_to_the_one_before_it(

@@ -113,7 +113,7 @@ def test_an_inconclusive_row_says_what_was_not_tried_as_well() -> None:
     made = replace(campaign(violated=False), statistics=statistics, deciding=(kind,))
     (row,) = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",)).rows
     assert row.verdict == "inconclusive" and row.message.endswith("not tried: rounds of kind directory")
-    assert "nothing in the runs could be judged" in row.message
+    assert "no run had anything to judge" in row.message
 
 
 def test_what_was_taken_alone_is_all_that_is_asked() -> None:

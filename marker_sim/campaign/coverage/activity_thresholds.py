@@ -86,47 +86,47 @@ def _driver_kills(statistics: Statistics) -> tuple[float, float]:
 
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
     ActivityThreshold(
-        name="creates answered a run",
-        reason="what was never answered cannot be lost",
+        name="creates answered per run",
+        reason="only answered creates can be lost",
         least=4.0,
         measure=_creates_a_run,
         small=True,
     ),
     ActivityThreshold(
         name="share of creates that succeed",
-        reason="a system that refuses most of its work keeps every promise about the rest",
+        reason="a system that refuses most requests keeps every promise trivially",
         least=0.4,
         measure=_creates_ok,
         small=True,
     ),
     ActivityThreshold(
-        name="share of lists, looks and deletions that succeed",
-        reason="promises about listings and deletions are about answers",
+        name="share of lists, existence checks and deletions that succeed",
+        reason="only answered lists and deletions can be judged",
         least=0.4,
         measure=_reads_ok,
     ),
     ActivityThreshold(
-        name="share of runs in which a fault fired",
-        reason="without faults nothing but the quiet path is judged",
+        name="share of runs with a fault",
+        reason="without faults only the normal path is judged",
         least=0.5,
         measure=_hurt,
     ),
     ActivityThreshold(
-        name="deaths of servers a run with a server",
-        reason="durability is judged by what a death leaves",
+        name="server kills per run with a server",
+        reason="durability is judged by what is stored after a kill",
         least=0.04,
         measure=_server_kills,
         modes=("timeline",),
     ),
     ActivityThreshold(
-        name="completed commits a run of writes",
+        name="completed commits per run of writes",
         reason="reconcile, sweep and rows are judged at commits",
         least=0.5,
         measure=_commits,
     ),
     ActivityThreshold(
-        name="deaths of drivers a run of writes",
-        reason="rollbacks are judged by what a dead driver left",
+        name="driver kills per run of writes",
+        reason="rollbacks are judged by what a dead driver left behind",
         least=0.15,
         measure=_driver_kills,
     ),
@@ -165,7 +165,8 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
             threshold.small or threshold.least * of >= SURELY
         )
         if due and of and done < threshold.least * of:
-            why = f"{threshold.name}: {done / of:.2f}, at least {threshold.least:g} are needed: {threshold.reason}"
+            figures = f"{done / of:.2f}, required {threshold.least:g}"
+            why = f"{threshold.name}: {figures} ({threshold.reason})"
             gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
     places = sorted({kind.rpartition("/")[0] for kind in statistics.made}) if layout == "hudi" else []
     for place in places:
@@ -180,8 +181,8 @@ def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -
         judged = statistics.judged(guarantee, mode, storage)
         if judged is not None and judged < least * made >= SURELY:
             yield CoverageGap(
-                sentence=f"{guarantee} was judged {judged} times in {made} runs in {mode} mode on {storage}, at least"
-                f" {least:g} a run are needed",
+                sentence=f"{guarantee} was judged {judged} times in {made} runs in {mode} mode on {storage},"
+                f" required {least:g} per run",
                 guarantees=(guarantee,),
                 modes=(mode,),
                 storages=(storage,),

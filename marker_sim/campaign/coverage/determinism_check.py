@@ -48,7 +48,7 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
         raise HarnessError(f"plans could not be run again in another process ({error}); try again") from error
     found = ended.stdout.split()
     if ended.returncode or len(found) != len(plans):
-        last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (ended.stderr.strip().splitlines() or ["no output"])[-1]
         raise HarnessError(f"plans could not be run again in another process: {last}")
     return len(plans), sum(one != two for one, two in zip(digests, found, strict=True))
 

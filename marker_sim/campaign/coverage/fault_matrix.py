@@ -48,12 +48,12 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (
         ("server: idle", "driver: stage", "executor: between tasks", "client: idle", "client: hostile"),
         (),
-        "whoever is there calls no storage",
+        "no storage call is made there",
     ),
     (
         ("server: listing", "driver: rollback: listing", "driver: finalize: listing", "client: list", "client: exists"),
         _READS,
-        "it only reads there, and this fault needs a change on its way",
+        "only reads there; this fault needs a write or delete",
     ),
     (
         (
@@ -65,7 +65,7 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
             "client: delete",
         ),
         (*_READS, "delete"),
-        "it only deletes there, and this fault needs content",
+        "only deletes there; this fault needs a write",
     ),
 )
 
@@ -96,7 +96,7 @@ def why_not(kind: FaultKind, phase: str) -> str:
     """Why a fault cannot strike in a phase, "" when it can."""
     row = kind.row
     if not phase.startswith(row.phases):
-        return f"this fault is none of a {phase.partition(':')[0]}"
+        return f"a {phase.partition(':')[0]} cannot have this fault"
     if row.family != "storage" or row.conditional:  # A server's workers put under conditions beside its deletions.
         return ""
     return next((why for phases, calls, why in _CALLS if phase in phases and not set(calls) & set(row.operations)), "")

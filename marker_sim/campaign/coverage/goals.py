@@ -116,7 +116,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "died-unanswered",
-        "a server died when a batch was written and nobody had heard of it",
+        "a server died after writing a batch and before any reply",
         60,
         "server",
         "written and not answered",
@@ -124,20 +124,20 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "died-between-replies",
-        "a server died when some of a batch had been answered and others not",
+        "a server died after answering only part of a batch",
         80,
         "server",
         "between replies",
         guarantees=("G1", "G3"),
     ),
-    _died("died-deleting", "a server died in a deletion", 40, "server", "deleting", guarantees=("G10",)),
+    _died("died-deleting", "a server died during a deletion", 40, "server", "deleting", guarantees=("G10",)),
     _died(
-        "died-recovering", "a server died while it recovered", 80, "server", "recovering", guarantees=("G3", "G4", "G6")
+        "died-recovering", "a server died during recovery", 80, "server", "recovering", guarantees=("G3", "G4", "G6")
     ),
     _serving("batch-of-several", "a batch had more than one request", 2, of_writes=("yes",)),
-    _serving("all-batch-files-used", "all marker files of a directory were there at once", 4, guarantees=("G8", "G4")),
+    _serving("all-batch-files-used", "all marker files of a directory existed at once", 4, guarantees=("G8", "G4")),
     _serving("all-batch-files-busy", "a create came while every batch file was being written", 20, storages=("s3",)),
-    _serving("server-recovered", "a server wrote to a directory that a dead one had written to", 8),
+    _serving("server-recovered", "a server wrote to a directory of a dead server", 8),
     _serving("two-servers-wrote", "two live servers wrote to one directory", 35),
     _serving("request-twice", "one request reached a server twice", 40, guarantees=("G4", "G5"), of_writes=("yes",)),
     _serving(
@@ -151,7 +151,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     _serving("damaged-type-read", "a type file that was empty or missing was read", 24, guarantees=("G9", "G11")),
     _serving(
         "torn-left-recovered",
-        "a server met what a torn write had left",
+        "a server read what a torn write had left",
         30,
         storages=("local",),
         guarantees=("G3", "G4"),
@@ -168,11 +168,11 @@ GOALS: tuple[CoverageGoal, ...] = (
         modes=("timeline",),
         storages=("hdfs", "s3-unconditional"),
     ),
-    _asking("duplicate-waited", "a create waited for the flush of another one of the same name", 5, "G1", "G5"),
+    _asking("duplicate-waited", "a create waited for the flush of another create of the same name", 5, "G1", "G5"),
     _asking("resend-met-flush", "a resend came before the first request was answered", 6, "G5"),
-    _asking("resend-told-created", "a resend was told again that it created", 8, "G5"),
-    _asking("name-collided", "a create was told that its name exists", 3, "G2", "G5"),
-    _asking("deletion-met-creates", "a deletion and creates were open at once", 6, "G10"),
+    _asking("resend-told-created", "a resend was answered `created` again", 8, "G5"),
+    _asking("name-collided", "a create was answered that its name exists", 3, "G2", "G5"),
+    _asking("deletion-met-creates", "a deletion and creates overlapped", 6, "G10"),
     _asking("created-after-deletion", "a create succeeded in a directory that had been deleted", 6, "G10", "G3"),
     _asking("hostile-refused", "a hostile name was refused", 8, "G12"),
     CoverageGoal(
@@ -190,16 +190,16 @@ GOALS: tuple[CoverageGoal, ...] = (
         storages=("s3",),
     ),
     _writing("copies-succeeded", "two attempts of one task succeeded", 6, "G14"),
-    _writing("stage-again", "a stage was computed again", 28, "G14"),
+    _writing("stage-again", "a stage ran again", 28, "G14"),
     _writing("finalize-deleted", "finalize deleted a stray file", 6, "G14"),
     _writing("wrote-after-finalize", "an attempt wrote its file after finalize had begun", 20, "G18", "G20"),
-    _writing("zombie-wrote", "an attempt that nobody counted any more wrote its file", 60, "G14", "G20"),
+    _writing("zombie-wrote", "an attempt that its driver counted as failed wrote its file", 60, "G14", "G20"),
     _writing("rollback-deleted", "a rollback deleted data files", 5, "G15"),
     _writing("rollback-deleted-log", "a rollback deleted a log file", 100, "G15"),
-    _writing("rollback-again", "a rollback was cut short and run again", 14, "G16"),
+    _writing("rollback-again", "a rollback was interrupted and run again", 14, "G16"),
     _writing(
         "other-format-rolled-back",
-        "a write of one marker mode rolled back one of the other",
+        "a write in one marker mode rolled back one of the other mode",
         80,
         "G15",
         "G16",
@@ -207,11 +207,11 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
     _writing("many-attempts", "one write had a hundred attempts", 600, "G13", "G14"),
-    _writing("write-abandoned", "a write was given up when its tasks were done", 20, "G15", "G19"),
-    _writing("driver-gave-up", "a driver ended because its storage or markers failed", 50, "G15", "G19", "G25"),
+    _writing("write-abandoned", "a write was abandoned after its tasks", 20, "G15", "G19"),
+    _writing("driver-gave-up", "a driver gave up because storage or markers failed", 50, "G15", "G19", "G25"),
     _writing(
         "successor-waited",
-        "a driver waited until nothing of its predecessor could still be applied",
+        "a driver waited until no request of its predecessor could still be applied",
         4,
         "G15",
         "G19",
@@ -220,7 +220,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     _died("driver-died-in-stage", "a driver died while its tasks ran", 14, "driver", "stage", guarantees=("G15",)),
     _died(
         "driver-died-finalizing",
-        "a driver died in finalize",
+        "a driver died during finalize",
         30,
         "driver",
         "finalize: listing",
@@ -229,7 +229,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "driver-died-before-entry",
-        "a driver died in a commit, before its entry was stored",
+        "a driver died in a commit before its entry was stored",
         30,
         "driver",
         "commit: before the entry",
@@ -237,7 +237,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "driver-died-after-entry",
-        "a driver died when its completed entry was stored",
+        "a driver died right after its completed entry was stored",
         30,
         "driver",
         "commit: after the entry",
@@ -246,7 +246,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "driver-died-deleting-markers",
-        "a driver died in a marker deletion",
+        "a driver died during the marker deletion",
         30,
         "driver",
         "marker deletion",
@@ -254,7 +254,7 @@ GOALS: tuple[CoverageGoal, ...] = (
     ),
     _died(
         "driver-died-rolling-back",
-        "a driver died in a rollback",
+        "a driver died during a rollback",
         20,
         "driver",
         "rollback",
@@ -311,8 +311,8 @@ def reached(
         else:
             gaps.append(
                 CoverageGap(
-                    sentence=f"{goal.name}: in none of {looked} runs looked at it was seen that"
-                    f" {goal.sentence}; at least {expected:.0f} were due",
+                    sentence=f"{goal.name}: {goal.sentence}"
+                    f" (0 of {looked} sampled runs, expected at least {expected:.0f})",
                     guarantees=goal.guarantees,
                     modes=tuple(sorted({mode for mode, _ in places})),
                     storages=tuple(sorted({storage for _, storage in places})),

@@ -196,7 +196,7 @@ def read_stored(path: Path) -> StoredFailure:
 def parse_stored(raw: Any, origin: str) -> StoredFailure:
     """The inverse of `StoredFailure.to_dict`; UsageError as for a file."""
     if not is_stored(raw):
-        raise UsageError(f"{origin} is not a stored failure; `marker-sim chaos` writes them below {FOLDER}/")
+        raise UsageError(f"{origin} is not a stored failure; `marker-sim chaos` stores them in {FOLDER}/")
     if raw["schema"] > SCHEMA:
         raise UsageError(
             f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"

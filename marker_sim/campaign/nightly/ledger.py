@@ -49,7 +49,7 @@ def writing(directory: Path) -> Iterator[Ledger]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(
-                f"{directory} is in use by another marker-sim; wait until it ends, or give another --dir"
+                f"{directory} is in use by another marker-sim process; wait until it ends, or give another --dir"
             ) from error
         ledger = Ledger(directory)
         try:
@@ -64,7 +64,7 @@ def _refuse_other_files(directory: Path) -> None:
     present = sorted(os.listdir(directory)) if directory.exists() else []
     if NAME not in present and present not in ([], [_LOCK]):
         raise UsageError(
-            f"{directory} holds {present[0]!r} and is no chaos directory; give an empty or a new directory as --dir"
+            f"{directory} holds {present[0]!r} and is not a chaos directory; give an empty or a new directory as --dir"
         )
 
 

@@ -51,19 +51,23 @@ def gaps(night: NightTotals) -> tuple[str, ...]:
     """Why a night without violations says less than it seems to."""
     found = [] if night.judged else ["nothing was judged"]
     if night.differences:
-        found.append(f"{night.differences} units gave another history when a run was repeated")
+        found.append(f"{night.differences} units gave a different history when a run was repeated")
     if night.canary is None:
-        found.append("the planted defect was not looked for")
+        found.append("no planted defect was searched for")
     elif not night.canary.get("mutant"):
-        found.append("no defect could be planted: the profile promises nothing that one would break")
+        found.append("no defect could be planted: the profile promises no guarantee that a known defect breaks")
     elif not night.canary.get("caught"):
-        found.append(f"the planted defect {night.canary.get('mutant')} was not seen: what else was not?")
+        found.append(
+            f"the planted defect {night.canary.get('mutant')} was not detected, so other defects may have been missed"
+        )
     if night.unsure:
-        found.append(f"open failures of which no replay said whether they are fixed: {', '.join(sorted(night.unsure))}")
+        found.append(
+            f"open failures for which no replay could decide whether they are fixed: {', '.join(sorted(night.unsure))}"
+        )
     if len(night.quiet) > QUIET_SHARE * night.swarm_units:
         many = f"{len(night.quiet)} of {night.swarm_units} units of the swarm"
-        found.append(f"{many} were too quiet to be believed: {night.quiet[0]}")
-    return (*found, *(f"never happened: {name}" for name in night.not_reached))
+        found.append(f"{many} were below an activity threshold: {night.quiet[0]}")
+    return (*found, *(f"coverage goal missed: {name}" for name in night.not_reached))
 
 
 def summary_of(totals: Totals) -> dict[str, Any]:
@@ -133,10 +137,15 @@ def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[st
     """A sentence for each failure, and how it is run again."""
     return [
         f"{failure.sighting.guarantee} in {failure.sighting.mode} mode on {failure.sighting.storage}"
-        f" ({failure.sighting.world}), night {failure.night}, seen {failure.seen} times and {failure.alike} alike:"
+        f" ({failure.sighting.world}), night {failure.night}, {_runs(failure)}:"
         f" {failure.sighting.message}: marker-sim replay {quote(str(directory / 'failures' / f'{failure.name}.json'))}"
         for failure in failures
     ]
+
+
+def _runs(failure: StoredFailure) -> str:
+    runs = f"{failure.seen} run{'' if failure.seen == 1 else 's'}"
+    return f"{runs}, {failure.alike} more with the same cause" if failure.alike else runs
 
 
 def _stream(night: NightTotals, name: str) -> str:
@@ -154,10 +163,10 @@ def _markdown(totals: Totals, directory: Path) -> str:
         f"Runs a night `{trend([n.runs for n in shown])}`, new failures `{trend([len(n.new) for n in shown])}`",
     ]
     for title, text in (
-        ("To know of the last night", remarks(totals.night)),
+        ("Notes on the last night", remarks(totals.night)),
         ("Open failures", failure_lines(totals.failures.open, directory)),
     ):
-        lines += ["", f"## {title}", "", *([f"- {' '.join(line.split())}" for line in text] or ["- nothing"])]
+        lines += ["", f"## {title}", "", *([f"- {' '.join(line.split())}" for line in text] or ["- none"])]
     return "\n".join(lines) + "\n"
 
 
@@ -166,7 +175,7 @@ def remarks(night: NightTotals) -> list[str]:
     return [
         *gaps(night),
         *(f"left out: {what}" for what in night.missing),
-        *(f"trouble of the kit: {what}" for what in night.trouble),
+        *(f"error of the kit: {what}" for what in night.trouble),
     ]
 
 

@@ -162,7 +162,7 @@ def _once(failure: Failure, plan: Plan) -> Sighting:
     """A violation whose plan breaks nothing when it runs again, as it was seen: a system that is not deterministic."""
     breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause)
     seen = sighting_of(failure.guarantee, failure.mode, plan, breach, failure.history, False)
-    text = f"{seen.text}\nseen once, and not when the plan was run again"
+    text = f"{seen.text}\nseen once, and not again when the plan was repeated"
     return replace(seen, text=text, deterministic=False)
 
 

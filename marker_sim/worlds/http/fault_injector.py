@@ -128,7 +128,7 @@ class ServerFaultInjector:
         if self.trouble:
             raise self.trouble[0]
         if self.fleet.closing.is_set():
-            raise HarnessError("the campaign was ended while a round was under way")
+            raise HarnessError("the campaign ended during a round")
 
     def kill(self, server: Server, places: tuple[MarkerDirectory, ...], at_ack: bool = False) -> None:
         """SIGKILL, at once or at the next answer to a create, then look at what is left."""

@@ -183,7 +183,7 @@ class FrontWorld:
             injector.declare(name, met)
         else:
             self._patience_s = SILENCED_WAIT_S
-            injector.note(f"{name}: nothing was asked of storage any more, and the server was left as it was")
+            injector.note(f"{name}: the server sent no storage request; it was left running")
         self._failed = self._failed or met > 0
 
     def _strike(

@@ -51,7 +51,7 @@ class Command:
         try:
             words = shlex.split(self.text)
         except ValueError as error:
-            raise UsageError(f"--start {self.text!r} cannot be split into words: {error}") from error
+            raise UsageError(f"--start {self.text!r} is not a valid command line: {error}") from error
         if not words:
             raise UsageError("--start was given an empty command; write the command that starts the server")
         return [_fill(word, values) for word in words]
@@ -306,7 +306,7 @@ class Fleet:
                     f" {server.log})"
                 )
             time.sleep(POLL_S)
-        raise HarnessError("the campaign was ended while a server was starting")
+        raise HarnessError("the campaign ended while a server was starting")
 
     def _discard(self, server: Server) -> None:
         server.kill()

@@ -63,7 +63,7 @@ def run_reader(
     try:
         words = [word.replace("{dir}", directory) for word in shlex.split(command)]
     except ValueError as error:
-        raise UsageError(f"--reader {command!r} cannot be split into words: {error}") from error
+        raise UsageError(f"--reader {command!r} is not a valid command line: {error}") from error
     if not words:
         raise UsageError("--reader was given an empty command; write one that prints the names stored in {dir}")
     try:

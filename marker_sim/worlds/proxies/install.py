@@ -96,7 +96,7 @@ def _build(go: str, folder: Path) -> Path:
     program = folder / "server"
     if process.returncode != 0 or not program.is_file():
         lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")]
-        shown = " | ".join(lines[-_LINES_QUOTED:]) or "it said nothing"
+        shown = " | ".join(lines[-_LINES_QUOTED:]) or "no output"
         raise HarnessError(
             f"toxiproxy {VERSION} cannot be built (go ended with {process.returncode}): {shown}; check the network and"
             f" GOPROXY, or put a program called {PROGRAM} on PATH yourself"
