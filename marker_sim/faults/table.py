@@ -383,32 +383,17 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
 
 
 # The classes that verdicts count violations under, by words in histories. "none" is the absence of every fault.
-FAULT_CLASS = {kind.value: kind.row.cls for kind in FaultKind} | {
+FAULT_CLASS = {
+    **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",
-    # Faults of a real wire; the words are those of worlds/proxies/faults.py. "wire-broken" is a request that one
-    # touched.
-    "wire-latency": "wire",
-    "wire-jitter": "wire",
-    "wire-bandwidth": "wire",
-    "wire-slow-close": "wire",
-    "wire-timeout": "wire",
-    "wire-reset-peer": "wire",
-    "wire-slicer": "wire",
-    "wire-limit-data": "wire",
-    "wire-down": "wire",
-    "wire-broken": "wire",
-    # The wire between a server and its object store; the words are those of worlds/http/storage_wire_rounds.py.
-    "storage-wire-latency": "storage",
-    "storage-wire-reset-peer": "storage",
-    "storage-wire-down": "storage",
+    # Of real connections (worlds/proxies/faults.py). "wire-broken" is a request that such a fault affected.
+    **dict.fromkeys(("wire-latency", "wire-jitter", "wire-bandwidth", "wire-slow-close", "wire-timeout"), "wire"),
+    **dict.fromkeys(("wire-reset-peer", "wire-slicer", "wire-limit-data", "wire-down", "wire-broken"), "wire"),
+    # Of the connections between a server and its object store (worlds/http/storage_wire_rounds.py).
+    **dict.fromkeys(("storage-wire-latency", "storage-wire-reset-peer", "storage-wire-down"), "storage"),
     "kill-client": "client",
-    # On a Spark job; the words are those of worlds/spark/plans.py.
-    "task-failed": "client",
-    "slow-task": "client",
-    "late-attempt": "client",
-    "late-failure": "client",
-    "kill-worker": "client",
-    "kill-executor": "client",
-    "lost-shuffle": "client",
+    # Of Spark jobs (worlds/spark/plans.py).
+    **dict.fromkeys(("task-failed", "slow-task", "late-attempt", "late-failure"), "client"),
+    **dict.fromkeys(("kill-worker", "kill-executor", "lost-shuffle"), "client"),
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client", "power-loss")
