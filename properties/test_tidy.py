@@ -42,7 +42,7 @@ KNOWN_CIRCLES = frozenset(
 
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
-    ("marker_sim", "marker_sim.errors", "marker_sim.cache"),
+    ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
     ("marker_sim.requirements",),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),

@@ -10,7 +10,6 @@ that is interrupted is taken back. A SIGKILL in the middle of it may leave an ea
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shlex
 import shutil
@@ -21,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.files import held
 
 EARLIER = "earlier"
 PROBE_BYTES = 1 << 20
@@ -47,7 +47,7 @@ def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
     with ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_held(directory))
+            _hold(directory, stack)
             _refuse_other_files(directory)
             with tempfile.TemporaryFile(dir=directory) as probe:
                 probe.write(bytes(PROBE_BYTES))
@@ -73,24 +73,18 @@ def unwritable(directory: Path, error: OSError) -> HarnessError:
     )
 
 
-@contextmanager
-def _held(directory: Path) -> Iterator[None]:
-    """One process at a time, by a lock on the directory itself, which leaves no file and dies with its holder."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _hold(directory: Path, stack: ExitStack) -> None:
+    """Keep others out, by a lock on the directory itself, which leaves no file."""
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(
-                f"--report {directory} is in use by another marker-sim process; wait until it ends, or give another"
-                " directory"
-            ) from error
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:  # Some network file systems cannot lock a directory.
-                raise
-        yield
-    finally:
-        os.close(handle)
+        stack.enter_context(held(directory))
+    except BlockingIOError as error:
+        raise UsageError(
+            f"--report {directory} is in use by another marker-sim process; wait until it ends, or give another"
+            " directory"
+        ) from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:  # Some network file systems cannot lock a directory.
+            raise
 
 
 def _refuse_other_files(directory: Path) -> None:

@@ -9,13 +9,13 @@ verdict.json is written last, so that a directory that has one is complete.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.files import replacing
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import Profile, unshipped
@@ -52,7 +52,8 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
         if last is not None:
             kept = _with_profile(last, outcome.profile)
             _write_history(kept, directory / "history.jsonl")
-            _atomically(directory / "history.parquet", lambda path: write_parquet(kept, path))
+            with replacing(directory / "history.parquet") as path:
+                write_parquet(kept, path)
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
     except OSError as error:
@@ -65,7 +66,8 @@ def _write_failure(directory: Path, number: int, failure: Failure, profile: Prof
     target.parent.mkdir(exist_ok=True)
     plan = failure.plan
     if plan is not None:
-        _atomically(target, lambda path: write_plan(plan, path))
+        with replacing(target) as path:
+            write_plan(plan, path)
     if number:
         _write_history(_with_profile(failure.history, profile), target.with_suffix(".jsonl"))
 
@@ -77,19 +79,11 @@ def _with_profile(history: History, profile: Profile) -> History:
 
 def _write_history(history: History, target: Path) -> None:
     if len(history.events) <= JSONL_EVENTS_MAX:
-        _atomically(target, lambda path: write_jsonl(history, path))
+        with replacing(target) as path:
+            write_jsonl(history, path)
 
 
 def write_text(target: Path, text: str) -> None:
     """Put a text in place as a whole."""
-    _atomically(target, lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def _atomically(target: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the target and rename over it: a reader sees the old file or the whole new one."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        write(beside)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(target) as path:
+        path.write_text(text, encoding="utf-8")

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from marker_sim.cache import CACHE_VARIABLE, cache_directory, only_one
+from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
+from marker_sim.files import held
 from marker_sim.requirements import need
 
 RESOLVE_TIMEOUT_S = 900.0
@@ -51,7 +52,7 @@ class Jars:
         home = spark_home()
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with only_one(cache / "lock"):
+            with held(cache / "lock", wait=True):
                 found = self.cached()
                 return found or self._fetch(home, cache, progress)
         except OSError as error:

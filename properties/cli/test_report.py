@@ -18,6 +18,7 @@ from rich.console import Console
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
+from marker_sim.files import replacing
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
@@ -228,10 +229,7 @@ def test_what_failed_to_be_written_leaves_the_old_file_and_nothing_beside_it(tmp
     _written(campaign(), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
 
-    def full(_path: Path) -> None:
-        _path.write_bytes(b"half")
+    with pytest.raises(OSError, match="No space left"), replacing(tmp_path / "verdict.json") as beside:
+        beside.write_bytes(b"half")
         raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        writing._atomically(tmp_path / "verdict.json", full)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.files import replacing
 from marker_sim.plan import Plan
 
 SCHEMA = 1
@@ -155,12 +155,10 @@ def write_whole(path: Path, data: bytes) -> None:
     """Put a file in place at once, or leave what was there; an equal one is left alone."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_bytes(data)
-        os.replace(beside, path)
+        with replacing(path) as beside:
+            beside.write_bytes(data)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
 
 

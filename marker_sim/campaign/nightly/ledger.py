@@ -14,16 +14,16 @@ line; it is cut off at the next start, as if that unit had never been done.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.files import held
 
 SCHEMA = 1
 NAME = "ledger.jsonl"
@@ -38,26 +38,20 @@ def writing(directory: Path) -> Iterator[Ledger]:
 
     UsageError when there is one already, or files in a directory without a ledger: nothing of theirs is replaced.
     """
-    try:
-        _refuse_other_files(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise UsageError(f"{directory} cannot be a chaos directory: {error.strerror}; give another --dir") from error
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _refuse_other_files(directory)
+            directory.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(held(directory / _LOCK))
         except BlockingIOError as error:
             raise UsageError(
                 f"{directory} is in use by another marker-sim process; wait until it ends, or give another --dir"
             ) from error
-        ledger = Ledger(directory)
-        try:
-            yield ledger
-        finally:
-            ledger.close()
-    finally:
-        os.close(lock)
+        except OSError as error:
+            raise UsageError(
+                f"{directory} cannot be a chaos directory: {error.strerror}; give another --dir"
+            ) from error
+        yield stack.enter_context(closing(Ledger(directory)))
 
 
 def _refuse_other_files(directory: Path) -> None:

@@ -15,8 +15,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from marker_sim.cache import CACHE_VARIABLE, cache_directory, only_one
+from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
+from marker_sim.files import held
 from marker_sim.requirements import lacking
 
 VERSION = "2.12.0"
@@ -55,7 +56,7 @@ def install_server(progress: Callable[[str], None]) -> Path:
         raise HarnessError(f"building toxiproxy needs Go, and there is no go on PATH; {GET_GO}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target.parent / "lock"):
+        with held(target.parent / "lock", wait=True):
             if not os.access(target, os.X_OK):
                 progress(f"toxiproxy {VERSION}: building it with {go}")
                 with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as folder:
