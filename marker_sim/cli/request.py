@@ -16,6 +16,7 @@ from marker_sim.judges.baselines.baseline import Known, load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.loading import NAMES
+from marker_sim.plan import STORAGES
 from marker_sim.report.verdict import without_option
 from marker_sim.targets.batching import parse_batch_threads
 from marker_sim.targets.s3_endpoint import FORMS, Endpoint, parse_endpoint
@@ -24,7 +25,7 @@ from marker_sim.worker_pool import parse_jobs
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 # What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
 MODELS = {
-    "sim": ("s3", "s3-unconditional", "local", "hdfs"),
+    "sim": STORAGES,
     "s3": ("s3", "s3-unconditional"),
     "local": ("local",),
     "hdfs": ("hdfs",),

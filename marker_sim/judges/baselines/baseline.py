@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES
+from marker_sim.faults.table import ANY_STORAGE
 from marker_sim.judges.guarantees import parse_guarantees
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _MODES = ("direct", "timeline", "both")
-_STORAGES = ("s3", "s3-unconditional", "local", "hdfs")
 _KEYS = ("guarantee", "mode", "storage", "under")
 _MORE_KEYS = ("cause", "sometimes", "story")
 
@@ -110,8 +110,8 @@ def _known(entry: Any, where: str) -> Known:
             f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES)}, and under is one of"
             f" {', '.join(FAULT_CLASSES)}"
         )
-    if entry["storage"] not in _STORAGES:
-        raise UsageError(f"{where}; its storage is one of {', '.join(_STORAGES)}")
+    if entry["storage"] not in ANY_STORAGE:
+        raise UsageError(f"{where}; its storage is one of {', '.join(ANY_STORAGE)}")
     sometimes = entry.get("sometimes", False)
     if not isinstance(sometimes, bool):
         raise UsageError(f"{where}; sometimes is true or false")
