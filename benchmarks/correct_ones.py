@@ -2,6 +2,7 @@
 
     python benchmarks/correct_ones.py --out DIR                                       20 seeds of 8 s each, wide
     python benchmarks/correct_ones.py --out DIR --seeds 3 --budget 40s --only hex     the default budget
+    python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 400                  the same on a busy machine
     python benchmarks/correct_ones.py --out DIR --what chaos --budget 5m
     python benchmarks/correct_ones.py --out DIR --what pytest,http --budget 60s
 
@@ -49,6 +50,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--budget", default="8s")
+    parser.add_argument("--runs", default="", help="of verify, instead of a budget")
     parser.add_argument("--stages", default="", help="of chaos, for example exhaustive:100")
     parser.add_argument("--only", default="", help="names that contain this")
     given = parser.parse_args()
@@ -93,10 +95,11 @@ def _of_one(what: str, name: str, given: argparse.Namespace, out: Path, seeds: r
         yield Line(label, code, _chaos(directory), code not in (0, 3))
     else:
         for seed in seeds:
-            report = out / f"{what}-{label}-{given.budget}-{seed}"
+            effort = ["--runs", given.runs] if given.runs else ["--budget", given.budget]
+            report = out / f"{what}-{label}-{effort[1]}-{seed}"
             sut = words(name, out) if what == "http" else ["--sut", name]
-            command = [*CLI, "verify", *sut, "--seed", str(seed), "--budget", given.budget, "--report", str(report)]
-            code = _do(command, work, report.with_suffix(".log"), report / "verdict.json")
+            command = [*CLI, "verify", *sut, "--seed", str(seed), *effort, "--report", str(report)]
+            code = _do(command, work, out / f"{report.name}.log", report / "verdict.json")
             yield Line(f"{label} seed {seed}", code, _verdict(report / "verdict.json"), code not in (0, 3))
 
 
@@ -136,7 +139,9 @@ def _verdict(path: Path) -> str:
     said = [f"{verdict['runs']} runs"]
     for word, places in rows.items():
         said += [f"{word} {place}: {' '.join(found)}" for place, found in places.items()]
-    return "; ".join([*said, *(f"not reached: {line}" for line in unreached)])
+    said += [f"not reached: {line}" for line in unreached]
+    said += [f"could not finish: {line}" for line in verdict.get("trouble", "").splitlines()[:1]]
+    return "; ".join(said)
 
 
 def _chaos(directory: Path) -> str:

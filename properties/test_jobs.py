@@ -131,6 +131,7 @@ def test_a_worker_that_ends_or_hangs_is_the_kit_s_trouble_and_what_was_found_is_
     assert said in done.stdout
     verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
     assert PIECE <= verdict["runs"] < 5000 and verdict["verdict"] == "inconclusive"
+    assert said in verdict["trouble"]
     assert not _marked(tmp_path)
 
 

@@ -171,7 +171,7 @@ class Example(RuleBasedStateMachine):
             cluster.add_fault(kind, who, ahead, duration_ms, value)
         before = len(events)
         self._broken = True
-        with watched():
+        with watched(lambda: cluster.scheduler.steps):
             cluster.add_write(write)
         self._broken = False
         self.left_behind = not any(e.kind == "ok" and e.operation == "commit" for e in events[before:])
@@ -203,7 +203,7 @@ class Example(RuleBasedStateMachine):
             if self.pieces and not self._accused:
                 self._perform(abandon=False)
             if not self._accused:
-                with watched():
+                with watched(lambda: cluster.scheduler.steps):
                     cluster.end()
         finally:
             cluster.scheduler.close()

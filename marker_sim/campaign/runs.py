@@ -23,7 +23,7 @@ MODES_AGREE = "G21"
 def execute(plan: Plan, system: System) -> tuple[History, int]:
     """One simulated run under the watchdog; its history and steps."""
     cluster = Cluster(plan, system)
-    with watched():
+    with watched(lambda: cluster.scheduler.steps):
         history = cluster.run()
     return history, cluster.scheduler.steps
 

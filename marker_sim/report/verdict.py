@@ -80,6 +80,8 @@ class VerdictOutcome:
         }
         if campaign.canary is not None:
             content["canary"] = campaign.canary.to_dict()
+        if campaign.trouble:
+            content["trouble"] = campaign.trouble
         for name, found in (("s3", campaign.s3), ("batching", campaign.batching)):
             content |= {} if found is None else {name: found}
         return content

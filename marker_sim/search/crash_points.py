@@ -59,7 +59,7 @@ def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: i
     """
     cluster = _Watching(plan, system, crashed)
     try:
-        with watched():
+        with watched(lambda: cluster.scheduler.steps):
             cluster.begin()
             for number, write in enumerate(plan.writes):
                 if number == before and not crashed:

@@ -129,6 +129,7 @@ def test_a_violation_leaves_its_plan_its_history_and_the_command_that_replays_it
 def test_exit_codes_keep_their_precedence(made: Campaign, verdict: str, code: int) -> None:
     outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
     assert (outcome.verdict, outcome.exit_code()) == (verdict, code)
+    assert outcome.to_dict().get("trouble", "") == made.trouble
 
 
 def test_only_differences_from_a_baseline_count() -> None:

@@ -199,6 +199,38 @@ def test_a_write_that_is_merely_long_breaks_it_only_where_nothing_was_wrong_and_
         assert "after 899 s, with nothing wrong" in job.breaks("G25").message
 
 
+@pytest.mark.parametrize("circles", (True, False))
+def test_a_slow_write_whose_tasks_are_done_one_after_the_other_does_not_hang_and_one_that_goes_in_circles_does(
+    circles: bool,
+) -> None:
+    job = Job(world="simulated")
+    job.begin("001")
+    for number in range(90):
+        job.wait(10_000)
+        job.attempt(base("a" if circles else f"a{number}", token=f"{0 if circles else number}-0-{number}"))
+    exits(job, NOT_GETTING_ON)
+    if circles:
+        assert "with nothing wrong" in job.breaks("G25").message
+    else:
+        job.says_nothing("G25")
+        assert job.finding("G25").excused == (("still-working", 1),)
+
+
+@pytest.mark.parametrize(("markers", "hangs"), ((2, True), (60, False)))
+def test_a_write_may_be_silent_for_a_call_of_storage_for_each_marker_also_of_the_write_before(
+    markers: int, hangs: bool
+) -> None:
+    job = Job()
+    job.begin("001", driver="driver#1")
+    for number in range(markers):
+        job.attempt(base(f"a{number}"))
+    job.observe("job-failed", process=job.driver, value="abandoned", error="the application gave up")
+    job.begin("002", driver="driver#1")
+    job.wait(60_000)
+    exits(job, NOT_GETTING_ON)
+    assert bool(job.finding("G25").breaches) is hangs
+
+
 def test_what_a_server_does_in_another_table_is_no_sign_of_life_of_a_write() -> None:
     for table, hangs in (("t", False), ("other", True)):
         job = Job(mode="timeline", world="real")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Event
 from marker_sim.history.index.calls import DEADLY, MS, FaultSpan, WriteStep
@@ -18,6 +19,7 @@ from marker_sim.history.index.presence import NEVER, TEMP
 from marker_sim.history.index.write_path import Key
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.write_path.steps import breach, of_its_own
+from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
 _HARMLESS = frozenset({"clock-jump", "damage", "placeholder"})  # A write copes with these, so they explain no end.
@@ -123,8 +125,8 @@ class _Attempted:
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
         """A write took until an event, and was not over; until_then: the excuse of one that still did something.
 
-        With nothing wrong since it began, a write that goes round in circles hangs as well: where time is virtual, no
-        busy machine can be why.
+        With nothing wrong since it began, a write that goes round in circles hangs as well, that is, one of whose tasks
+        none was done for the first time for as long: where time is virtual, no busy machine can be why.
         """
         view = self.view
         executors = frozenset(attempt.process for attempt in self._attempts(at))
@@ -132,7 +134,8 @@ class _Attempted:
         acts = (e.index for e in view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
         last = max(acts, default=self.low)
         quiet_ns = view.time_ns(at) - view.time_ns(last)
-        if quiet_ns >= view.header.answer_bound_ms * MS + self.lasting_ns:
+        patience_ns = self._patience_ns(at)
+        if quiet_ns >= patience_ns:
             reason = self._touched(last, at, executors)
             message = f"hangs: after event {last} nothing more was heard of its write for {quiet_ns / 1e9:.0f} s"
             return reason, None if reason else self._breach(message, last, at)
@@ -140,8 +143,28 @@ class _Attempted:
             return until_then, None
         if self._touched(self.low, at, executors) or self._of_tasks(at):
             return until_then, None
-        took_s = (view.time_ns(at) - view.time_ns(self.low)) / 1e9
+        done = {self._task(a): a.done for a in reversed(self._attempts(at)) if a.outcome == "ok" and a.done < at}
+        times = [view.time_ns(index) for index in (self.low, *sorted(done.values()), at)]
+        if max(later - earlier for earlier, later in pairwise(times)) < patience_ns:
+            return until_then, None
+        took_s = (times[-1] - times[0]) / 1e9
         return "", self._breach(f"was not through with a write after {took_s:.0f} s, with nothing wrong", self.low, at)
+
+    def _patience_ns(self, at: int) -> int:
+        """For how long a write may do nothing, or the same again: a call of storage for each marker in its table more.
+
+        A store may read every marker by itself, and a rollback before the write lists those of an earlier one.
+        """
+        header = self.view.header
+        begun = (s for s in self.view.steps if s.operation == "attempt" and s.table == self.key[0] and s.invoke < at)
+        tasks = len({(step.instant, self._task(step)) for step in begun})
+        return (header.answer_bound_ms + tasks * header.storage_timeout_ms) * MS + self.lasting_ns
+
+    @staticmethod
+    def _task(attempt: WriteStep) -> tuple[str, str, int]:
+        """What all attempts of a task have in common: partition, file group and the task's number."""
+        file = parse_data_file(attempt.path)
+        return (attempt.path, "", 0) if file is None else (file.partition, file.file_id, file.token.task)
 
     def _of(self, event: Event) -> bool:
         """Whether a server did something in the write's table."""

@@ -1,5 +1,8 @@
 """Blames the line that blocks outside the seams, where a simulated run would otherwise hang for ever.
 
+A run that goes on making steps is not blocked, however long it takes: ten thousand tasks of a system that rewrites a
+file for each take minutes on a busy machine. How many steps a run may make the scheduler knows.
+
 Works in the main thread only (signals); elsewhere a hang is a hang, and the caller's own time-out must end it.
 """
 
@@ -8,13 +11,13 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from marker_sim.errors import HarnessError
 
-LIMIT_S = 30.0
+LIMIT_S = 15.0
 
 
 class _Hung(BaseException):
@@ -22,17 +25,24 @@ class _Hung(BaseException):
 
 
 @contextmanager
-def watched(limit_s: float = LIMIT_S) -> Iterator[None]:
-    """Raise HarnessError with the blocked line when the block takes longer than `limit_s` seconds."""
+def watched(steps: Callable[[], int], limit_s: float = LIMIT_S) -> Iterator[None]:
+    """Raise HarnessError with the blocked line when `steps()` stays the same from one look to the next.
+
+    limit_s: seconds between two looks, so that a block is noticed after one to two of them.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    seen = -1
 
     def bark(_signal: int, frame: FrameType | None) -> None:
-        raise _Hung("".join(traceback.format_stack(frame, limit=6)))
+        nonlocal seen
+        before, seen = seen, steps()
+        if seen == before:
+            raise _Hung("".join(traceback.format_stack(frame, limit=6)))
 
     previous = signal.signal(signal.SIGALRM, bark)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    signal.setitimer(signal.ITIMER_REAL, limit_s, limit_s)
     try:
         yield
     except _Hung as hung:
