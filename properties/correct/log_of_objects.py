@@ -51,10 +51,10 @@ class Markers(Shape):
             return {}
         known = self.known if first.data == self.oldest else {}
         entries = {number: known[number] for number in numbers if number in known}
+        fresh = self.read_all(self._path(number) for number in numbers if number not in entries)
         for number in numbers:
-            entry = self.read(self._path(number)) if number not in entries else None
-            if entry is not None:
-                entries[number] = json.loads(entry.data)[0]
+            if (data := fresh.get(self._path(number))) is not None:
+                entries[number] = json.loads(data)[0]
         self.oldest, self.known = first.data, entries
         return entries
 

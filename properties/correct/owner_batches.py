@@ -48,10 +48,8 @@ class Markers(Shape):
     def list_all(self) -> tuple[str, ...]:
         """The union of batches; what another server stored too is named once."""
         paths = [path for path in self.storage.list(self.prefix) if path.endswith(END)]
-        for path in paths:
-            batch = self.read(path) if path not in self.batches else None
-            if batch is not None:
-                self.batches[path] = batch.data.decode().split("\0")
+        for path, data in self.read_all(path for path in paths if path not in self.batches).items():
+            self.batches[path] = data.decode().split("\0")
         return tuple(sorted({name for path in paths for name in self.batches.get(path, ())}))
 
     def _ask(self, name: str | None) -> Created | bool:

@@ -35,10 +35,9 @@ class Markers(Shape):
 
     def list_all(self) -> tuple[str, ...]:
         """The union of both copies."""
-        found = set()
+        found: set[str] = set()
         for copy in COPIES:
             below = f"{self.prefix}{copy}/"
-            for path in self.storage.list(below):
-                content = self.read(path) if len(path) == len(below) + 64 else None
-                found |= {content.data.decode()} if content else set()
+            whole = [path for path in self.storage.list(below) if len(path) == len(below) + 64]
+            found |= {data.decode() for data in self.read_all(whole).values()}
         return tuple(sorted(found))
