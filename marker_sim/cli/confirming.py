@@ -6,9 +6,8 @@ violation that is not seen again is no less one: the plan determines a run in th
 
 from __future__ import annotations
 
-from marker_sim.campaign.runs import MODES_AGREE, promised_breach
+from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError
-from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.requirements import lacking
@@ -35,15 +34,10 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
 
 def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
     """In how many of `times` runs with real processes a guarantee was broken; HarnessError when there can be none."""
-    from marker_sim.worlds.processes.cluster import ProcessCluster
-    from marker_sim.worlds.processes.fork_server import ForkServer
+    from marker_sim.campaign.nightly.work_real import RealWork
 
-    broken = 0
-    with ForkServer() as fork_server:
-        for _ in range(times):
-            findings = judge(ProcessCluster(plan, sut, fork_server).run(), frozenset({guarantee}))
-            broken += any(promised_breach(finding, plan, profile) is not None for finding in findings)
-    return broken
+    with RealWork() as work:
+        return work.run_again(plan, sut, guarantee, profile, times)
 
 
 def _not_playable(plan: Plan, guarantee: str) -> str:
