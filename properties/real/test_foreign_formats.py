@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from marker_sim.campaign.nightly.work import NightlyTask
+from marker_sim.campaign.nightly.work_real import RealWork
 from marker_sim.campaign.runs import promised_breach, served
 from marker_sim.campaign.servability import findings_in
 from marker_sim.faults import FaultKind
@@ -26,10 +28,11 @@ HERE = "properties.real.test_foreign_formats"
 PROFILE = load_profile("python")
 A, B, C = (f"dt=1/{stem}_0-0-0_001.parquet.marker.CREATE" for stem in "abc")
 LOCAL = [("direct", "local"), ("timeline", "local")]
+CORRECT = "properties.correct.hex_names:Markers"
 S3 = [("direct", "s3"), ("timeline", "s3")]
 # Each class on a local disk; on S3, where every run takes seconds, one a mode.
 RUNS = [(sut, *place) for sut in SYSTEMS for place in LOCAL if served(load_system(sut), *place)] + [
-    ("properties.correct.hex_names:Markers", *S3[0]),
+    (CORRECT, *S3[0]),
     ("properties.correct.owner_batches:SYSTEM", *S3[1]),
 ]
 
@@ -139,3 +142,13 @@ def test_a_class_is_not_blamed_for_what_its_storage_has_not(mode: str, fork_serv
     history = run_real(plan(mode, "local"), sut, fork_server=fork_server)
     assert "put-if-unchanged" in {event.error for event in history.events if event.operation == "unsupported"}
     assert findings_in(history, load_system(sut)) == ()
+
+
+@pytest.mark.parametrize(("sut", "broken"), [(CORRECT, set()), (f"{HERE}:Keeper", {"G10", "G18"})])
+def test_the_nightly_says_the_same_of_the_plans_it_draws(sut: str, broken: set[str]) -> None:
+    task = NightlyTask(stream="real-local", first=0, count=2, sut=sut, profile="python", until=0.0, seed=1)
+    with RealWork() as work:
+        done = work.units(task)
+    assert done["runs"] == 2 and not done["trouble"]
+    found = {sighting["guarantee"] for sighting in done["sightings"]}
+    assert broken <= found and (broken or not found)
