@@ -12,6 +12,7 @@ from marker_sim.judges.violations import format_event
 from marker_sim.plan import Fault, Op, Plan, Write
 
 _TIMES = ("first", "second", "third")
+_ACTORS = {"driver": "the driver", "server": "the server", "second": "the second server"}
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
@@ -35,7 +36,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
 
 
 def _operation(op: Op, directory: str) -> str:
-    words = [op.actor]
+    words = [_ACTORS.get(op.actor, op.actor).replace("the ", "The ")]
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":
@@ -95,7 +96,7 @@ def _fault(fault: Fault, writes: bool) -> str:
 
 def _when(fault: Fault) -> str:
     """When a fault fires: at a step, at the first call from there on that it can affect, or at a site."""
-    actor = f"the {fault.actor}" if fault.actor in ("driver", "server") else fault.actor
+    actor = _ACTORS.get(fault.actor, fault.actor)
     if fault.site:
         often = f"{_TIMES[fault.step - 1]} time" if 0 < fault.step <= len(_TIMES) else f"time number {fault.step}"
         site = SITES[fault.site]
