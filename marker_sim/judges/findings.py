@@ -46,9 +46,20 @@ class Finding:
 
 
 def breach_of(
-    view: HistoryIndex, message: str, evidence: Iterable[int], directory: str | None = None, cause: str = UNEXPLAINED
+    view: HistoryIndex,
+    message: str,
+    evidence: Iterable[int],
+    directory: str | None = None,
+    cause: str = UNEXPLAINED,
+    also: Iterable[int | None] = (),
 ) -> Breach:
-    """A breach that is proven by events, counted under the faults of the time between them."""
-    proof = tuple(sorted({index for index in evidence if 0 <= index < view.end}))
+    """A breach that is proven by events, counted under the faults of the time between them.
+
+    The answers to the invocations among the events are evidence too, and the last fault that it is counted under.
+    also: what a reader wants to see besides, at whatever time it happened.
+    """
+    proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
-    return Breach(message=message, evidence=proof, under=view.under(low, high, directory), cause=cause)
+    under, fault = view.blamed(low, high, directory)
+    shown = {index for index in (*proof, *map(view.answers.get, proof), *also, fault) if index is not None}
+    return Breach(message=message, evidence=tuple(sorted(shown)), under=under, cause=cause)

@@ -159,7 +159,9 @@ def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:
         mode = (first if differ[0] in one else second).view.header.mode
         message = f"{table} has the row {differ[0]!r} in {mode} mode only ({len(differ)} row(s) differ)"
         hurt = second.view if second.view.faults else first.view
-        yield Breach(message=message, evidence=(second.rows_at[table],), under=hurt.under(0, hurt.end))
+        under, fault = hurt.blamed(0, hurt.end)
+        shown = {second.rows_at[table]} if fault is None or hurt is first.view else {second.rows_at[table], fault}
+        yield Breach(message=message, evidence=tuple(sorted(shown)), under=under)
 
 
 def _last(run: _Run, table: str) -> int:

@@ -25,6 +25,10 @@ def exits(job: Job, error: str = "StorageTimeout('t')") -> int:
     return at
 
 
+def answer_to(job: Job, invoke: int) -> int:
+    return next(event.index for event in job.events if event.caused_by == invoke and event.kind == "ok")
+
+
 def fails(job: Job, operation: str = "commit", error: str = "t/x", **fault: Any) -> int:
     """A step of the driver that ends unknown; fault: what happens in it."""
     step = job.step(operation, "001")
@@ -50,10 +54,10 @@ def test_a_history_without_a_write_says_nothing() -> None:
 def test_a_driver_that_ends_with_an_error_of_its_own_breaks_it_whatever_its_faults_are() -> None:
     job = Job()
     job.begin("001")
-    job.fault("io-error", process=job.driver, path="t/x")
+    fault = job.fault("io-error", process=job.driver, path="t/x")
     gone = exits(job, "RuntimeError('a stage is under way already')")
     breach = job.breaks("G25", under="storage")
-    assert breach.evidence == (gone,) and "no step of its write had failed" in breach.message
+    assert breach.evidence == (fault, gone) and "no step of its write had failed" in breach.message
     raised = Job()
     raised.begin("001")
     fails(raised, error="raised ValueError('x')", kind="io-error", path="t/x")
@@ -118,7 +122,7 @@ def test_a_write_that_is_given_up_with_nothing_wrong_breaks_it_and_one_that_was_
     event = job.observe("job-failed", process=job.driver, value=value, error=GIVEN_UP)
     if value is None:
         breach = job.breaks("G25")
-        assert breach.evidence == (begun, event) and "nothing was wrong" in breach.message
+        assert breach.evidence == (begun, answer_to(job, begun), event) and "nothing was wrong" in breach.message
     else:
         job.says_nothing("G25")
 
@@ -250,7 +254,7 @@ def test_a_driver_that_forgets_a_write_breaks_it_the_last_one_too() -> None:
     last = Job()
     begun = last.begin("001")
     gone = exits(last, APPLICATION_ENDED)
-    assert last.breaks("G25").evidence == (begun, gone)
+    assert last.breaks("G25").evidence == (begun, answer_to(last, begun), gone)
 
 
 @pytest.mark.parametrize(("wait_ms", "held"), ((9_000, True), (60_000, False)))

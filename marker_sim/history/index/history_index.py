@@ -171,19 +171,28 @@ class HistoryIndex(EventReader):
         """Whether a call provably had none: it failed, and no copy of it was under way."""
         return call.outcome == "fail" and not self.may_act_again(call)
 
-    def under(self, low: int, high: int, directory: str | None = None) -> str:
-        """The fault class to count a breach under, that began at `low` and shows at `high`.
+    def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
+        """The fault class to count a breach under, that began at `low` and shows at `high`, and its last fault's event.
 
         Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
         active in between, then whatever came before. A wire fault is active for the calls it touched, or as
         long as it lasts, a storage fault for its directory.
         """
-        if any(self._remembers(begin, end, low) for begin, end in self.crowded if begin <= high):
-            return "second-server"
+        crowds = [begin for begin, end in self.crowded if begin <= high and self._remembers(begin, end, low)]
+        if crowds:
+            begun = [fault.begin for fault in self.faults if fault.begin <= high and fault.kind == "second-server"]
+            return "second-server", max(begun, default=crowds[-1])
         before = [fault for fault in self.faults if fault.begin <= high and fault.kind != "second-server"]
-        near = {fault.cls for fault in before if fault.end >= low and _concerns(fault, low, directory)}
-        classes = near - {"none"} or {fault.cls for fault in before}
-        return next((name for name in _PRECEDENCE if name in classes), "none")
+        near = [fault for fault in before if fault.end >= low and _concerns(fault, low, directory)]
+        near = [fault for fault in near if fault.cls != "none"] or before
+        last = {fault.cls: fault.begin for fault in sorted(near, key=lambda fault: fault.begin)}
+        return next(((name, last[name]) for name in _PRECEDENCE if name in last), ("none", None))
+
+    @cached_property
+    def answers(self) -> dict[int, int]:
+        """The completion of each invocation that has one."""
+        completions = (event for event in self.events if event.kind in ("ok", "fail", "info"))
+        return {event.caused_by: event.index for event in completions if event.caused_by is not None}
 
     def _remembers(self, begin: int, end: int, low: int) -> bool:
         return any(life.start <= end and begin <= life.end and low <= life.end for life in self.lives.values())

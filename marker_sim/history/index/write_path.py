@@ -139,6 +139,11 @@ class WritePathIndex:
         span = self._spans.get(f"{table}/{path}")
         return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
 
+    def answer(self, done: Completion) -> int | None:
+        """The end of the commit that put a completion on the timeline, None when it never ended."""
+        commits = (step for step in self.about(done.key, "commit") if step.surrounds(done.at) and step.done != NEVER)
+        return next((step.done for step in commits), None)
+
     def committed(self, key: Key, moment: int) -> bool:
         """Whether the completed commit of an instant is in storage at an event."""
         return any(present(self._spans[path], moment) is not None for path in self._completed.get(key, ()))

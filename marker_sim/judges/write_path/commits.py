@@ -65,7 +65,8 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
         step = path.acting(harm.process, harm.at)
         if step is None or step.operation not in ("rollback", "sweep"):
             message = f"{harm.path!r} is removed or changed at event {harm.at} and committed"
-            breaches.append(breach(view, harm.key, message, harm.at))
+            ends = (end for done in path.commits if done.key == harm.key for end in (done.at, path.answer(done)))
+            breaches.append(breach(view, harm.key, message, harm.at, also=ends))
     for step in path.of(*_STEPS):
         bad = ended_badly(view, path, step)
         if bad is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.write_path import WritePathIndex
+from marker_sim.history.index.write_path import Completion, WritePathIndex
 from marker_sim.judges.findings import Breach, breach_of
 from marker_sim.judges.write_path.steps import judge_of_writes
 
@@ -28,18 +28,20 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
         pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
         found = {key: value for key, _, value in pairs}
         third = any(key.endswith(("/odd", "/even")) for key in found)
-        for at, key, ordinal in _expected(view, path, str(event.table), third):
+        for done, key, ordinal in _expected(view, path, str(event.table), third):
             judged += 1
             shown = found.get(key)
             if shown is None or not shown.isdigit() or int(shown) < ordinal:
                 what = "is not found" if shown is None else f"shows {shown!r}"
-                message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {at}, {what}"
-                breaches.append(breach_of(view, message, (at, event.index)))
+                message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {done.at}, {what}"
+                breaches.append(breach_of(view, message, (done.at, event.index), also=(path.answer(done),)))
     return judged, breaches
 
 
-def _expected(view: HistoryIndex, path: WritePathIndex, table: str, third: bool) -> Iterator[tuple[int, str, int]]:
-    """What must be found: since which event, the key, and the ordinal of the write that it is of, or of a later one."""
+def _expected(
+    view: HistoryIndex, path: WritePathIndex, table: str, third: bool
+) -> Iterator[tuple[Completion, str, int]]:
+    """What must be found: since which commit, the key, and the ordinal of the write that it is of, or a later one."""
     writes = (view.header.plan or {}).get("writes", ())
     for done in path.commits:
         ordinal = done.ordinal
@@ -50,10 +52,10 @@ def _expected(view: HistoryIndex, path: WritePathIndex, table: str, third: bool)
             continue
         for task in writes[ordinal - 1].get("tasks", ()):
             group = f"{task.get('partition', '')}/{task.get('group', 'f0')}"
-            yield done.at, f"{group}/{ordinal}", ordinal
-            yield done.at, f"{group}/all", ordinal
+            yield done, f"{group}/{ordinal}", ordinal
+            yield done, f"{group}/all", ordinal
             if third:
-                yield done.at, f"{group}/{'odd' if ordinal % 2 else 'even'}", ordinal
+                yield done, f"{group}/{'odd' if ordinal % 2 else 'even'}", ordinal
 
 
 rows_survive = judge_of_writes("G24", _rows_survive)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
@@ -35,9 +35,10 @@ def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Fi
     return judged
 
 
-def breach(view: HistoryIndex, key: Key, message: str, *evidence: int) -> Breach:
+def breach(view: HistoryIndex, key: Key, message: str, *evidence: int, also: Iterable[int | None] = ()) -> Breach:
     """A breach about an instant, counted under the faults of the table and its marker directory too."""
-    return breach_of(view, f"{'/'.join(filter(None, key))}: {message}", evidence, f"{key[0]}{TEMP}{key[1]}")
+    text = f"{'/'.join(filter(None, key))}: {message}"
+    return breach_of(view, text, evidence, f"{key[0]}{TEMP}{key[1]}", also=also)
 
 
 def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Breach | None:
