@@ -73,7 +73,8 @@ def apply(recipe: Recipe, tree: Path) -> None:
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for hunk in recipe.hunks:
         path = tree / hunk.file
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if hunk.before else ""
+        assert hunk.before or not path.exists(), f"{hunk.file} is there, and a hunk says nothing of where it belongs"
         assert text.count(hunk.before) == 1, f"{hunk.file} has {text.count(hunk.before)} times {hunk.before!r}"
         path.write_text(text.replace(hunk.before, hunk.after), encoding="utf-8")
 
@@ -103,6 +104,7 @@ def test_a_recipe_has_the_length_that_it_states(title: str) -> None:
 SHOWS = {
     "A guarantee": (1, r"G26 +lines-are-whole +timeline +violated"),
     "A mutant": (1, r"G4 +exact-set +timeline +violated"),
+    "A target": (3, r"G1 +flushed-before-ack +timeline +inconclusive +local +[1-9]"),
     "A storage model": (0, r"G1 +flushed-before-ack +timeline +holds +s3-slow +[1-9]"),
 }
 

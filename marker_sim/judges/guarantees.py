@@ -1,23 +1,57 @@
-"""The table of guarantees: number, slug and the sentence that every violation quotes. docs/guarantees.md explains each.
+"""The table of guarantees: all that the kit knows of each. docs/guarantees.md explains them.
 
-A guarantee is added here, gets a judge in `marker_sim.judges` and an exception in `marker_sim.judges.violations`.
+A guarantee is a row here and its judge; the exception that its violation raises is made of the row (violations.py).
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from marker_sim.errors import UsageError
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.judges.black_box import ends, files, refusals, rollbacks, rows
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.store.durability import (
+    acked_marker_survives,
+    exists_is_durable,
+    flushed_before_ack,
+    rewrite_atomic,
+)
+from marker_sim.judges.store.exactness import exact_set, one_creator
+from marker_sim.judges.store.hostile import hostile_input_refused
+from marker_sim.judges.store.layout import bounded_files, hdfs_falls_back, type_recorded
+from marker_sim.judges.store.listing import delete_complete, readable_while_written
+from marker_sim.judges.store.serving import every_request_answered, isolation
+from marker_sim.judges.write_path.commits import marker_before_data, reconcile_exact
+from marker_sim.judges.write_path.leftovers import markers_last, no_late_write, no_residue
+from marker_sim.judges.write_path.progress import writes_go_on
+from marker_sim.judges.write_path.rollbacks import rollback_complete, rollback_first, rollback_retryable
+from marker_sim.judges.write_path.rows import rows_survive
+
+Judge = Callable[[HistoryIndex], Finding]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """One promise: `id` in files, `slug` on the command line and in code, `sentence` in every violation."""
+    """One promise.
+
+    id: its name in files.
+    slug: its name on the command line.
+    sentence: what every violation quotes.
+    judge: of histories that record the steps of the write path; None for G21, which is judged over a pair of them.
+    black_box: of histories of a write path whose steps nobody sees; None where such a history says nothing.
+    judged_least: how often it must have been judged a run of its mode and storage; None where not every run gives
+        occasion to.
+    """
 
     id: str
     slug: str
     sentence: str
+    judge: Judge | None = None
+    black_box: Judge | None = None
+    judged_least: float | None = None
 
 
 GUARANTEES: tuple[Guarantee, ...] = (
@@ -25,53 +59,67 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G1",
         slug="flushed-before-ack",
         sentence='At the moment a create is answered "created", its marker is in storage.',
+        judge=flushed_before_ack,
+        judged_least=4.0,
     ),
     Guarantee(
         id="G2",
         slug="exists-is-durable",
         sentence='At the moment a create is answered "exists", the marker it names is in storage.',
+        judge=exists_is_durable,
+        judged_least=0.4,
     ),
     Guarantee(
         id="G3",
         slug="acked-marker-survives",
         sentence="A marker that was answered stays in storage until somebody asks to delete its marker directory:"
         " crashes, restarts, duplicates, pauses and a second server do not remove it.",
+        judge=acked_marker_survives,
+        judged_least=5.0,
     ),
     Guarantee(
         id="G4",
         slug="exact-set",
         sentence="Storage and every listing hold only names that were asked for in that directory, and storage ends"
         " with every answered name, byte for byte: none merged, split or renamed.",
+        judge=exact_set,
+        judged_least=5.0,
     ),
     Guarantee(
         id="G5",
         slug="one-creator",
         sentence='While no two servers serve a directory, at most one request is told "created" for a name, and its'
         " resend hears the same from the same server life.",
+        judge=one_creator,
     ),
     Guarantee(
         id="G6",
         slug="every-request-answered",
         sentence="Once the faults are over, a request that reached a live server over a whole connection is answered"
         " within the bound, new creates succeed in every batch file, and no server exits by itself.",
+        judge=every_request_answered,
     ),
     Guarantee(
         id="G7",
         slug="isolation",
         sentence="Trouble in one marker directory neither fails requests for another nor holds them up for longer"
         " than the storage time-out.",
+        judge=isolation,
     ),
     Guarantee(
         id="G8",
         slug="bounded-files",
         sentence="Timeline-server markers fill at most num_threads marker files and one type file; direct markers"
         " are exactly one empty file each, under the partition path they name.",
+        judge=bounded_files,
+        judged_least=0.5,
     ),
     Guarantee(
         id="G9",
         slug="type-recorded",
         sentence="As long as a directory has a marker file and nobody began to delete it, its type file says that it"
         " is batched.",
+        judge=type_recorded,
     ),
     Guarantee(
         id="G10",
@@ -79,62 +127,90 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="After a deletion is answered, only names whose create was open when the deletion was invoked, or"
         " came later, are stored or listed; the others do not return by themselves, and a directory of which nothing is"
         " left is not said to exist.",
+        judge=delete_complete,
+        judged_least=0.4,
     ),
     Guarantee(
         id="G11",
         slug="readable-while-written",
         sentence="A listing holds every marker answered before it was invoked; it is never short, and it fails only"
         " under faults. A directory with such a marker is said to exist.",
+        judge=readable_while_written,
+        judged_least=0.7,
     ),
     Guarantee(
         id="G12",
         slug="hostile-input-refused",
         sentence="A malformed or hostile request is refused with an error and changes nothing.",
+        judge=hostile_input_refused,
+        judged_least=0.02,
     ),
     Guarantee(
         id="G13",
         slug="marker-before-data",
         sentence="Before a write first touches one of its data files, a marker that names the file has been stored.",
+        judge=marker_before_data,
+        black_box=ends.marker_before_data,
+        judged_least=1.0,
     ),
     Guarantee(
         id="G14",
         slug="reconcile-exact",
         sentence="A completed commit names files that are there and stay there, one attempt's for each task; every"
         " other data file that the instant had when finalize listed its markers is gone by then.",
+        judge=reconcile_exact,
+        black_box=files.reconcile_exact,
+        judged_least=0.2,
     ),
     Guarantee(
         id="G15",
         slug="rollback-complete",
         sentence="After a rollback no data file is left that its instant had when the markers were listed, and nothing"
         " that is committed was removed or changed by it.",
+        judge=rollback_complete,
+        black_box=files.rollback_complete,
+        judged_least=0.04,
     ),
     Guarantee(
         id="G16",
         slug="rollback-retryable",
         sentence="A rollback that was cut short anywhere can be run again and comes to the same end.",
+        judge=rollback_retryable,
+        black_box=rollbacks.rollback_retryable,
+        judged_least=0.01,
     ),
     Guarantee(
         id="G17",
         slug="markers-last",
         sentence="Nobody deletes markers before their instant is committed, or the data files that they name are"
         " deleted.",
+        judge=markers_last,
+        judged_least=0.25,
     ),
     Guarantee(
         id="G18",
         slug="no-residue",
         sentence="When an instant is over and its attempts have acted for the last time, the next undisturbed write"
         " leaves nothing of its marker directory.",
+        judge=no_residue,
+        black_box=ends.no_residue,
+        judged_least=0.15,
     ),
     Guarantee(
         id="G19",
         slug="rollback-first",
         sentence="A write touches data only after every instant that was left behind when it began is rolled back.",
+        judge=rollback_first,
+        black_box=ends.rollback_first,
+        judged_least=0.04,
     ),
     Guarantee(
         id="G20",
         slug="no-late-write",
         sentence="Once finalize or a rollback has listed an instant's markers, none of its data files comes into"
         " storage.",
+        judge=no_late_write,
+        judged_least=1.0,
     ),
     Guarantee(
         id="G21",
@@ -147,23 +223,32 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="hdfs-falls-back",
         sentence="Timeline-server markers asked for on a storage that cannot carry them become direct markers, and"
         " the implementation says so.",
+        judge=hdfs_falls_back,
     ),
     Guarantee(
         id="G23",
         slug="rewrite-atomic",
         sentence="No reader of storage sees an answered marker missing, not even while its file is being rewritten.",
+        judge=rewrite_atomic,
+        judged_least=5.0,
     ),
     Guarantee(
         id="G24",
         slug="rows-survive",
         sentence="Whoever reads the completed commits finds the rows of every completed write, each key as its last"
         " write left it.",
+        judge=rows_survive,
+        black_box=rows.rows_survive,
+        judged_least=1.0,
     ),
     Guarantee(
         id="G25",
         slug="writes-go-on",
         sentence="A write that no fault touches completes; a driver ends by itself, or hangs, only when its faults"
         " explain it; after the last fault the next write completes within its bound.",
+        judge=writes_go_on,
+        black_box=refusals.writes_go_on,
+        judged_least=0.3,
     ),
 )
 

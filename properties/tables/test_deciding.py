@@ -13,8 +13,8 @@ import pytest
 
 from marker_sim.campaign.result import Campaign, Deciding
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.judges import BLACK_BOX_JUDGES
 from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.table import remarks
@@ -85,7 +85,7 @@ def test_every_place_and_trouble_has_a_row_and_every_row_is_one() -> None:
     for phase in PHASES:
         assert [each.mode for each in TABLE if each.step == phase.name] == [phase.mode]
     assert {step.name for step in executor_troubles(rng, 4)} == EXECUTOR_STEPS
-    judged = set(BLACK_BOX_JUDGES) - {"G25"}
+    judged = {each.id for each in GUARANTEES if each.black_box} - {"G25"}
     assert {name for each in TABLE for name in each.guarantees} == judged
     for mode in MODES:
         for storage in ("local", "s3"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from marker_sim.campaign.statistics import Statistics, overall
 from marker_sim.faults import FAULT_CLASSES
-from marker_sim.judges import BLACK_BOX_JUDGES, judge
-from marker_sim.judges.guarantees import ALL
+from marker_sim.judges import judge
+from marker_sim.judges.guarantees import ALL, BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from properties.tables.frozen import TABLES, at_rest, frozen
 
@@ -15,7 +15,7 @@ def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> No
     for guarantee in sorted(ALL):
         promise = profile.promise(guarantee, "timeline", "s3", "client")
         assert promise.source, guarantee
-        assert promise.applicable == (guarantee in BLACK_BOX_JUDGES), guarantee
+        assert promise.applicable == (BY_ID[guarantee].black_box is not None), guarantee
     promised = {under for under in FAULT_CLASSES if profile.promise("G18", "direct", "local", under).promised}
     assert promised == set(FAULT_CLASSES) - {"client"}
 

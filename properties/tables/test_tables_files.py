@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from marker_sim.judges import BLACK_BOX_JUDGES, judge
+from marker_sim.judges import judge
+from marker_sim.judges.guarantees import GUARANTEES
 from properties.tables.frozen import TABLE, TABLES, Frozen, Writes, at_rest, frozen
 
 FILES = ("G14", "G15", "G18", "G19")
@@ -380,4 +381,13 @@ def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
         "G19",
         "G25",
     }
-    assert set(BLACK_BOX_JUDGES) == {"G13", "G14", "G15", "G16", "G18", "G19", "G24", "G25"}
+    assert {each.id for each in GUARANTEES if each.black_box} == {
+        "G13",
+        "G14",
+        "G15",
+        "G16",
+        "G18",
+        "G19",
+        "G24",
+        "G25",
+    }

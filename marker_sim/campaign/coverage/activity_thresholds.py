@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.judges.guarantees import GUARANTEES
 
 RUNS_LEAST = 100
 CREATES_LEAST = 20
@@ -132,29 +133,6 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
     ),
 )
 
-# How often a guarantee must have been judged a run of its mode and storage, for those that every run gives occasion to.
-JUDGED_LEAST = (
-    ("G1", 4.0),
-    ("G2", 0.4),
-    ("G3", 5.0),
-    ("G4", 5.0),
-    ("G8", 0.5),
-    ("G10", 0.4),
-    ("G11", 0.7),
-    ("G12", 0.02),
-    ("G13", 1.0),
-    ("G14", 0.2),
-    ("G15", 0.04),
-    ("G16", 0.01),
-    ("G17", 0.25),
-    ("G18", 0.15),
-    ("G19", 0.04),
-    ("G20", 1.0),
-    ("G23", 5.0),
-    ("G24", 1.0),
-    ("G25", 0.3),
-)
-
 
 def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, ...]:
     """A doubt for each floor that a campaign did not come up to; none about guarantees that never applied."""
@@ -177,13 +155,13 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
 
 
 def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -> Iterator[CoverageGap]:
-    for guarantee, least in JUDGED_LEAST:
-        judged = statistics.judged(guarantee, mode, storage)
-        if judged is not None and judged < least * made >= SURELY:
+    for guarantee in GUARANTEES:
+        least, judged = guarantee.judged_least, statistics.judged(guarantee.id, mode, storage)
+        if least is not None and judged is not None and judged < least * made >= SURELY:
             yield CoverageGap(
-                sentence=f"{guarantee} was judged {judged} times in {made} runs in {mode} mode on {storage},"
+                sentence=f"{guarantee.id} was judged {judged} times in {made} runs in {mode} mode on {storage},"
                 f" required {least:g} per run",
-                guarantees=(guarantee,),
+                guarantees=(guarantee.id,),
                 modes=(mode,),
                 storages=(storage,),
             )
