@@ -16,11 +16,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.targets.hudi import VERSIONS
-from marker_sim.targets.hudi_spark import run_hudi_spark
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 _NUMBERS = re.compile(r"\d{6,}|[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
@@ -88,10 +90,11 @@ def main() -> None:
                     write_jsonl(history, given.keep / f"{name}-{header.seed}.jsonl")
 
             with tempfile.TemporaryDirectory() as report:
-                campaign = run_hudi_spark(
-                    version, modes=tuple(given.mode), storage=storage, budget_s=given.budget, seed=given.seed,
-                    report_dir=Path(report), profile=profile, progress=lambda _: None, on_round=on_round,
+                request = CampaignRequest(
+                    target=parse_target(f"hudi-spark:{version}"), modes=tuple(given.mode), storages=(storage,),
+                    budget_s=given.budget, seed=given.seed, report=Path(report), profile=profile,
                 )  # fmt: skip
+                campaign = run_campaign(request, lambda _: None, on_run=on_round)
             for (kind, mode), row in sorted(rows.items()):
                 print(
                     f"{version} {kind} {mode} {storage}: {row.tables} tables, {row.writes} writes, {row.completed} ok,"

@@ -14,26 +14,27 @@ import os
 import statistics
 import time
 
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 
 def explore(runs: int, seed: int, jobs: int) -> tuple[float, float]:
     """Seconds and processor seconds of one campaign."""
     began, before = time.perf_counter(), sum(os.times()[:4])
-    campaign = run_simulated(
-        sut="reference",
+    request = CampaignRequest(
+        target=parse_target("reference"),
         modes=MODES,
         storages=STORAGES,
         seed=seed,
-        guarantees=None,
         profile=load_profile("reference"),
-        progress=lambda line: None,
-        runs_max=runs,
+        runs=runs,
         canaries=False,
         jobs=jobs,
     )
+    campaign = run_campaign(request, lambda line: None)
     assert campaign.runs == runs, campaign.trouble
     return time.perf_counter() - began, sum(os.times()[:4]) - before
 

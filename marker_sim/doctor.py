@@ -6,8 +6,6 @@ Looking changes nothing and needs no network; only `--install` fetches, and only
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,11 +21,11 @@ from rich.text import Text
 
 from marker_sim.errors import HarnessError
 from marker_sim.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.targets import hudi
 from marker_sim.targets.bundles import Jars
 from marker_sim.worlds.file_permissions import granted
 from marker_sim.worlds.proxies import install as toxiproxy
 
-JAVA_MIN = 17
 VERSION_TIMEOUT_S = 20.0
 EXIT_HERE = 0
 EXIT_MISSING = 4
@@ -98,23 +96,16 @@ def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> 
 
 
 def _java() -> Check:
-    """As `sut.hudi.find_java` decides, but without what that module needs: JAVA_HOME first, then PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = _first_line((str(Path(home) / "bin" / "java") if home else "java", "-version"))
-    number = re.search(r'version "(?:1\.)?(\d+)', found)
-    how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
-    if found and (number is None or int(number[1]) < JAVA_MIN):
-        how, found = f"{found} is here but too old; {how}", ""
+    how = hudi.GET_JAVA
+    try:
+        found = _first_line((hudi.find_java(), "-version"))
+    except HarnessError as error:
+        found, how = "", str(error)
     return Check(name="java", found=found, needed_for="--sut hudi:VERSION and hudi-spark:VERSION", how=how)
 
 
 def _bundles() -> tuple[Check, ...]:
-    """Which jars for Hudi the cache holds. Looking needs the extra, for the code that knows the cache does."""
-    if lacking("http on local"):
-        how = f"{REQUIREMENTS['pyspark'].how}, then marker-sim doctor --install"
-        return (Check(name="hudi bundles", found="", needed_for="--sut hudi:VERSION", how=how),)
-    from marker_sim.targets import hudi
-
+    """Which jars for Hudi the cache holds."""
     wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
     wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
     return tuple(
@@ -134,11 +125,11 @@ def _install() -> None:
     What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
     failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
     """
-    failed: list[str] = []
+    failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
     for what, why, part in (
         ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
-        ("the bundles of Hudi", _no_jars("hudi on local", _bundle_jars), lambda: _fetch(_bundle_jars())),
-        ("S3A for Hudi", _no_jars("hudi on s3", _s3a_jars), lambda: _fetch(_s3a_jars())),
+        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: _fetch(bundles)),
+        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: _fetch((hudi.S3A,))),
     ):
         if why:
             _say(f"{what}: left out, because {why}")
@@ -157,25 +148,11 @@ def _no_wires() -> str:
     return "" if here else f"there is no go on PATH to build it with; {toxiproxy.GET_GO}"
 
 
-def _no_jars(part: str, jars: Callable[[], tuple[Jars, ...]]) -> str:
+def _no_jars(part: str, jars: tuple[Jars, ...]) -> str:
     why = lacking(part)
     if why:
         return f"this needs {why}"
-    java = _java()
-    return "" if java.found or all(each.cached() for each in jars()) else f"this needs Java; {java.how}"
-
-
-def _bundle_jars() -> tuple[Jars, ...]:
-    """Imported here, for it needs the extra."""
-    from marker_sim.targets import hudi
-
-    return tuple(map(hudi.bundle, hudi.VERSIONS))
-
-
-def _s3a_jars() -> tuple[Jars, ...]:
-    from marker_sim.targets import hudi
-
-    return (hudi.S3A,)
+    return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {hudi.GET_JAVA}"
 
 
 def _fetch(wanted: tuple[Jars, ...]) -> None:

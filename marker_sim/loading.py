@@ -15,9 +15,8 @@ from marker_sim.errors import UsageError
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import System, reference
 
-# What `--sut` accepts. The first three are Python and run in the simulated world too.
-NAMES = ("reference", "mutant:NAME", "package.module:factory", "http", "hudi:VERSION", "hudi-spark:VERSION")
-PYTHON = NAMES[:3]
+# What can be loaded; what else `--sut` accepts is in targets/table.py.
+NAMES = ("reference", "mutant:NAME", "package.module:factory")
 
 
 def load_system(sut: str) -> System:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import engine as search
+from marker_sim.campaign import planned_runs
 from marker_sim.campaign.coverage import canary, tampered_history
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign, Canary
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import FAULT_CLASSES
@@ -22,16 +22,18 @@ from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import EXIT_INCONCLUSIVE, judge_campaign
 from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 PROFILE = load_profile("reference")
 
 
 def run(seed: int, **changes: object) -> Campaign:
     asked: dict[str, object] = {
-        "sut": "reference", "modes": ("timeline",), "storages": ("s3",), "budget_s": 60.0, "seed": seed, "runs_max": 40,
-        "guarantees": None, "profile": PROFILE, "progress": lambda line: None, "shrinking": False,
+        "target": parse_target("reference"), "modes": ("timeline",), "storages": ("s3",), "budget_s": 60.0,
+        "seed": seed, "runs": 40, "profile": PROFILE, "shrinking": False,
     }  # fmt: skip
-    return run_simulated(**(asked | changes))  # type: ignore[arg-type]
+    return run_campaign(CampaignRequest(**(asked | changes)), lambda line: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [name for name, _ in canary.CANARIES])
@@ -41,7 +43,7 @@ def test_a_canary_is_caught_wherever_the_table_says(name: str) -> None:
     for number, home in enumerate(homes):
         mode, storage = home.split("/")
         place = canary.CanaryPlace(mode, storage)
-        caught = search.let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
+        caught = planned_runs.let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
         assert caught.caught, f"{name} lived in {home}"
 
 
@@ -77,17 +79,17 @@ def test_a_campaign_says_which_canary_it_caught() -> None:
 def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judges see nothing any more: every other part of the campaign looks well."""
     asked = frozenset({"G17"})  # Something that enough runs judge.
-    seeing = run(11, guarantees=asked, runs_max=60)
+    seeing = run(11, guarantees=asked, runs=60)
     assert judge_campaign(seeing, PROFILE, None, Path("report"), (), asked).verdict == "holds"
 
     def blind(history: History, guarantees: frozenset[str] | None) -> tuple[object, ...]:
         return tuple(replace(finding, breaches=()) for finding in judge(history, guarantees))
 
     monkeypatch.setattr("marker_sim.campaign.servability.judge", blind)
-    outcome = judge_campaign(run(11, guarantees=asked, runs_max=60), PROFILE, None, Path("report"), (), asked)
+    outcome = judge_campaign(run(11, guarantees=asked, runs=60), PROFILE, None, Path("report"), (), asked)
     assert outcome.campaign.canary is not None and not outcome.campaign.canary.caught
     assert outcome.verdict == "inconclusive" and outcome.exit_code() == EXIT_INCONCLUSIVE
-    assert "failed to see a planted defect" in outcome.campaign.canary.failing
+    assert "did not detect a planted defect" in outcome.campaign.canary.failing
     assert outcome.to_dict()["canary"]["caught_by"] is None
 
 

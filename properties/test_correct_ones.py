@@ -6,12 +6,14 @@ import json
 
 import pytest
 
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.store import Created
 from marker_sim.plan import PLACES
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 from properties.correct import compacted_log, one_object
 from properties.correct.compacted_log import View
 from properties.correct.shape import SYSTEMS
@@ -21,19 +23,19 @@ HERE = "properties.test_correct_ones"
 
 
 def search(sut: str, seed: int, runs: int, guarantees: frozenset[str] | None = None) -> Campaign:
-    return run_simulated(
-        sut=sut,
+    request = CampaignRequest(
+        target=parse_target(sut),
         modes=("direct", "timeline"),
         storages=tuple(sorted({storage for _, storage in PLACES})),
         budget_s=120.0,
         seed=seed,
         guarantees=guarantees,
         profile=load_profile("python"),
-        progress=lambda line: None,
-        runs_max=runs,
+        runs=runs,
         shrinking=False,
         canaries=False,
     )
+    return run_campaign(request, lambda line: None)
 
 
 @pytest.mark.parametrize("sut", SYSTEMS)

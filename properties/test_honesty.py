@@ -14,7 +14,7 @@ from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, dig
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
 from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, SURE, reached
 from marker_sim.campaign.coverage.process_phase import activity
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.campaign.result import Campaign, CoverageGap
 from marker_sim.campaign.runs import execute
@@ -29,6 +29,8 @@ from marker_sim.seams import StorageFailed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 NAME = "p/f_0-0-0_001.parquet.marker.CREATE"
 SEEDS = 25
@@ -203,18 +205,18 @@ def fails(context: Context) -> _Idle:
 
 @pytest.mark.parametrize("factory", ["refuses", "fails"])
 def test_a_system_that_does_nothing_never_holds(factory: str) -> None:
-    campaign = run_simulated(
-        sut=f"{__name__}:{factory}" if "." in __name__ else f"properties.test_honesty:{factory}",
+    request = CampaignRequest(
+        target=parse_target(f"{__name__}:{factory}" if "." in __name__ else f"properties.test_honesty:{factory}"),
         modes=("direct",),
         storages=("s3", "local"),
         budget_s=15,
         seed=1,
         guarantees=frozenset({"G1", "G2", "G3", "G4", "G8", "G10"}),
         profile=load_profile("reference"),
-        progress=lambda _: None,
-        runs_max=30,
+        runs=30,
         shrinking=False,
     )
+    campaign = run_campaign(request, lambda _: None)
     assert any(gap.sentence.startswith("share of creates that succeed") for gap in campaign.gaps)
     outcome = judge_campaign(campaign, load_profile("reference"), None, Path("report"), [])
     assert outcome.verdict != "holds" and outcome.exit_code() in (1, 3)

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import PIECE
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 from marker_sim.worker_pool import VARIABLE, in_order, portable, workers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,10 +74,10 @@ def _result(report: Path) -> dict[str, object]:
 
 def _campaign(**changes: object) -> Campaign:
     asked: dict[str, object] = {
-        "sut": "reference", "modes": MODES, "storages": STORAGES, "seed": 1, "guarantees": None,
-        "profile": load_profile("reference"), "progress": lambda line: None, "canaries": False,
+        "target": parse_target("reference"), "modes": MODES, "storages": STORAGES, "seed": 1,
+        "profile": load_profile("reference"), "canaries": False,
     }  # fmt: skip
-    return run_simulated(**(asked | changes))  # type: ignore[arg-type]
+    return run_campaign(CampaignRequest(**(asked | changes)), lambda line: None)  # type: ignore[arg-type]
 
 
 def _marked(cwd: Path) -> list[int]:
@@ -109,7 +111,7 @@ def test_with_a_number_of_runs_neither_jobs_nor_hash_seed_change_a_byte(sut: str
 
 
 def test_neighbouring_seeds_come_to_other_counts() -> None:
-    operations = [_campaign(seed=seed, runs_max=40).statistics.operations for seed in (1, 2, 3)]
+    operations = [_campaign(seed=seed, runs=40).statistics.operations for seed in (1, 2, 3)]
     assert operations[0] != operations[1] != operations[2] != operations[0]
 
 
@@ -168,7 +170,7 @@ def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_
 
 
 def test_it_stops_at_the_first_violation_wherever_the_workers_are() -> None:
-    asked = {"sut": MUTANT, "runs_max": 200, "seed": 4, "stop_at_first": True, "shrinking": False}
+    asked = {"target": parse_target(MUTANT), "runs": 200, "seed": 4, "stop_at_first": True, "shrinking": False}
     one, two = (_campaign(**asked, jobs=jobs) for jobs in (1, 2))
     assert one.runs == two.runs < 200 and one.failures
     assert [failure.plan for failure in one.failures] == [failure.plan for failure in two.failures]
@@ -176,7 +178,7 @@ def test_it_stops_at_the_first_violation_wherever_the_workers_are() -> None:
 
 
 def test_what_the_baseline_knows_does_not_stop_it() -> None:
-    asked = {"sut": MUTANT, "runs_max": 60, "seed": 4, "stop_at_first": True, "shrinking": False}
+    asked = {"target": parse_target(MUTANT), "runs": 60, "seed": 4, "stop_at_first": True, "shrinking": False}
     rows = _campaign(**{**asked, "stop_at_first": False}).statistics.rows(load_profile("reference"))
     known = frozenset(
         Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under)

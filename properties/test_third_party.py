@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.exhaustive import Space, explore
 from marker_sim.campaign.pieces import PieceResult, SearchSettings
 from marker_sim.campaign.replay import replay_plan
@@ -29,6 +29,8 @@ from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed, StorageError
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
 
 ROOT = Path(__file__).parent.parent
@@ -51,17 +53,16 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: int, seed: int) -> Campaign:
-    return run_simulated(
-        sut=sut,
+    request = CampaignRequest(
+        target=parse_target(sut),
         modes=modes,
         storages=storages,
         budget_s=90.0,
         seed=seed,
-        guarantees=None,
         profile=load_profile("python"),
-        progress=lambda line: None,
-        runs_max=runs,
+        runs=runs,
     )
+    return run_campaign(request, lambda line: None)
 
 
 @pytest.mark.usefixtures("modules")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.nightly.failures import FIXED, NOT_REPRODUCED, VIOLATED, Failures, Sighting, read_sighting
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
@@ -26,6 +26,8 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.plan import Fault, Plan
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -85,18 +87,18 @@ def _again(failure: dict[str, Any], sut: str) -> NightlyTask:
 
 
 def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_again(module: str) -> None:
-    campaign = run_simulated(
-        sut=f"{module}:Forgetful",
+    request = CampaignRequest(
+        target=parse_target(f"{module}:Forgetful"),
         modes=("direct",),
         storages=("s3", "local"),
         budget_s=20.0,
         seed=1,
         guarantees=frozenset({"G1"}),
         profile=load_profile("python"),
-        progress=lambda _: None,
-        runs_max=60,
+        runs=60,
         canaries=False,
     )
+    campaign = run_campaign(request, lambda _: None)
     assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.reruns.differences
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
-from marker_sim.targets.http import run_http
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.local_reader import LocalReader
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
@@ -49,17 +51,17 @@ HASTY = """		if len(batch) < full {
 
 
 def campaign(tmp_path: Path, command: str, reader: str, storage: str, kinds: tuple[str, ...]) -> Campaign:
-    return run_http(
-        command,
-        storage=storage,
+    request = CampaignRequest(
+        target=HttpTarget(kinds=kinds),
+        modes=("timeline",),
+        storages=(storage,),
         budget_s=BUDGET_S,
         seed=1,
-        report_dir=tmp_path / "report",
         profile=load_profile("http"),
-        progress=lambda line: None,
-        reader=reader,
-        kinds=kinds,
+        server=ServerOptions(start=command, reader=reader),
+        report=tmp_path / "report",
     )
+    return run_campaign(request, lambda line: None)
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))

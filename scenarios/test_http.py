@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
@@ -26,7 +27,9 @@ from marker_sim.report.page import render_page
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.batching import batching
-from marker_sim.targets.http import _Rounds, run_http
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.http_rounds import RoundChoices
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
 from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
@@ -57,20 +60,17 @@ def campaign(
     histories: list[History] | None = None,
 ) -> Campaign:  # fmt: skip
     shown = histories if histories is not None else []
-    done = run_http(
-        start,
-        storage="local",
+    request = CampaignRequest(
+        target=HttpTarget(startup_s=startup_s, kinds=kinds),
+        modes=("timeline",),
+        storages=("local",),
         budget_s=budget_s,
         seed=seed,
-        report_dir=tmp_path,
         profile=load_profile("http"),
-        progress=lambda line: None,
-        reader=reader,
-        startup_s=startup_s,
-        batch_threads=batch_threads,
-        kinds=kinds,
-        on_round=shown.append,
+        server=ServerOptions(start=start, reader=reader, batch_threads=batch_threads),
+        report=tmp_path,
     )
+    done = run_campaign(request, lambda line: None, on_run=shown.append)
     for kind in {history.header.options["round"] for history in shown}:
         assert FAULTS_OF[kind] <= done.statistics.faults.keys(), f"a round of kind {kind} without its faults"
     return done
@@ -144,7 +144,7 @@ def test_a_server_that_renames_has_no_such_place_and_is_not_said_to_miss_it(tmp_
 
 def test_kills_come_before_what_no_budget_has_to_meet() -> None:
     for seed in range(20):
-        rounds = _Rounds(seed, 100.0, time.monotonic(), KINDS, batching(START, None))
+        rounds = RoundChoices(seed, 100.0, time.monotonic(), KINDS, batching(START, None))
         first = [spec for _ in range(2) if (spec := rounds.next(frozenset())) is not None]
         assert "crash" in {spec.kind for spec in first}
         crash = next(spec for spec in first if spec.kind == "crash")
@@ -239,7 +239,7 @@ def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
 def test_an_empty_command_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="empty command"):
         campaign(tmp_path, start="  ")
-    with pytest.raises(UsageError, match="cannot be split"):
+    with pytest.raises(UsageError, match="is not a valid command line"):
         campaign(tmp_path, start="sh -c 'unbalanced")
 
 

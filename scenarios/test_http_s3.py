@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS
@@ -19,8 +20,9 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.targets.http import run_http
+from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.s3_endpoint import Endpoint
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
 from marker_sim.worlds.http.front_world import TROUBLES
 from marker_sim.worlds.http.hostile_rounds import REFUSED
@@ -67,22 +69,17 @@ def campaign(
     histories: list[History] | None = None, faults_of: dict[str, set[str]] | None = None,
 ) -> Campaign:  # fmt: skip
     shown = histories if histories is not None else []
-    done = run_http(
-        start,
-        storage="s3",
+    request = CampaignRequest(
+        target=HttpTarget(startup_s=30.0, kinds=kinds),
+        modes=("timeline",),
+        storages=("s3",),
         budget_s=budget_s,
         seed=seed,
-        report_dir=tmp_path,
         profile=load_profile("http"),
-        progress=lambda line: None,
-        reader=reader,
-        endpoint=endpoint,
-        identity=identity,
-        dir_format=dir_format,
-        startup_s=30.0,
-        kinds=kinds,
-        on_round=shown.append,
+        server=ServerOptions(start=start, reader=reader, dir_format=dir_format, identity=identity, endpoint=endpoint),
+        report=tmp_path,
     )
+    done = run_campaign(request, lambda line: None, on_run=shown.append)
     for kind in {history.header.options["round"] for history in shown}:
         assert (faults_of or FAULTS_OF)[kind] <= done.statistics.faults.keys(), (
             f"a round of kind {kind} without its faults"

@@ -18,11 +18,13 @@ import psutil
 import pytest
 
 from marker_sim.cache import CACHE_VARIABLE
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.targets import bundles, hudi
+from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import answers
 from marker_sim.worlds.http.s3_capabilities import environment
 from marker_sim.worlds.http.servers import Command, Fleet
@@ -33,16 +35,16 @@ from marker_sim.worlds.s3_front import S3Front
 
 
 def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...], storage: str = "local") -> Campaign:
-    return hudi.run_hudi(
-        version,
-        storage=storage,
+    request = CampaignRequest(
+        target=hudi.HudiTarget(sut=f"hudi:{version}", version=version, kinds=kinds),
+        modes=("timeline",),
+        storages=(storage,),
         budget_s=budget_s,
         seed=1,
-        report_dir=tmp_path,
         profile=load_profile("hudi"),
-        progress=lambda line: None,
-        kinds=kinds,
+        report=tmp_path,
     )
+    return run_campaign(request, lambda line: None)
 
 
 @pytest.mark.jvm

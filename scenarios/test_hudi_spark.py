@@ -15,6 +15,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
@@ -22,7 +23,8 @@ from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.tables.entries import facts, place_of
 from marker_sim.targets.bundles import Jars
-from marker_sim.targets.hudi_spark import run_hudi_spark
+from marker_sim.targets.hudi_spark import HudiSparkTarget
+from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
@@ -31,7 +33,7 @@ VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
 PATIENCE_S = 240.0  # A busy machine may take a minute for what a quiet one does in fifteen seconds.
 
 
-def request(**words: str | None) -> object:
+def request(**words: str | None) -> CampaignRequest:
     given: dict[str, str | None] = {
         "sut": "hudi-spark:1.0.2", "mode": "both", "storage": None, "budget": "40s", "seed": "1", "guarantees": None,
         "profile": None, "expect": None, "report": "r",
@@ -41,8 +43,8 @@ def request(**words: str | None) -> object:
 
 def test_a_request_for_the_write_path_takes_both_modes_and_real_storages() -> None:
     parsed = request(mode="direct", storage="s3")
-    assert (parsed.kind, parsed.detail, parsed.modes) == ("hudi-spark", "1.0.2", ("direct",))  # type: ignore[attr-defined]
-    assert parsed.profile.name == "hudi-spark"  # type: ignore[attr-defined]
+    assert isinstance(parsed.target, HudiSparkTarget) and parsed.target.version == "1.0.2"
+    assert parsed.modes == ("direct",) and parsed.profile.name == "hudi-spark"
     with pytest.raises(UsageError, match="cannot run on; write local or s3"):
         request(storage="hdfs")
     with pytest.raises(UsageError, match=r"write hudi-spark:VERSION, for example hudi-spark:1\.0\.2"):
@@ -74,19 +76,16 @@ def play(
         if enough():
             raise KeyboardInterrupt
 
-    return run_hudi_spark(
-        version,
+    asked = CampaignRequest(
+        target=HudiSparkTarget(sut=f"hudi-spark:{version}", version=version, names=names, meddle=meddle),
         modes=(mode,),
-        storage=storage,
+        storages=(storage,),
         budget_s=budget_s,
         seed=1,
-        report_dir=tmp_path,
         profile=load_profile("hudi-spark"),
-        progress=lambda line: None,
-        names=names,
-        meddle=meddle,
-        on_round=heard,
+        report=tmp_path,
     )
+    return run_campaign(asked, lambda line: None, on_run=heard)
 
 
 def verdicts(done: Campaign) -> dict[str, str]:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.targets.http import run_http
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.wire_rounds import WIRE, kinds_here
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.faults import BROKEN, WireFaultKind
@@ -22,17 +24,17 @@ needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing
 
 
 def campaign(tmp_path: Path, histories: list[History], start: str = START) -> Campaign:
-    return run_http(
-        start,
-        storage="local",
+    request = CampaignRequest(
+        target=HttpTarget(kinds=(WIRE,)),
+        modes=("timeline",),
+        storages=("local",),
         budget_s=1.0,
         seed=1,
-        report_dir=tmp_path,
         profile=load_profile("http"),
-        progress=lambda line: None,
-        kinds=(WIRE,),
-        on_round=histories.append,
+        server=ServerOptions(start=start),
+        report=tmp_path,
     )
+    return run_campaign(request, lambda line: None, on_run=histories.append)
 
 
 @needs_wires

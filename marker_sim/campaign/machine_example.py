@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from marker_sim.campaign.engine import NOT_DETERMINISTIC
+from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.campaign.servability import cannot_serve
 from marker_sim.errors import HarnessError

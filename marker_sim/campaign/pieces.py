@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,13 +23,14 @@ from marker_sim.campaign.servability import cannot_serve, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Known, counts_against
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
+from marker_sim.targets.target import CampaignRequest
 from marker_sim.worker_pool import portable
 
 PIECE = 48
@@ -74,10 +75,10 @@ class Piece:
 
 
 class Broken(NamedTuple):
-    """The first run of a kind of violation."""
+    """The first run of a kind of violation. plan: None where the world cannot be planned exactly."""
 
     number: int
-    plan: Plan
+    plan: Plan | None
     history: History
     breach: Breach
 
@@ -119,14 +120,21 @@ class PieceResult:
         self.statistics.add(history, findings)
         if look:
             self.statistics.look(history)
-        for finding in findings:
-            for breach in settings.profile.broken_by(finding, plan.mode, plan.storage):
-                kind = (finding.guarantee, plan.mode, plan.storage, breach.cause)
-                self.found.setdefault(kind, Broken(number, plan, history, breach))
+        self.keep(number, plan, history, findings, settings.profile)
         if number % RECHECK_EVERY == 0:
             made = digest(history) if number < _DIGESTS else ""
             differs = execute(plan, system)[0].events != history.events
             self.rechecked[number] = Rechecked(plan, made, differs)
+
+    def keep(
+        self, number: int, plan: Plan | None, history: History, findings: Iterable[Finding], profile: Profile
+    ) -> None:
+        """Keep the first run of each kind of violation that the profile holds against the system."""
+        place = history.header
+        for finding in findings:
+            for breach in profile.broken_by(finding, place.mode, place.storage):
+                kind = (finding.guarantee, place.mode, place.storage, breach.cause)
+                self.found.setdefault(kind, Broken(number, plan, history, breach))
 
     def run_pair(self, number: int, plan: Plan, system: System, settings: SearchSettings) -> None:
         """Run a plan in both marker modes and judge that they agree."""
@@ -147,7 +155,7 @@ def explore(piece: Piece, system: System) -> PieceResult:
             if time.monotonic() > piece.until:
                 break
             _explore_one(seen, number, system, settings)
-            if settings.stop_at_first and _stops(seen, settings):
+            if settings.stop_at_first and stops(seen.statistics, seen.found, settings):
                 seen.stopped = True
                 break
             if number % COLLECT_EVERY == COLLECT_EVERY - 1:
@@ -173,10 +181,11 @@ def _explore_one(seen: PieceResult, number: int, system: System, settings: Searc
         seen.run_pair(number, plan, system, settings)
 
 
-def _stops(seen: PieceResult, settings: SearchSettings) -> bool:
-    if settings.baseline is None or not seen.found:
-        return bool(seen.found)
-    return counts_against(seen.statistics.rows(settings.profile), settings.baseline, settings.profile)
+def stops(statistics: Statistics, found: Mapping[Kind, Broken], settings: SearchSettings | CampaignRequest) -> bool:
+    """Whether a violation was found that is not in the baseline."""
+    if settings.baseline is None or not found:
+        return bool(found)
+    return counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
-from marker_sim.worlds.simulated.storage import CAPABILITIES
 from marker_sim.worlds.simulated.watchdog import watched
 
 MODES_AGREE = "G21"
@@ -56,13 +55,6 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str =
     """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
     found = profile.broken_by(finding, plan.mode, plan.storage)
     return next((breach for breach in found if cause in ("", breach.cause)), None)
-
-
-def served(system: System, mode: str, storage: str) -> bool:
-    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
-    if system.factory(mode) is None:
-        return False
-    return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
 
 
 def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:

@@ -20,7 +20,6 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
 
 BOTH = "both"
-VERDICTS = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20

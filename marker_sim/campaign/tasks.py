@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from marker_sim.campaign.pieces import Kind, Piece, PieceResult, collected_by_hand, explore
 from marker_sim.campaign.runs import fails_with
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.loading import load_system
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import System
+from marker_sim.targets.table import parse_target
 
 DESK = "marker_sim.campaign.tasks:SearchDesk"
 
@@ -52,6 +52,8 @@ class SearchDesk:
     def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Plan:
         """The same for a system by its name."""
         if task[0] not in self._systems:
-            self._systems[task[0]] = load_system(task[0])
+            system = parse_target(task[0]).load()
+            assert system is not None, "only plans are given to workers"
+            self._systems[task[0]] = system
             self._stack.enter_context(collected_by_hand())
         return do(task, self._systems[task[0]])

@@ -1,7 +1,7 @@
 """The command line.
 
 app.py         commands, and every way to end as one sentence and an exit code; options.py: the options
-request.py     the options of `verify`, parsed once; ready.py: whether the request can run on this machine
+request.py     the options of `verify`, parsed once
 verify.py      carries out the request; confirming.py: a simulated violation tried with real processes
 replay.py      stored failures again; stored.py finds them
 judging.py     a stored history judged again

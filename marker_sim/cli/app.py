@@ -22,8 +22,8 @@ from typer.main import get_command
 from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.loading import PYTHON
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
+from marker_sim.targets.table import PLANNED
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
@@ -62,42 +62,18 @@ def _verify(
     as_json: given.Json = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
-    from marker_sim.cli.request import ForeignWords, parse_request
+    from marker_sim.cli.request import parse_request
     from marker_sim.cli.verify import verify
 
-    request = parse_request(
-        sut=sut,
-        mode=mode,
-        storage=storage,
-        budget=budget,
-        runs=runs,
-        jobs=jobs,
-        stop_at_first=stop_at_first,
-        seed=seed,
-        guarantees=guarantees,
-        profile=profile,
-        expect=expect,
-        report=report,
-        foreign=ForeignWords(
-            start=start,
-            reader=reader,
-            dir_format=dir_format,
-            identity=identity,
-            batch_threads=batch_threads,
-            s3_endpoint=s3_endpoint,
-            s3_bucket=s3_bucket,
-            s3_access_key=s3_access_key,
-            s3_secret_key=s3_secret_key,
-        ),
-        argv=context.obj,
-    )
+    words = {name: word for name, word in context.params.items() if name != "as_json"}  # Every option above.
+    request = parse_request(**words, argv=context.obj)
     return verify(request, as_json)
 
 
 def _replay(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
     sut: Annotated[
-        str | None, typer.Option(metavar="SUT", help=f"Run a system other than the stored one: {', '.join(PYTHON)}.")
+        str | None, typer.Option(metavar="SUT", help=f"Run a system other than the stored one: {', '.join(PLANNED)}.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not move fixed failures of a chaos directory.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
@@ -131,7 +107,7 @@ def _chaos(
     directory: Annotated[
         str, typer.Option("--dir", metavar="DIR", help="Directory for ledger, failures and summary.")
     ] = CHAOS,
-    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(PYTHON)}.")] = None,
+    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(PLANNED)}.")] = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")] = None,
     stages: Annotated[

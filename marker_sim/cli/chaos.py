@@ -21,12 +21,12 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.request import SEED_MAX, default_profile, parse_duration, parse_seed, parse_sut
+from marker_sim.cli.request import SEED_MAX, parse_duration, parse_seed
 from marker_sim.errors import UsageError
-from marker_sim.loading import PYTHON
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
+from marker_sim.targets.table import PLANNED, parse_target
 from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
@@ -46,15 +46,14 @@ def chaos(
     as_json: bool,
 ) -> int:
     """Run a night and print its summary; the exit code."""
-    if sut is not None and parse_sut(sut)[0] != "python":
+    if sut is not None and not parse_target(sut).can.plans:
         raise UsageError(
-            f"--sut was given {sut!r}; chaos runs {', '.join(PYTHON)}, and `marker-sim verify` runs servers and Hudi"
+            f"--sut was given {sut!r}; chaos runs {', '.join(PLANNED)}, and `marker-sim verify` runs servers and Hudi"
         )
     request = NightRequest(
         directory=Path(directory),
         budget_s=parse_duration(budget, "--budget"),
         sut=sut,
-        profile=default_profile,
         seed=None if seed is None else parse_seed(seed),
         jobs=parse_jobs(jobs),
         stages=None if stages is None else parse_stages(stages),

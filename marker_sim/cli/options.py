@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from marker_sim.judges.promises.profiles import SHIPPED
-from marker_sim.loading import NAMES
+from marker_sim.targets.table import NAMES
 
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]

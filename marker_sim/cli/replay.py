@@ -18,7 +18,6 @@ from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_file
 from marker_sim.campaign.replay import replay_plan, undecided
 from marker_sim.campaign.runs import promised_breach
 from marker_sim.cli.confirming import confirm, count_real
-from marker_sim.cli.request import default_profile, parse_sut
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.guarantees import BY_ID
@@ -28,6 +27,7 @@ from marker_sim.loading import load_system
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
+from marker_sim.targets.table import parse_target
 
 REAL_TIMES = 3
 WORDS = {
@@ -110,8 +110,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
     seen: set[tuple[str, str, str]] = set()
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
     for system in sorted(systems):
-        if parse_sut(system)[0] == "python":
-            load_system(system)  # One that cannot be loaded is said once and not for each failure.
+        parse_target(system).load()  # One that cannot be loaded is said once and not for each failure.
     for stored in failures:
         if isinstance(stored, str):
             _print(console, f"CANNOT RUN: {stored}")
@@ -138,7 +137,7 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
         _print(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
     same = system == stored.sut and stored.profile is not None
-    profile = stored.profile if same and stored.profile else load_profile(default_profile(system))
+    profile = stored.profile if same and stored.profile else load_profile(parse_target(system).can.profile)
     if stored.world == "real":
         return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
     return _run_simulated(stored, system, profile, wanted, console)
@@ -146,7 +145,7 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 
 def _missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
-    if stored.plan is None or parse_sut(system)[0] != "python":
+    if stored.plan is None or not parse_target(system).can.plans:
         return stored.hint or f"{system} runs in real time, where a plan does not determine a run"
     if stored.world == "spark":
         return "it is a Spark job; benchmarks/spark_jobs.py runs the jobs of a seed"

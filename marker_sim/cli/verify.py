@@ -9,38 +9,34 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.coverage.tampered_history import let_go
-from marker_sim.campaign.engine import run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.ready import check_ready, short_budget
-from marker_sim.cli.request import VerifyRequest
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.judges.baselines.baseline import counts_against
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_outcome
+from marker_sim.targets.target import CampaignRequest
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
 
 
-def verify(request: VerifyRequest, as_json: bool) -> int:
+def verify(request: CampaignRequest, as_json: bool) -> int:
     """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
     with Progress() as progress:
-        check_ready(request, progress)
+        request.target.prepare(request, progress)
     with open_report(request.report, request.argv) as earlier:
         if earlier is not None:
             _say(f"the earlier report in {request.report} was moved to {earlier}")
-        if short := short_budget(request):
+        if short := request.target.forecast(request):
             _say(short)
         return _verify(request, as_json)
 
 
-def _verify(request: VerifyRequest, as_json: bool) -> int:
+def _verify(request: CampaignRequest, as_json: bool) -> int:
     try:
         with Progress() as progress:
             campaign = _run(request, progress)
@@ -81,31 +77,16 @@ def store_traceback(error: Exception, log: Path) -> str:
     return f"{what}; this is a defect of the kit or of code loaded into it, the traceback is in {log}"
 
 
-def _run(request: VerifyRequest, progress: Progress) -> Campaign:
-    if request.kind == "python":
-        campaign = run_simulated(
-            sut=request.sut,
-            modes=request.modes,
-            storages=request.storages,
-            budget_s=request.budget_s,
-            runs_max=request.runs,
-            jobs=request.jobs,
-            stop_at_first=request.stop_at_first,
-            baseline=request.baseline,
-            blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt"),
-            seed=request.seed,
-            guarantees=request.guarantees,
-            profile=request.profile,
-            progress=progress,
-        )
-        # What real processes come to is no function of a seed, which a number of runs is to be.
-        worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
-        return _confirmed(campaign, request, progress) if worth else campaign
-    campaign = _run_foreign(request, progress)
-    return replace(campaign, canary=let_go(campaign.last))
+def _run(request: CampaignRequest, progress: Progress) -> Campaign:
+    campaign = run_campaign(
+        request, progress, blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt")
+    )
+    # What real processes come to is no function of a seed, which a number of runs is to be.
+    worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
+    return _confirmed(campaign, request, progress) if worth else campaign
 
 
-def _confirmed(campaign: Campaign, request: VerifyRequest, progress: Progress) -> Campaign:
+def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Progress) -> Campaign:
     """The campaign with its shortest failure played once with real processes, where it can be."""
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
     if number is None or campaign.interrupted:
@@ -113,64 +94,6 @@ def _confirmed(campaign: Campaign, request: VerifyRequest, progress: Progress) -
     failure = campaign.failures[number]
     assert failure.plan is not None
     progress(f"running the plan of {failure.guarantee} with real processes")
-    said = confirm(failure.plan, request.sut, failure.guarantee, request.profile)
+    said = confirm(failure.plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
-
-
-def _run_foreign(request: VerifyRequest, progress: Progress) -> Campaign:
-    """Imported here, so that judging Python needs none of the extras."""
-
-    def stop(statistics: Statistics) -> bool:
-        rows = statistics.rows(request.profile) if request.stop_at_first else ()
-        return counts_against(rows, request.baseline, request.profile)
-
-    if request.kind == "http":
-        from marker_sim.targets.http import run_http
-
-        return run_http(
-            request.start,
-            storage=request.storages[0],
-            budget_s=request.budget_s,
-            seed=request.seed,
-            report_dir=request.report,
-            dir_format=request.dir_format,
-            reader=request.reader,
-            endpoint=request.endpoint,
-            identity=request.identity,
-            batch_threads=request.batch_threads,
-            progress=progress,
-            profile=request.profile,
-            stop=stop,
-            sut_name=request.sut,
-            sut_version="",
-        )
-    if request.kind == "hudi-spark":
-        from marker_sim.targets.hudi_spark import run_hudi_spark
-
-        return run_hudi_spark(
-            request.detail,
-            modes=request.modes,
-            storage=request.storages[0],
-            budget_s=request.budget_s,
-            seed=request.seed,
-            report_dir=request.report,
-            progress=progress,
-            profile=request.profile,
-            stop=stop,
-        )
-    from marker_sim.targets.hudi import run_hudi
-
-    return run_hudi(
-        request.detail,
-        storage=request.storages[0],
-        budget_s=request.budget_s,
-        seed=request.seed,
-        report_dir=request.report,
-        dir_format=request.dir_format,
-        reader=request.reader,
-        endpoint=request.endpoint,
-        progress=progress,
-        profile=request.profile,
-        stop=stop,
-    )

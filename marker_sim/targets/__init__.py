@@ -1,12 +1,12 @@
-"""Systems under test that are processes of their own.
+"""Systems under test, one module each, and the table of them: what `--sut` accepts.
 
-http.py             any server that speaks the timeline server's HTTP, started by a command
+target.py           what all of them have in common, and the request that a campaign gets
+table.py            a row for each
+reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
+http.py             any server that speaks the timeline server's HTTP, started by a command; http_rounds.py: its rounds
 hudi.py             a released Hudi timeline server; bundles.py fetches its jars
-hudi_spark.py       a released Hudi write path on Spark
+hudi_spark.py       a released Hudi write path on Spark; hudi_spark_rounds.py: its rounds
 batching.py         how a foreign server batches
 s3_endpoint.py      the storages a foreign server can be given
 run_environment.py  scratch files, storage and limits of a campaign
-interruption.py     how a campaign ends early
-
-Systems in Python are loaded by `marker_sim.loading`.
 """

@@ -15,19 +15,16 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.history import History
-from marker_sim.judges.promises.profiles import Profile
 from marker_sim.targets.bundles import Jars, spark_home
-from marker_sim.targets.http import run_http
-from marker_sim.targets.s3_endpoint import Endpoint
-from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
 
+NAME = "hudi"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 S3A = Jars(
@@ -36,6 +33,7 @@ S3A = Jars(
     asked=("org.apache.hadoop:hadoop-aws:3.3.4",),
 )
 JAVA_MIN = 17
+GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
 JAVA_TIMEOUT_S = 30.0
 LAUNCHER = "TimelineServiceLauncher.java"
 STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
@@ -44,44 +42,52 @@ SETTINGS = "s3a"
 _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
 
-def run_hudi(
-    version: str,
-    *,
-    storage: str,
-    budget_s: float,
-    seed: int,
-    report_dir: Path,
-    profile: Profile,
-    progress: Callable[[str], None],
-    dir_format: str = "",
-    reader: str = "",
-    endpoint: Endpoint | None = None,
-    kinds: tuple[str, ...] = KINDS,
-    on_round: Callable[[History], None] | None = None,
-    stop: Callable[[Statistics], bool] = lambda statistics: False,
-) -> Campaign:
-    """Judge a released timeline server; as `run_http`. UsageError for a version that has no bundle here."""
-    check_version(version)
+OF_HUDI = TargetCapabilities(
+    profile=NAME,
+    modes=("timeline",),
+    refuses={
+        "start": ", whose command the kit composes; leave --start out",
+        "identity": ", whose requests carry none; leave --identity out",
+        "batch_threads": ", which the kit tells them; leave it out",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiTarget(HttpTarget):
+    """The timeline server of a released version."""
+
+    can: TargetCapabilities = OF_HUDI
+
+    def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
+        """Packages, Java, the bundle, for S3 its client, and the object store."""
+        check_packages(self.sut, f"{NAME} on {request.storage}")
+        find_jars(self.version, NAME, request.storage, progress)
+        check_surroundings(request)
+
+    def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
+        """The launcher on the class path of the version."""
+        return start_command(self.version, *find_jars(self.version, NAME, request.storage, progress))
+
+
+def parse_version(text: str, name: str) -> str | None:
+    """The version in "name:VERSION", None for another name; UsageError when it is no version."""
+    before, _, version = text.partition(":")
+    if before != name:
+        return None
+    if not re.fullmatch(r"\d+(\.\d+)+([-.\w]*)", version):
+        raise UsageError(f"--sut was given {text!r}; write {name}:VERSION, for example {name}:1.0.2")
+    return version
+
+
+def find_jars(
+    version: str, name: str, storage: str, progress: Callable[[str], None]
+) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
+    """Java, the bundle of a version, and for S3 its client; HarnessError for the first that cannot be had."""
+    check_version(version, name)
     java = find_java()
     jars = bundle(version).find(progress)
-    s3a = S3A.find(progress) if storage == "s3" else ()
-    return run_http(
-        start_command(version, java, jars, s3a),
-        storage=storage,
-        budget_s=budget_s,
-        seed=seed,
-        report_dir=report_dir,
-        profile=profile,
-        progress=progress,
-        dir_format=dir_format,
-        reader=reader,
-        endpoint=endpoint,
-        sut_name=f"hudi:{version}",
-        sut_version=version,
-        kinds=kinds,
-        on_round=on_round,
-        stop=stop,
-    )
+    return java, jars, S3A.find(progress) if storage == "s3" else ()
 
 
 def check_version(version: str, name: str = "hudi") -> None:
@@ -112,20 +118,27 @@ def find_java() -> str:
     """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    how = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
     if java is None or not os.access(java, os.X_OK):
         where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
-        raise HarnessError(f"Hudi needs Java and {where}; {how}")
+        raise HarnessError(f"Hudi needs Java and {where}; {GET_JAVA}")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{java} -version did not answer ({error}); {how}") from error
+        raise HarnessError(f"{java} -version did not answer ({error}); {GET_JAVA}") from error
     number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if number is None or int(number[1]) < JAVA_MIN:
         shown = (said.stderr + said.stdout).strip().splitlines()[:1]
-        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {how}")
+        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {GET_JAVA}")
     return java
 
 
 def _either(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _parse(text: str) -> Target | None:
+    version = parse_version(text, NAME)
+    return None if version is None else HudiTarget(sut=text, version=version)
+
+
+ROW = TargetRow("hudi:VERSION", _parse)

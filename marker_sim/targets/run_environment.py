@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.targets.s3_endpoint import FORMS, Endpoint
@@ -25,6 +25,9 @@ from marker_sim.worlds.http.round_stage import RoundStage, World
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
 from marker_sim.worlds.proxies.install import missing
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.http.external_s3 import ExternalS3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +63,13 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
     """
     form = dir_format or FORMS[storage][0]
     assert form in FORMS[storage], f"{form} is not for {storage}"
-    scratch = _scratch()
-    try:
+    with scratch_directory() as scratch:
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
             yield RunEnvironment(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint))
         else:
             yield _object_store(scratch, form, reader, endpoint)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | None) -> RunEnvironment:
@@ -87,9 +87,7 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
             left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
             probed=probed.to_dict(),
         )
-    site = external_s3.ExternalS3(
-        url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
-    )
+    site = external(endpoint)
     probed = external_s3.probe_site(site)
     return RunEnvironment(
         scratch=scratch,
@@ -100,8 +98,23 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
     )
 
 
-def _scratch() -> Path:
+def external(endpoint: Endpoint) -> ExternalS3:
+    """The object store of the user's own that an endpoint names."""
+    from marker_sim.worlds.http.external_s3 import ExternalS3
+
+    return ExternalS3(
+        url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
+    )
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory for a campaign, gone afterwards; HarnessError when it cannot be made."""
     try:
-        return Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+        scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
     except OSError as error:
         raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request, parse_sut
+from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
-from marker_sim.loading import NAMES, PYTHON
 from marker_sim.report.verdict import without_option
-from marker_sim.targets.http import room_of
+from marker_sim.targets.http_rounds import room_of
 from marker_sim.targets.run_environment import kinds_on
+from marker_sim.targets.table import NAMES, PLANNED, parse_target
 from marker_sim.worlds.http.round_types import LEAST_S, PLAYS
 
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
@@ -212,7 +212,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--help" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("command", "names"), [("verify", NAMES), ("chaos", PYTHON), ("replay", PYTHON)])
+@pytest.mark.parametrize(("command", "names"), [("verify", NAMES), ("chaos", PLANNED), ("replay", PLANNED)])
 def test_help_names_every_system_and_every_shipped_profile(
     command: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,7 +223,7 @@ def test_help_names_every_system_and_every_shipped_profile(
     assert {name.removesuffix(".toml") for name in present if name.endswith(".toml")} == set(SHIPPED)
     assert command != "verify" or f"{','.join(SHIPPED)}orafile" in shown
     for name in (*names[1:3], "hudi:1.0.2", "hudi-spark:1.0.2") if command == "verify" else names[1:3]:
-        assert parse_sut(name.replace("VERSION", "1.0.2"))
+        assert parse_target(name.replace("VERSION", "1.0.2"))
 
 
 def test_a_budget_says_what_it_leaves_out_and_which_leaves_nothing_out() -> None:

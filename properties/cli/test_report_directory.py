@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.ready import check_ready
-from marker_sim.cli.request import ForeignWords, parse_request
+from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.directory import newest_earlier, open_report
@@ -206,12 +205,12 @@ def test_a_missing_extra_is_found_before_anything_is_done(
 ) -> None:
     monkeypatch.setitem(sys.modules, module_name, None)
     empty: dict[str, Any] = dict.fromkeys(("storage", "seed", "guarantees", "profile", "expect"))
-    foreign = ForeignWords(start="sh {port}" if sut == "http" else None)
+    start = "sh {port}" if sut == "http" else None
     request = parse_request(
-        sut=sut, mode="both", budget="1s", report="r", argv=("verify",), foreign=foreign, **empty
+        sut=sut, mode="both", budget="1s", report="r", argv=("verify",), start=start, **empty
     )  # fmt: skip
     with pytest.raises(HarnessError) as caught:
-        check_ready(request, lambda _: None)
+        request.target.prepare(request, lambda _: None)
     assert str(caught.value) == (
         f"--sut {sut} needs the Python package {module_name}, which is not installed; pip install '.[{extra}]' in a"
         " clone of marker-sim"

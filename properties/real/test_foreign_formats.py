@@ -11,7 +11,7 @@ import pytest
 
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.campaign.nightly.work_real import RealWork
-from marker_sim.campaign.runs import promised_breach, served
+from marker_sim.campaign.runs import promised_breach
 from marker_sim.campaign.servability import findings_in
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
@@ -19,6 +19,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.store import Created
 from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.targets.python import served
 from marker_sim.worlds.processes.cluster import run_real
 from marker_sim.worlds.processes.fork_server import ForkServer
 from properties.correct import hex_names

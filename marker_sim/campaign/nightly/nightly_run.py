@@ -30,6 +30,7 @@ from marker_sim.campaign.nightly.work import SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.loading import load_system
+from marker_sim.targets.table import parse_target
 from marker_sim.worker_pool import WorkerPool
 
 REFERENCE = "reference"
@@ -49,7 +50,6 @@ class NightRequest:
     directory: Path
     budget_s: float
     sut: str | None
-    profile: Callable[[str], str]
     seed: int | None
     jobs: int
     stages: dict[str, float] | None
@@ -273,7 +273,7 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
     if ledger.empty:
         sut = request.sut or REFERENCE
         seed = draw_seed() if request.seed is None else request.seed
-        totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=request.profile(sut), seed=seed))
+        totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=parse_target(sut).can.profile, seed=seed))
     if request.sut not in (None, totals.sut):
         raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
     if request.seed not in (None, totals.seed):

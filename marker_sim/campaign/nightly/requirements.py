@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 from marker_sim.campaign.nightly.stages import STREAMS
+from marker_sim.errors import HarnessError
 from marker_sim.requirements import lacking
+from marker_sim.targets.hudi import find_java
 
 _PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
 
@@ -25,5 +24,7 @@ def missing_here() -> dict[str, str]:
 
 
 def _has_java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(os.path.join(home, "bin", "java") if home else "java") is not None
+    try:
+        return bool(find_java())
+    except HarnessError:
+        return False

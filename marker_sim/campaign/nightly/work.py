@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from marker_sim.campaign.coverage.canary import draw
-from marker_sim.campaign.engine import let_go, run_simulated
+from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.nightly.failures import (
     FIXED,
     NOT_REPRODUCED,
@@ -30,9 +30,10 @@ from marker_sim.campaign.nightly.failures import (
     parse_stored,
     plan_of,
 )
+from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import undecided
 from marker_sim.campaign.result import Campaign, Failure
-from marker_sim.campaign.runs import fails_with, findings_of, promised_breach, served
+from marker_sim.campaign.runs import fails_with, findings_of, promised_breach
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach
@@ -44,6 +45,9 @@ from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
+from marker_sim.targets.python import served
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
@@ -85,20 +89,19 @@ def worth_shrinking(seen: int) -> bool:
 def swarm(task: NightlyTask) -> dict[str, Any]:
     """Turns of the swarm, each in every mode and on every storage model that the system serves."""
     system, profile = load_system(task.sut), load_profile(task.profile)
-    campaign = run_simulated(
-        sut=task.sut,
+    request = CampaignRequest(
+        target=parse_target(task.sut),
         modes=MODES,
         storages=STORAGES,
         budget_s=_FOREVER_S,
         seed=task.seed,
         first=task.first,
-        guarantees=None,
         profile=profile,
-        progress=lambda _: None,
-        runs_max=task.count * len(_places(system)),
+        runs=task.count * len(_places(system)),
         shrinking=False,
         canaries=False,
     )
+    campaign = run_campaign(request, lambda _: None)
     shown = sightings(campaign.failures, task, system, profile, campaign.reruns.differences == 0)
     return counted(campaign, profile) | {"sightings": shown, "layout": system.layout}
 

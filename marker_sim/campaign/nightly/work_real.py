@@ -12,7 +12,7 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import NOT_REPRODUCED, VIOLATED, Sighting, kind_of, parse_stored, plan_of
 from marker_sim.campaign.nightly.work import NightlyTask, counts_of, shrunk_sighting, sighting_of, worth_shrinking
-from marker_sim.campaign.runs import execute, fails_with, promised_breach, served
+from marker_sim.campaign.runs import execute, fails_with, promised_breach
 from marker_sim.campaign.servability import LEFT_OUT, NOT_SERVED, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.findings import Finding
@@ -23,6 +23,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
+from marker_sim.targets.python import served
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import Sighting, kind_of
 from marker_sim.campaign.nightly.work import NightlyTask, counts_of, sighting_of
-from marker_sim.campaign.runs import promised_breach, served
+from marker_sim.campaign.runs import promised_breach
 from marker_sim.campaign.servability import LEFT_OUT, NOT_SERVED, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.promises.profiles import load_profile
@@ -19,6 +19,7 @@ from marker_sim.plan import MODES
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
+from marker_sim.targets.python import served
 from marker_sim.worlds.spark.counts import count
 from marker_sim.worlds.spark.plans import SparkPlan
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan

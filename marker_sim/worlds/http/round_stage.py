@@ -60,6 +60,11 @@ class Round:
         """The seed of its own."""
         return plan_seed(self.seed, self.number)
 
+    @property
+    def line(self) -> str:
+        """Which it is, for whoever watches."""
+        return f"round {self.number}: {self.kind}, {self.num_threads} threads, {self.interval_ms} ms"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignSystem:

@@ -21,6 +21,8 @@ class PlayedRound:
     history: History
     counts: dict[str, int]
     missed: tuple[str, ...]
+    interrupted: bool = False
+    trouble: str = ""
 
 
 def run_round(spec: Round, system: ForeignSystem, fleet: Fleet) -> PlayedRound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -58,6 +58,11 @@ class Spec:
     shape: Shape
     steps: tuple[RoundStep, ...]
 
+    @property
+    def line(self) -> str:
+        """Which it is, for whoever watches."""
+        return f"round {self.number}: {self.mode}, {self.shape.table_type}, {self.shape.partitions}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTable:
@@ -67,6 +72,12 @@ class PlayedTable:
     count: Count
     interrupted: bool
     trouble: str = ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened how often: steps that were met, and whatever else was counted."""
+        both = sorted({*self.count.met, *self.count.counts})
+        return {name: self.count.met.get(name, 0) + self.count.counts.get(name, 0) for name in both}
 
 
 def play_round(

@@ -1,0 +1,264 @@
+"""The runs of a campaign that are plans of a seed: explored piece by piece in worker processes, and made small.
+
+Runs go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
+One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
+another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
+One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
+them are held against the least that must happen (activity_thresholds.py).
+
+With a number of runs and no seconds it is a function of the seed: nothing in it looks at a clock, and pieces are merged
+in their order, however many processes explored them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+from marker_sim.campaign.coverage import canary
+from marker_sim.campaign.coverage.activity_thresholds import below_thresholds
+from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
+from marker_sim.campaign.coverage.fault_matrix import fault_rows
+from marker_sim.campaign.coverage.goals import reached
+from marker_sim.campaign.pieces import (
+    ELSEWHERE,
+    PIECE,
+    Broken,
+    Kind,
+    Piece,
+    PieceResult,
+    SearchSettings,
+    collected_by_hand,
+    explore,
+)
+from marker_sim.campaign.result import Campaign, Canary, Reruns
+from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised_breach
+from marker_sim.campaign.search_state import SearchState
+from marker_sim.campaign.statistics import BOTH
+from marker_sim.campaign.tasks import DESK, Shrinking, do
+from marker_sim.faults import FaultKind, drawable
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.plan import Plan
+from marker_sim.search.shrinking.shrinker import RUNS_MAX
+from marker_sim.system import System
+from marker_sim.targets.python import served, served_places
+from marker_sim.worker_pool import WorkerPool, in_order, workers
+
+PROGRESS_EVERY_S = 2.0
+# Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
+SHRINK_SHARE = 0.2
+SHRINK_MAX_S = 10.0
+SHRINK_MIN_S = 6.0
+# The same of a number of runs.
+SHRINK_RUNS = 2_000
+CANARY_SHARE = 0.05
+CANARY_MIN_S = 10.0
+RUNS_FOR_REACHED = 1_500  # The rarest kind strikes about once in 85 runs.
+ELSEWHERE_MIN_S = 20.0
+_NO_END = 1 << 62
+NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
+
+
+class PlannedRuns:
+    """The plans of one campaign. A context manager: inside it worker processes live."""
+
+    def __init__(self, search: SearchState, system: System) -> None:
+        request = search.request
+        self._search, self._request, self._system = search, request, system
+        self._settings = SearchSettings(
+            places=served_places(system, request),
+            seed=request.seed,
+            guarantees=request.guarantees,
+            profile=request.profile,
+            stop_at_first=request.stop_at_first,
+            baseline=request.baseline,
+        )
+        self._stack = ExitStack()
+        self._pool: WorkerPool | None = None
+        self._canary: Canary | None = None
+        self._unsupported: set[tuple[str, str]] = set()
+        self._again: list[Plan] = []
+        self._digests: list[str] = []
+        self._reruns = Counter[str]()
+        self._shown = 0.0
+
+    def __enter__(self) -> PlannedRuns:
+        with ExitStack() as stack:
+            stack.enter_context(collected_by_hand())
+            self._pool = stack.enter_context(workers(DESK, self._request.jobs))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def worth_keeping(self) -> bool:
+        """Whether there is anything to report when the campaign ends early."""
+        return self._search.statistics.runs > 0
+
+    def pieces(self) -> Iterator[PieceResult]:
+        """What is seen, in the order of the plans, after the canary."""
+        if self._request.canaries:
+            self._plant()
+        yield from in_order(self._tasks(), lambda task: do(task, self._system), self._pool)
+
+    def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
+        """A piece was counted: look at what was made again, and say how far it is. new: kinds of violation."""
+        self._unsupported |= piece.unsupported
+        failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
+        for number in sorted({*piece.rechecked, *failing}):
+            self._recheck(number, piece, failing.get(number))
+        now, search = time.monotonic(), self._search
+        if now - self._shown > PROGRESS_EVERY_S:
+            self._shown = now
+            rate = search.steps / (now - search.began)
+            kinds = len(search.found)
+            search.progress(f"{search.statistics.runs} runs, {rate:,.0f} judged steps/s, {kinds} kinds of violation")
+
+    def shrink(self) -> None:
+        """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same."""
+        if not self._request.shrinking:
+            return
+        search, (seconds, runs) = self._search, self._limits()
+        first: dict[str, Kind] = {}
+        for kind in search.found:
+            first.setdefault(kind[0], kind)
+        plans = {kind: plan for kind in first.values() if (plan := search.found[kind].plan) is not None}
+
+        def tasks() -> Iterator[tuple[str, Shrinking]]:
+            for kind, plan in plans.items():
+                search.progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
+                shrinking = Shrinking(kind=kind, plan=plan, profile=self._request.profile, seconds=seconds, runs=runs)
+                yield self._request.target.sut, shrinking
+
+        smaller = in_order(tasks(), lambda task: do(task, self._system), self._pool)
+        for kind, plan in zip(plans, smaller, strict=True):
+            if plan != plans[kind]:
+                search.small[kind] = self._as_small(kind, plan)
+
+    def check(self) -> None:
+        """Compare some runs with another process."""
+        request = self._request
+        if request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
+            times, differences = differ_elsewhere(request.target.sut, self._again, self._digests)
+            self._reruns.update(elsewhere=times, differences=differences)
+
+    def complete(self, campaign: Campaign) -> Campaign:
+        """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
+        statistics, places, layout = campaign.statistics, self._settings.places, self._system.layout
+        statistics.leave_out(self._unsupported)
+        met = reached(statistics, places, layout, self._settings.guarantees == frozenset({MODES_AGREE}))
+        statistics.reached.update(met.counts)
+        gaps = (*met.gaps, *below_thresholds(statistics, layout))
+        unsteady = (NOT_DETERMINISTIC,) if self._reruns["differences"] else ()
+        unmet = self._faults_unmet()
+        due = statistics.runs >= RUNS_FOR_REACHED
+        return replace(
+            campaign,
+            sut_version=self._system.version,
+            not_reached=(*unsteady, *(unmet if due else ()), *(gap.sentence for gap in gaps)),
+            gaps=gaps,
+            too_rare=met.too_rare if due else (*unmet, *met.too_rare),
+            fault_rows=fault_rows(statistics, places),
+            reruns=Reruns(**self._reruns),
+            left_out=self._left_out(),
+            canary=self._canary,
+        )
+
+    def _tasks(self) -> Iterator[tuple[str, Piece]]:
+        """Piece by piece; of the seconds, a share to make failures small is kept back once there are any."""
+        search, request = self._search, self._request
+        begin = request.first * len(self._settings.places)
+        end = _NO_END if request.runs is None else begin + request.runs
+        share = SHRINK_SHARE if request.shrinking else 0.0
+
+        def until() -> float:
+            return search.began + request.budget_s - (share * request.budget_s if search.found else 0.0)
+
+        for start in range(begin, end, PIECE):
+            if time.monotonic() > until():
+                return
+            count, known = min(PIECE, end - start), frozenset(search.found)
+            piece = Piece(settings=self._settings, first=start, count=count, until=until(), known=known)
+            yield request.target.sut, piece
+
+    def _plant(self) -> None:
+        """Let a canary go, for a share of the budget at most."""
+        settings = self._settings
+        drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
+        if drawn is not None:
+            until = self._search.began + max(CANARY_MIN_S, self._request.budget_s * CANARY_SHARE)
+            self._canary = let_go(*drawn, settings.seed, settings.profile, until)
+
+    def _recheck(self, number: int, piece: PieceResult, broken: Broken | None) -> None:
+        """Count a run that was made again; one that fails as none did is made again now, if it was not."""
+        again = piece.rechecked.get(number)
+        differences = int(again is not None and again.differs)
+        plan, made = (again.plan, again.digest) if again is not None else (None, "")
+        if broken is not None:
+            plan, made = broken.plan, digest(broken.history)
+            if again is None and plan is not None:
+                differences += execute(plan, self._system)[0].events != broken.history.events
+        self._reruns.update(passing=broken is None, failures=broken is not None, differences=differences)
+        if made and plan is not None and len(self._again) < ELSEWHERE:
+            self._again.append(plan)
+            self._digests.append(made)
+
+    def _limits(self) -> tuple[float, int]:
+        """For how many seconds and runs the first failure of each guarantee may be made small."""
+        request = self._request
+        kinds = max(1, len({kind[0] for kind in self._search.found}))
+        if request.budget_s == math.inf:
+            runs = SHRINK_RUNS + int(SHRINK_SHARE * (request.runs or 0))
+            return math.inf, min(RUNS_MAX, runs // kinds)
+        left_s = max(SHRINK_MIN_S, self._search.began + request.budget_s - time.monotonic())
+        return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
+
+    def _as_small(self, kind: Kind, plan: Plan) -> Broken | None:
+        """What breaks in a shrunk plan; None when it broke the promise only sometimes."""
+        history, findings = findings_of(plan, self._system, kind[0])
+        shown = (promised_breach(finding, plan, self._request.profile, kind[3]) for finding in findings)
+        breach = next((breach for breach in shown if breach is not None), None)
+        return None if breach is None else Broken(self._search.found[kind].number, plan, history, breach)
+
+    def _left_out(self) -> tuple[str, ...]:
+        """The modes and storages that say nothing of the system, with the reason."""
+        unserved = (
+            f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
+            for mode in self._request.modes
+            for storage in self._request.storages
+            if self._system.factory(mode) and not served(self._system, mode, storage)
+        )
+        unsupported = (
+            f"{mode} mode on {storage}: the system needs what that storage does not offer"
+            for mode, storage in self._unsupported
+        )
+        return tuple(sorted((*unserved, *unsupported)))
+
+    def _faults_unmet(self) -> tuple[str, ...]:
+        """Kinds of fault that are possible and never struck."""
+        places, struck = self._settings.places, self._search.statistics.faults
+        declared = {kind.value for pair in places for kind in drawable(*pair)}
+        if self._system.layout == "names":
+            declared.discard(FaultKind.TYPE_DAMAGED.value)  # Type files are Hudi's; others have none to damage.
+        return tuple(f"fault {name}" for name in sorted(declared - set(struck)))
+
+
+def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
+    """Hunt a canary as the system under test is hunted, until it is caught."""
+    asked = frozenset({mutant.kills})
+    settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
+    piece = Piece(settings=settings, first=0, count=canary.PLANS_MAX, until=deadline)
+    seen = explore(piece, load_mutant(mutant))
+    if seen.interrupted:
+        raise KeyboardInterrupt
+    if seen.error is not None:
+        raise seen.error
+    return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))

@@ -1,0 +1,122 @@
+"""Rounds against one version of Hudi: modes and table types alternate, the rest is drawn from the seed.
+
+Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Real
+time decides what meets what, so a seed gives the same choices and not the same run. A place that was not met leaves
+inconclusive what it decides (deciding_faults.py); a table to which nothing could be written any more, the whole
+campaign.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.targets.bundles import spark_home
+from marker_sim.targets.run_environment import scratch_directory
+from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.hudi_spark.choices import Choices
+from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding
+from marker_sim.worlds.hudi_spark.drivers import Program
+from marker_sim.worlds.hudi_spark.rounds import PlayedTable, Spec, play_round
+from marker_sim.worlds.hudi_spark.table_storage import TableStorage
+from marker_sim.worlds.spark.standalone import end_marked
+
+CLOSING_S = 3.0
+
+
+@contextmanager
+def open_rounds(
+    request: CampaignRequest,
+    version: str,
+    java: str,
+    jars: tuple[Path, ...],
+    names: tuple[str, ...],
+    meddle: Callable[[TableStorage, str], None] | None,
+) -> Iterator[TableRounds]:
+    """The rounds of a campaign, with a scratch directory and a mark by which every process is found at the end."""
+    deadline = time.monotonic() + request.budget_s - CLOSING_S
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+    program = Program(
+        home=spark_home(), java=java, jars=jars, mark=mark, logs=request.report / "logs", deadline=deadline
+    )
+    met, armed = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s, names, met, armed)
+    try:
+        with scratch_directory() as scratch:
+            yield TableRounds(
+                request=request, program=program, choices=choices, scratch=scratch, names=names, meddle=meddle,
+                met=met, armed=armed,
+            )  # fmt: skip
+    finally:
+        end_marked(mark)
+
+
+@dataclass(slots=True, kw_only=True)
+class TableRounds:
+    """The rounds of one campaign; `targets.target.Rounds` says what each method is for.
+
+    met, armed: steps by mode and name, so far. refused: why tables took no write any more.
+    """
+
+    request: CampaignRequest
+    program: Program
+    choices: Choices
+    scratch: Path
+    names: tuple[str, ...]
+    meddle: Callable[[TableStorage, str], None] | None
+    met: Counter[tuple[str, str]]
+    armed: Counter[tuple[str, str]]
+    refused: list[str] = field(default_factory=list)
+    lanes: int = 1
+
+    def draw(self, reached: Mapping[str, int]) -> Spec | None:
+        """The next round, None when none fits into the budget; the first always does."""
+        return self.choices.next(self.program.left_s())
+
+    def play(self, drawn: Spec) -> PlayedTable:
+        """Run it."""
+        return play_round(
+            drawn, program=self.program, scratch=self.scratch, pace=self.choices.pace,
+            profile=self.request.profile.name, meddle=self.meddle,
+        )  # fmt: skip
+
+    def took(self, drawn: Spec, played: PlayedTable) -> None:
+        """It is over."""
+        for counter, counts in ((self.armed, played.count.armed), (self.met, played.count.met)):
+            counter.update({(drawn.mode, name): number for name, number in sorted(counts.items())})
+        self.refused += played.count.refused
+
+    def close(self) -> None:
+        """A round ends its own processes."""
+
+    def line(self, statistics: Statistics, steps: int) -> str:
+        """How far it is."""
+        return f"{statistics.runs} tables, {steps} writes, {statistics.faults.get('kill', 0)} drivers killed"
+
+    def complete(self, campaign: Campaign) -> Campaign:
+        """What was aimed at and not met, whatever it is that one wants to know."""
+        request = self.request
+        missed = [
+            f"{name} in {mode} mode (aimed at {number} times)"
+            for (mode, name), number in sorted(self.armed.items())
+            if not self.met[mode, name] and not any(name == each.step and each.guarantees for each in TABLE)
+        ]
+        for mode in request.modes:
+            met = [name for (met_mode, name), number in self.met.items() if met_mode == mode and number]
+            if not any(name.startswith("driver killed") for name in met):
+                missed.append(f"a driver killed in {mode} mode")
+        if not campaign.statistics.reached.get("rows read by hudi-rs"):
+            missed.append("rows read by hudi-rs")
+        return replace(
+            campaign,
+            not_reached=(*missed, *(f"a write after a kill: {why}" for why in self.refused)),
+            deciding=deciding(request.modes, request.storage, self.names, self.armed, self.met),
+        )

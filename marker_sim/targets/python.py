@@ -1,0 +1,69 @@
+"""A system in Python, by `package.module:factory`: it runs plans in the simulated world, below the kit's write client.
+
+The reference and its mutants are such systems too; loading.py imports all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from marker_sim.errors import UsageError
+from marker_sim.loading import load_system
+from marker_sim.plan import STORAGES
+from marker_sim.system import System
+from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
+from marker_sim.worlds.simulated.storage import CAPABILITIES
+
+# What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
+MODELS = {
+    "sim": STORAGES,
+    "s3": ("s3", "s3-unconditional"),
+    "local": ("local",),
+    "hdfs": ("hdfs",),
+}
+OF_REFERENCE = TargetCapabilities(profile="reference", storages=MODELS, plans=True)
+# On a factory the kit's own write client runs, so it has a write path.
+OF_FACTORY = TargetCapabilities(profile="python", storages=MODELS, plans=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonTarget(Target):
+    """A system whose runs are plans."""
+
+    can: TargetCapabilities = OF_REFERENCE
+
+    def load(self) -> System:
+        """Import it."""
+        return load_system(self.sut)
+
+    def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
+        """Import it and see whether it has a factory for something that was asked for."""
+        served_places(self.load(), request)
+
+
+def served(system: System, mode: str, storage: str) -> bool:
+    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
+    if system.factory(mode) is None:
+        return False
+    return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
+
+
+def served_places(system: System, request: CampaignRequest) -> tuple[tuple[str, str], ...]:
+    """The modes and storages of a request that a system has factories for; UsageError when there are none."""
+    asked = [(mode, storage) for mode in request.modes for storage in request.storages]
+    places = tuple(place for place in asked if served(system, *place))
+    if not places:
+        raise UsageError(
+            f"{request.target.sut} has no factory for {' or '.join(request.modes)} markers on"
+            f" {', '.join(request.storages)}; give it one"
+        )
+    return places
+
+
+def _parse(text: str) -> Target | None:
+    module, _, factory = text.partition(":")
+    return PythonTarget(sut=text, can=OF_FACTORY) if module and factory else None
+
+
+ROW = TargetRow("package.module:factory", _parse, plans=True)

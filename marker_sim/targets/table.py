@@ -1,0 +1,25 @@
+"""The table of targets: what `--sut` accepts. A new target is a module of this package and a row here."""
+
+from __future__ import annotations
+
+from marker_sim.errors import UsageError
+from marker_sim.targets import http, hudi, hudi_spark, mutant, python, reference
+from marker_sim.targets.target import Target
+
+TARGETS = (reference.ROW, mutant.ROW, python.ROW, http.ROW, hudi.ROW, hudi_spark.ROW)
+NAMES = tuple(row.words for row in TARGETS)
+PLANNED = tuple(row.words for row in TARGETS if row.plans)
+# Of a later version; without this a name like a module's.
+_LATER = ("command",)
+
+
+def parse_target(text: str) -> Target:
+    """The system that a name stands for; UsageError says what is accepted. Nothing is loaded or started."""
+    for row in sorted(TARGETS, key=lambda row: row is python.ROW):  # Any two words with a colon may be a factory.
+        target = row.parse(text)
+        if target is not None:
+            return target
+    accepted = ", ".join(f"{row.words}{row.note}" for row in TARGETS)
+    if text.partition(":")[0] in _LATER:
+        raise UsageError(f"--sut was given {text!r}, which this version cannot run yet; accepted are {accepted}")
+    raise UsageError(f"--sut was given {text!r}; accepted are {accepted}")

@@ -1,0 +1,189 @@
+"""What every system under test has in common: its name, what it can be asked for, and where its runs come from.
+
+    --sut ─► table.parse_target ─► Target ─► CampaignRequest ─► campaign/engine.py ─► Campaign
+
+A target is one module of this package and one row in table.py; nothing else knows it by name. Its runs are either plans
+of a seed, run in the simulated world by the `System` that it loads, or rounds in real time that it draws and plays
+itself. The engine judges, counts and keeps both alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.result import Campaign
+    from marker_sim.campaign.statistics import Statistics
+    from marker_sim.history import History
+    from marker_sim.judges.baselines.baseline import Known
+    from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.system import System
+    from marker_sim.targets.s3_endpoint import Endpoint
+
+BELONGS_TO_HTTP = "; it belongs to --sut http, so leave it out"
+SERVER_OPTIONS = (
+    "start", "reader", "dir_format", "identity", "batch_threads",
+    "s3_endpoint", "s3_bucket", "s3_access_key", "s3_secret_key",
+)  # fmt: skip
+REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetCapabilities:
+    """What a system can be asked for, and what not.
+
+    profile: what is held against it unless `--profile` says otherwise.
+    modes: the marker modes that it has.
+    storages: what each word of `--storage` stands for; the first word is taken when none is given.
+    plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
+    refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
+    """
+
+    profile: str
+    modes: tuple[str, ...] = ("direct", "timeline")
+    storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
+    plans: bool = False
+    refuses: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How a server is started and what it is held to.
+
+    start: the command, "" for one that the target composes.
+    reader: a command that prints stored names, "" for Hudi's format.
+    dir_format: how requests write the marker directory, "" for the usual way.
+    identity: whether creates carry `requestid`.
+    batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
+    endpoint: an object store of the user's own, None for the kit's front.
+    """
+
+    start: str = ""
+    reader: str = ""
+    dir_format: str = ""
+    identity: bool = False
+    batch_threads: int | None = None
+    endpoint: Endpoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignRequest:
+    """What is asked of one campaign, complete and consistent, from the command line to the verdict.
+
+    modes, storages: storage models in the simulated world, one real storage elsewhere.
+    budget_s: seconds; infinite with `runs`.
+    runs: a number of plans, None for as many as fit.
+    first: the turn of the seed to begin with.
+    jobs: worker processes.
+    guarantees: None for all.
+    baseline: what is known already, None without one.
+    stop_at_first: whether the first violation that is not in the baseline ends it.
+    shrinking: whether failing plans are made small.
+    canaries: whether the kit has to see a planted defect; a piece of a larger campaign needs neither.
+    report: where the report goes, and the logs of processes.
+    argv: the words of the command line, without the secret of an endpoint.
+    """
+
+    target: Target
+    modes: tuple[str, ...]
+    storages: tuple[str, ...]
+    seed: int
+    profile: Profile
+    budget_s: float = math.inf
+    runs: int | None = None
+    first: int = 0
+    jobs: int = 1
+    guarantees: frozenset[str] | None = None
+    baseline: frozenset[Known] | None = None
+    stop_at_first: bool = False
+    shrinking: bool = True
+    canaries: bool = True
+    server: ServerOptions = field(default_factory=ServerOptions)
+    report: Path = Path()
+    argv: tuple[str, ...] = ()
+
+    @property
+    def storage(self) -> str:
+        """The one real storage of a system whose runs are rounds."""
+        return self.storages[0]
+
+
+class PlayedRun(Protocol):
+    """A round that is over. counts: what happened how often. interrupted: by Ctrl-C. trouble: of the kit, or ""."""
+
+    @property
+    def history(self) -> History: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def trouble(self) -> str: ...
+
+
+class Rounds(Protocol):
+    """The rounds of one campaign in real time.
+
+    lanes     how many are played beside each other, in threads; a single one is played by the thread that drew it
+    draw      the next round, whose `line` says which it is, after what was `reached`; None when no further one fits
+    play      runs it; HarnessError when the kit's surroundings failed
+    took      it is over; called by the thread that drew it
+    close     ends what is under way at once
+    line      how far the campaign is, but for violations
+    complete  the campaign with what only these rounds can say of it
+    """
+
+    lanes: int
+
+    def draw(self, reached: Mapping[str, int]) -> Any: ...
+    def play(self, drawn: Any) -> PlayedRun: ...
+    def took(self, drawn: Any, played: Any) -> None: ...
+    def close(self) -> None: ...
+    def line(self, statistics: Statistics, steps: int) -> str: ...
+    def complete(self, campaign: Campaign) -> Campaign: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One system under test. sut: its name, as `--sut` has it. can: what it can be asked for."""
+
+    sut: str
+    can: TargetCapabilities
+
+    def check_options(self, server: ServerOptions, storage: str) -> None:
+        """UsageError for the first option whose value does not fit; which options it takes is checked before."""
+
+    def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
+        """UsageError or HarnessError for the first thing that is missing here; fetches what a cache does not hold."""
+
+    def forecast(self, request: CampaignRequest) -> str:
+        """What the budget leaves out, in a sentence; "" when it has room for all, or nobody can say."""
+        return ""
+
+    def load(self) -> System | None:
+        """The system that runs plans; UsageError when it cannot be loaded, None when its runs are rounds."""
+        return None
+
+    def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
+        """The rounds of a campaign; every process that they started is gone when the block is left."""
+        raise AssertionError(f"the runs of {self.sut} are plans")
+
+
+class TargetRow(NamedTuple):
+    """A row of the table of targets.
+
+    words: what `--sut` accepts.
+    parse: the target of a text, None when it is not of this row; UsageError when it is and something is wrong.
+    plans: whether its runs are plans.
+    note: what else a user has to write.
+    """
+
+    words: str
+    parse: Callable[[str], Target | None]
+    plans: bool = False
+    note: str = ""
