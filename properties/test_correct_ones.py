@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.runs import execute
+from marker_sim.history import NOT_GETTING_ON
+from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.markers.store import Created
-from marker_sim.plan import PLACES
+from marker_sim.plan import PLACES, Plan, Task, Write, read_plan
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
@@ -19,6 +24,7 @@ from properties.correct.compacted_log import View
 from properties.correct.shape import SYSTEMS
 
 RUNS = 160
+ACCUSED = sorted((Path(__file__).parent / "correct" / "accused").glob("*.json"))
 HERE = "properties.test_correct_ones"
 
 
@@ -47,6 +53,22 @@ def test_a_correct_class_of_odd_shape_is_not_accused(sut: str, chaos_seed: int) 
     rows = done.statistics.rows(load_profile("python"))
     judged = {row.id for row in rows if row.judged}
     assert judged >= {"G3", "G4", "G6", "G10", "G11", "G13", "G14", "G15", "G17", "G18", "G24"}
+
+
+@pytest.mark.parametrize("path", ACCUSED, ids=lambda path: path.stem)
+def test_a_plan_that_once_accused_a_correct_class_does_so_no_more(path: Path) -> None:
+    """Named by the class and what was wrong, with the class or with the kit."""
+    history, _ = execute(read_plan(path), load_system(f"properties.correct.{path.name.partition('.')[0]}:Markers"))
+    assert not [finding for finding in judge(history) if finding.breaches]
+
+
+def test_a_slow_class_with_more_tasks_than_the_time_for_a_write_allows_does_not_hang() -> None:
+    tasks = tuple(Task(group=f"f{number}") for number in range(1700))
+    plan = Plan(mode="timeline", storage="local", directories=(), ops=(), writes=(Write(tasks=tasks),), executors=1)
+    history, _ = execute(plan, load_system("properties.correct.two_copies:Markers"))
+    assert any(event.error == NOT_GETTING_ON for event in history.events)
+    (found,) = judge(history, frozenset({"G25"}))
+    assert not found.breaches and found.excused == (("still-working", 1),)
 
 
 class StaleBody(one_object.Markers):
