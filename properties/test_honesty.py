@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from functools import partial
+from itertools import takewhile
+from math import exp, lgamma, log
 from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.coverage.activity_thresholds import THRESHOLDS, below_thresholds
+from marker_sim.campaign.coverage.activity_thresholds import RUNS_LEAST, THRESHOLDS, below_thresholds, too_few
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
 from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, SURE, reached
@@ -108,25 +108,38 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
     assert below_thresholds(small, "hudi") == ()
 
 
+def _deaths(runs: int, died: int) -> Statistics:
+    """Of so many runs with a server, so many in which it was killed."""
+    statistics = Statistics()
+    statistics.runs = RUNS_LEAST
+    statistics.made["timeline/s3/operations"] = runs
+    statistics.deaths["timeline/s3/operations/server"] = died
+    return statistics
+
+
+@pytest.mark.parametrize(
+    ("runs", "died", "doubted"), ((230, 0, False), (240, 0, True), (85, 2, False), (1000, 12, True), (1000, 20, False))
+)
 def test_deaths_of_servers_are_asked_of_enough_runs_and_doubt_the_mode_with_servers_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    runs: int, died: int, doubted: bool
 ) -> None:
-    (threshold,) = (threshold for threshold in THRESHOLDS if threshold.name.startswith("server kills"))
-    idle = Statistics()
-    idle.runs = 500
-    for runs, doubted in ((70, False), (80, True)):
-        shown = (1.0, float(runs))
-        monkeypatch.setattr(
-            "marker_sim.campaign.coverage.activity_thresholds.THRESHOLDS",
-            (replace(threshold, measure=partial(_shows, shown)),),
-        )
-        gaps = below_thresholds(idle, "names")
-        assert bool(gaps) == doubted
-        assert all(d.concerns("G3", "timeline", "s3") and not d.concerns("G3", "direct", "s3") for d in gaps)
+    found = below_thresholds(_deaths(runs, died), "names")
+    gaps = [gap for gap in found if gap.sentence.startswith("share of runs with a server")]
+    assert bool(gaps) == doubted
+    assert all(d.concerns("G3", "timeline", "s3") and not d.concerns("G3", "direct", "s3") for d in gaps)
 
 
-def _shows(shown: tuple[float, float], _: Statistics) -> tuple[float, float]:
-    return shown
+def test_bad_luck_doubts_one_campaign_in_a_thousand_at_the_least_ratio_and_one_in_a_million_at_twice_as_much() -> None:
+    """The exact probability that a Poisson count is so low that a campaign of any size is doubted."""
+
+    def doubted(mean: float, due: float) -> float:
+        counts = takewhile(lambda done: too_few(done, due), range(int(due) + 1))
+        return sum(exp(done * log(mean) - mean - lgamma(done + 1)) for done in counts)
+
+    for due in range(1, 400):
+        assert doubted(due, due) < 1e-3
+        assert doubted(2.0 * due, due) < 1e-6
+    assert too_few(0, 7.0) and too_few(140, 200.0) and not too_few(0, 0.0)
 
 
 def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(statistics: Statistics) -> None:

@@ -72,12 +72,25 @@ class _Cell:
 class Statistics:
     """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings.
 
-    hurt: runs in which a fault fired. made: runs by "mode/storage/plans". looked: those of them that `look` has read,
+    hurt: runs in which a fault fired. made: runs by "mode/storage/plans". deaths: those of them in which a process
+    was killed, by "mode/storage/plans/role". looked: those that `look` has read,
     and over these alone sights in `reached`, and strikes: fault by phase. met_in: looked-at runs with a
     sight, by "mode/storage/plans/sight".
     """
 
-    __slots__ = ("_cells", "faults", "hurt", "looked", "made", "met_in", "operations", "reached", "runs", "strikes")
+    __slots__ = (
+        "_cells",
+        "deaths",
+        "faults",
+        "hurt",
+        "looked",
+        "made",
+        "met_in",
+        "operations",
+        "reached",
+        "runs",
+        "strikes",
+    )
 
     def __init__(self) -> None:
         self.runs = 0
@@ -85,6 +98,7 @@ class Statistics:
         self.faults: dict[str, int] = {}
         self.reached: dict[str, int] = {}
         self.hurt = 0
+        self.deaths: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
         self.looked: Counter[str] = Counter()
         self.met_in: Counter[str] = Counter()
@@ -109,10 +123,12 @@ class Statistics:
             elif kind == "effect":
                 self.reach(f"effect {operation}", count)
         if any(kind == "fault" for kind, _ in counts):
-            fired = [e.operation for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
+            fired = [e for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
             self.hurt += bool(fired)
-            for operation in fired:
-                self.faults[operation] = self.faults.get(operation, 0) + 1
+            killed = {_role(event.process) for event in fired if event.operation == "kill"}
+            self.deaths.update(f"{_kind_of(history)}/{role}" for role in killed)
+            for event in fired:
+                self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
 
@@ -160,6 +176,7 @@ class Statistics:
         for name, count in other.reached.items():
             self.reach(name, count)
         self.hurt += other.hurt
+        self.deaths.update(other.deaths)
         self.made.update(other.made)
         self.looked.update(other.looked)
         self.met_in.update(other.met_in)
@@ -204,6 +221,12 @@ def _kind_of(history: History) -> str:
     header = history.header
     plans = "writes" if (header.plan or {}).get("writes") else "operations"
     return f"{header.mode}/{header.storage}/{plans}"
+
+
+def _role(process: str) -> str:
+    """ "server" of server#2 and second#1, "executor" of executor-0#1."""
+    actor = process.partition("#")[0].rstrip("-0123456789")
+    return "server" if actor == "second" else actor
 
 
 def _row(key: _Key, cell: _Cell, profile: Profile) -> VerdictRow:

@@ -1,15 +1,18 @@
 """The least that must have happened in a campaign: a quiet run is inconclusive, not green.
 
-Each floor is a ratio with its reason. The figures lie well below what the reference shows, so that a slower or more
-cautious system passes and an idle one does not; docs/honesty.md has both. A campaign of fewer than `RUNS_LEAST`
-runs is held only against what no chance explains, that creates are answered; one of fewer than `CREATES_LEAST` against
-nothing.
+Each threshold is a ratio with its reason. The figures lie at half or less of what correct systems of any shape show, so
+that a slower or more cautious system passes and an idle one does not; docs/honesty.md has both. A campaign is below one
+when chance does not explain it: a system that shows exactly the ratio is doubted in one campaign of a thousand at most
+(`LUCK`), one that shows twice as much in one of a million, where what is counted is independent, as runs are; what
+comes in clumps, creates and what is judged of them, lies higher. A campaign of fewer than `RUNS_LEAST` runs is held
+only against what few runs tell, that creates are answered; one of fewer than `CREATES_LEAST` against nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import log
 
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
@@ -17,7 +20,7 @@ from marker_sim.judges.guarantees import GUARANTEES
 
 RUNS_LEAST = 100
 CREATES_LEAST = 20
-SURELY = 3  # What a floor must ask for at least; five times as many are due, and exp(-15) is no bad luck.
+LUCK = 7.0  # exp(-7): one in 1,097.
 _SERVED = ("timeline/s3", "timeline/local")
 
 
@@ -65,24 +68,18 @@ def _hurt(statistics: Statistics) -> tuple[float, float]:
     return statistics.hurt, _made(statistics)
 
 
-def _deaths(statistics: Statistics, role: str) -> int:
-    return sum(count for phase, count in statistics.struck("kill").items() if phase.startswith(role))
-
-
-def _server_kills(statistics: Statistics) -> tuple[float, float]:
-    return _deaths(statistics, "server:"), sum(
-        count for kind, count in statistics.looked.items() if kind.startswith(_SERVED)
-    )
+def _server_deaths(statistics: Statistics) -> tuple[float, float]:
+    died = sum(c for kind, c in statistics.deaths.items() if kind.startswith(_SERVED) and kind.endswith("/server"))
+    return died, sum(c for kind, c in statistics.made.items() if kind.startswith(_SERVED))
 
 
 def _commits(statistics: Statistics) -> tuple[float, float]:
     return _ok(statistics, "commit"), _made(statistics, "writes")
 
 
-def _driver_kills(statistics: Statistics) -> tuple[float, float]:
-    return _deaths(statistics, "driver:"), sum(
-        count for kind, count in statistics.looked.items() if kind.endswith("writes")
-    )
+def _driver_deaths(statistics: Statistics) -> tuple[float, float]:
+    died = sum(count for kind, count in statistics.deaths.items() if kind.endswith("/writes/driver"))
+    return died, _made(statistics, "writes")
 
 
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
@@ -113,10 +110,10 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
         measure=_hurt,
     ),
     ActivityThreshold(
-        name="server kills per run with a server",
+        name="share of runs with a server in which one was killed",
         reason="durability is judged by what is stored after a kill",
-        least=0.04,
-        measure=_server_kills,
+        least=0.03,
+        measure=_server_deaths,
         modes=("timeline",),
     ),
     ActivityThreshold(
@@ -126,12 +123,20 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
         measure=_commits,
     ),
     ActivityThreshold(
-        name="driver kills per run of writes",
+        name="share of runs of writes in which a driver was killed",
         reason="rollbacks are judged by what a dead driver left behind",
         least=0.15,
-        measure=_driver_kills,
+        measure=_driver_deaths,
     ),
 )
+
+
+def too_few(done: float, due: float) -> bool:
+    """Whether chance does not explain that so few were met: a Poisson count of the mean `due` is hardly ever as low.
+
+    Chernoff's bound: it is at most `done` with a probability of exp(done - due - done log(done / due)) or less.
+    """
+    return done < due and due - done + (done * log(done / due) if done else 0.0) >= LUCK
 
 
 def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, ...]:
@@ -139,10 +144,8 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
     gaps = []
     for threshold in THRESHOLDS:
         done, of = threshold.measure(statistics)
-        due = statistics.runs >= (CREATES_LEAST if threshold.small else RUNS_LEAST) and (
-            threshold.small or threshold.least * of >= SURELY
-        )
-        if due and of and done < threshold.least * of:
+        enough = statistics.runs >= (CREATES_LEAST if threshold.small else RUNS_LEAST)
+        if enough and too_few(done, threshold.least * of):
             figures = f"{done / of:.2f}, required {threshold.least:g}"
             why = f"{threshold.name}: {figures} ({threshold.reason})"
             gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
@@ -157,7 +160,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
 def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -> Iterator[CoverageGap]:
     for guarantee in GUARANTEES:
         least, judged = guarantee.judged_least, statistics.judged(guarantee.id, mode, storage)
-        if least is not None and judged is not None and judged < least * made >= SURELY:
+        if least is not None and judged is not None and too_few(judged, least * made):
             yield CoverageGap(
                 sentence=f"{guarantee.id} was judged {judged} times in {made} runs in {mode} mode on {storage},"
                 f" required {least:g} per run",
