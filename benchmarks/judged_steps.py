@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
     def act(self, kind: str, name: str = "") -> None:
         self.number += 1
         op = Op(actor=f"executor-{self.number % 3}", kind=kind, name=name, request=f"r{self.number}")
-        self.cluster.play((op,), 60_000_000_000)
+        self.cluster.clients.play((op,))
 
     @rule(partition=st.sampled_from(PARTITIONS), file=st.integers(0, 20))
     def create(self, partition: str, file: int) -> None:
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(after=st.integers(1, 30), kind=st.sampled_from([FaultKind.KILL, FaultKind.THROTTLED, FaultKind.PAUSE]))
     def fault(self, after: int, kind: FaultKind) -> None:
-        state = self.cluster.actors["server"]
+        state = self.cluster.host.actor("server")
         state.expect(Fault(kind=kind, actor="server", step=state.steps + after, duration_ms=50))
 
     def teardown(self) -> None:

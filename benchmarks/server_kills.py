@@ -67,9 +67,9 @@ class Round:
         """Kill whatever server is there, a number of times, until the run is over."""
         fault = Fault(kind=FaultKind.KILL, actor="server", step=0)
         while kills and not self._over.wait(self._rng.uniform(*SECONDS_BETWEEN)):
-            server = self._cluster.servers.there("server")
-            if server is not None and server.ready.is_set() and not self._cluster.injector.healed:
-                self._cluster.injector.kill(server, fault, AT_RANDOM)
+            server = self._cluster.servers.address("server")
+            if server is not None and server.alive and server.ready.is_set() and not self._cluster.faults.healed:
+                self._cluster.faults.kill(server, fault, AT_RANDOM)
                 kills -= 1
 
     def kills(self, value: str | None) -> int:

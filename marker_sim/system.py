@@ -55,18 +55,6 @@ class System:
         """What the system makes of a mode that is asked for, on a storage."""
         return self.choose(replace(options, markers_type=MARKERS_TYPES[mode]), capabilities)
 
-    def chosen_for_write(
-        self, markers: str, of_the_run: Choice, mode: str, capabilities: Capabilities, options: MarkerOptions
-    ) -> Choice:
-        """The choice for a write that asks for `markers` ("" for `mode`, the run's): another only in Hudi's format.
-
-        In a format of its own a mode need not be able to read what the other one has written.
-        """
-        if markers in ("", mode) or self.layout != "hudi":
-            return of_the_run
-        choice = self.chosen(markers, capabilities, options)
-        return choice if self.factory(choice.mode) else of_the_run
-
 
 def reference() -> System:
     """The reference in both modes."""

@@ -13,7 +13,10 @@ Source: Hudi 0.15.0 MarkerOperation and RequestHandler. Status: 400 refused and 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import is_append, parse_directory
@@ -41,6 +44,20 @@ def handle(request: Request, store_of: Callable[[str], MarkerStore], create: Cal
         return Reply(503, f"storage throttles: {error}")
     except (StorageError, RuntimeError) as error:
         return Reply(500, f"storage failed: {error!r}")
+
+
+def create_with_identity(store: MarkerStore) -> Creates:
+    """The store's create, called with the request identity where it takes one."""
+    create: Any = store.create
+    if takes_identity(type(store)):
+        return create  # type: ignore[no-any-return]
+    return lambda name, _request: create(name)
+
+
+@cache
+def takes_identity(store: type) -> bool:
+    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
+    return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 
 _ROUTES: dict[str, Callable[[MarkerStore], object]] = {

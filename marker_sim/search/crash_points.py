@@ -8,7 +8,7 @@ of crashes is met once, the earlier one first.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 from marker_sim.history import History
 from marker_sim.plan import Fault, Plan
@@ -16,11 +16,9 @@ from marker_sim.seams import Condition
 from marker_sim.search.schedules import crashes
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
-from marker_sim.worlds.simulated.runtime import SimRuntime
 from marker_sim.worlds.simulated.scheduler import Process
 from marker_sim.worlds.simulated.storage import CAPABILITIES, SimStorage, Store
 from marker_sim.worlds.simulated.watchdog import watched
-from marker_sim.worlds.simulated.wire import SimWire
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,8 +62,8 @@ def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: i
             for number, write in enumerate(plan.writes):
                 if number == before and not crashed:
                     cluster.mark()
-                cluster.jobs.play(write)
-            cluster.calls.ended = {name: state.steps for name, state in cluster.actors.items()}
+                cluster.writes.play(write)
+            cluster.calls.ended = {name: state.steps for name, state in cluster.host.actors.items()}
             cluster.end()
     finally:
         cluster.scheduler.close()
@@ -86,28 +84,21 @@ class _Watching(Cluster):
         self.happened: list[Fault] = []
         self._crashed = crashed
         self.store.tear = self._tear
+        self.host.make_storage = partial(_WatchedStorage, self.store, self.calls)
 
     def mark(self) -> None:
         """From here on calls are crash points."""
-        self.calls.begun = {name: state.steps for name, state in self.actors.items()}
-
-    def seams(self, process: Process) -> tuple[SimStorage, SimRuntime, SimWire, dict[str, Any]]:
-        """The seams of a process, storage watched."""
-        fresh = "seams" not in process.state
-        seams = super().seams(process)
-        if fresh:
-            seams = process.state["seams"] = (_WatchedStorage(self.store, process, self.calls), *seams[1:])
-        return seams
+        self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
         # Noted ahead: an attempt that is killed never comes back from it.
-        if process.alive and not self.injector.healed:
+        if process.alive and not self.faults.healed:
             self._note(fault)
         super()._strike(process, fault)
 
     def _tear(self, process: Process, fault: Fault) -> None:
         self._note(fault)
-        self.injector.tear(process, fault)
+        self.faults.tear(process, fault)
 
     def _note(self, fault: Fault) -> None:
         if fault in self._crashed:
@@ -118,7 +109,7 @@ class _Watching(Cluster):
 class _WatchedStorage(SimStorage):
     """The storage of a process; each call that changes something is noted under the step that it is about to make."""
 
-    def __init__(self, store: Store, process: Process, calls: _Calls) -> None:
+    def __init__(self, store: Store, calls: _Calls, process: Process) -> None:
         super().__init__(store, process)
         self._actor, self._calls = process.name.partition("#")[0], calls
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.markers.protocol import Creates
+from marker_sim.markers.protocol import Creates, create_with_identity
 from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
@@ -35,7 +35,6 @@ from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
-from marker_sim.writer.recording import create_with_identity
 
 WAITING_MAX = 10_000
 STOP_TIMEOUT_S = 10

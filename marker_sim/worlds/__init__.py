@@ -1,5 +1,7 @@
 """Where a plan or a round runs and becomes a history.
 
+cluster/        clients, servers, a driver and its executors under faults, once for the next two
+host.py         what that cluster asks of the ground it stands on
 simulated/      one process, virtual time
 processes/      the same plans, every actor a process that can be killed
 http/           a foreign timeline server, started by a command, in rounds of load and faults

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from marker_sim.history import Event, Kind, Value, answer_bound_ms
 from marker_sim.names import MarkerDirectory
@@ -59,6 +60,23 @@ class Recorder:
             self.events.append(event)
             self._follow(event)
             return index
+
+    def record_row(
+        self,
+        process: str,
+        role: str,
+        kind: Kind,
+        operation: str,
+        table: str | None = None,
+        instant: str | None = None,
+        path: str | None = None,
+        value: Value = None,
+        error: str | None = None,
+        caused_by: int | None = None,
+    ) -> int:
+        """The same, given column by column as in `Event`."""
+        place: Any = None if table is None and instant is None else (table, instant)
+        return self.record(process, role, kind, operation, place, path, value, error, caused_by)
 
     def fault(
         self,

@@ -6,5 +6,4 @@ stage.py      a stage of tasks, until one attempt of each has succeeded
 backend.py    what a stage and its cluster exchange
 records.py    the table's timeline on storage
 slices.py     which files of the completed commits hold which rows (pure)
-recording.py  the calls of a write as events
 """

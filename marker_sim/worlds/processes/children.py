@@ -1,7 +1,6 @@
-"""What a forked child does: be a driver, an executor, a client of the marker store or the timeline server.
+"""A real process from inside: the reference runs in it as it is, on real seams.
 
-The reference runs in it as it is, on real seams; what is here only connects it to the kit: tasks and their ends, the
-next write, and the faults that are due at one of its own steps.
+What is here only connects it to the kit, faults that are due at one of its own steps included.
 """
 
 from __future__ import annotations
@@ -14,19 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.loading import load_system
-from marker_sim.markers.client import TimelineMarkers
-from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Fault, Plan
+from marker_sim.plan import Fault
 from marker_sim.seams import Storage
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
+from marker_sim.timeline import WriteStat
+from marker_sim.worlds.cluster.environment import ProcessEnvironment
+from marker_sim.worlds.cluster.settings import ClusterSettings
 from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.seams import CountedStorage, GatedStorage, ThreadRuntime
 from marker_sim.worlds.processes.steps import Counters, Steps
 from marker_sim.worlds.processes.wire import HttpWire
-from marker_sim.writer.recording import RecordedMarkers, record_call
+from marker_sim.writer.attempt import Assignment
 
 
 class AttemptEnded(BaseException):
@@ -34,71 +34,81 @@ class AttemptEnded(BaseException):
 
 
 class ActorIdentity:
-    """The actor that calls are recorded under; what it says of the call at hand is each thread's own."""
+    """The actor that calls are recorded under.
+
+    invoke: the last invocation of the thread that asks.
+    attempt: the number of the attempt that this thread makes, None for none.
+    part: of a write, which sites are known by; a real process has no sites.
+    """
 
     def __init__(self, name: str, role: str) -> None:
         self.name = name
         self.role = role
+        self.part = ""
         self._own = threading.local()
 
     @property
-    def state(self) -> dict[str, Any]:
-        """Of this thread: the invocation it is in, and the attempt it works at."""
-        return self._own.__dict__
+    def invoke(self) -> int | None:
+        return getattr(self._own, "invoke", None)
+
+    @invoke.setter
+    def invoke(self, index: int) -> None:
+        self._own.invoke = index
+
+    @property
+    def attempt(self) -> int | None:
+        return getattr(self._own, "attempt", None)
+
+    @attempt.setter
+    def attempt(self, number: int) -> None:
+        self._own.attempt = number
 
 
-class Child:
-    """A process on real seams. spec: as cluster.py makes it."""
+class Child(ProcessEnvironment):
+    """A real process from inside. spec: as cluster.py makes it."""
+
+    me: ActorIdentity
+    wire: HttpWire
 
     def __init__(self, spec: dict[str, Any]) -> None:
-        self.plan: Plan = spec["plan"]
-        self.options = spec["options"]
-        self.system = load_system(spec["system"])
-        self.me = ActorIdentity(spec["process"], spec["role"])
-        self.link = CoordinatorClient(spec["hub"], self.me.name, self.me.role)
+        self.link = link = CoordinatorClient(spec["hub"], spec["process"], spec["role"])
         self.steps = Steps(Counters(Path(spec["counters"])), spec["slot"], spec["faults"])
         self.steps.strike = self._strike
-        self.storage, locks = self._storage(spec["storage"])
-        self.runtime = ThreadRuntime(self.steps, locks, self._actor_died)
-        self.wire = HttpWire(
-            self.link, self.steps.step, partial(address_of, spec["storage"]), lambda: self.me.state.get("invoke")
-        )  # fmt: skip
-        self.shared: dict[str, Any] = {}
         self.run_again: Callable[[], None] = lambda: None
-        self._markers: dict[tuple[str, str], RecordedMarkers] = {}
+        me = ActorIdentity(spec["process"], spec["role"])
+        storage, locks = self._storage(spec["storage"], me.name)
+        runtime = ThreadRuntime(self.steps, locks, self._actor_died)
+        wire = HttpWire(link, self.steps.step, partial(address_of, spec["storage"]), lambda: me.invoke)
+        settings = ClusterSettings(spec["plan"], load_system(spec["system"]), storage.capabilities)
+        super().__init__(me, link, settings, settings.options, (storage, runtime, wire))
 
-    def context(self, directory: str) -> Context:
-        """What an implementation is given."""
-        return Context(
-            storage=self.storage,
-            runtime=self.runtime,
-            wire=self.wire,
-            directory=directory,
-            options=self.options,
-            process=self.shared,
-        )
+    def step(self, site: str) -> None:
+        """One step of this process; it knows no sites."""
+        self.steps.step()
 
-    def markers(self, mode: str, place: MarkerDirectory) -> RecordedMarkers:
-        """The marker store that this process uses for an instant, recorded."""
-        key = (mode, place.path)
-        if key not in self._markers:
-            context = self.context(place.path)
-            if mode == "timeline":
-                ask = partial(self.link.ask, "server-started")
-                self._markers[key] = RecordedMarkers(TimelineMarkers(context), self.link, self.me, place, ask)
-            else:
-                assert self.system.direct is not None
-                self._markers[key] = RecordedMarkers(
-                    self.system.direct(context), self.link, self.me, place, lambda: None
-                )
-        return self._markers[key]
+    def server_started(self, server: str) -> int | None:
+        """The `started` event of the server behind a name."""
+        started: int | None = self.link.ask("server-started", server)
+        return started
 
-    def _storage(self, spec: dict[str, str]) -> tuple[CountedStorage, HostLocks | None]:
+    def need_server(self) -> None:
+        """Have an embedded server started that is not there."""
+        self.link.ask("need-server")
+
+    def began(self, place: MarkerDirectory) -> None:
+        """A write has its instant."""
+        self.link.ask("began", *place)
+
+    def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
+        """An attempt whose rows are Parquet."""
+        return self.system.write_file(work, self.storage, self.runtime, create, slow_ms, PARQUET)
+
+    def _storage(self, spec: dict[str, str], process: str) -> tuple[CountedStorage, HostLocks | None]:
         inner: Storage
         if spec["kind"] == "s3":
             from marker_sim.storages.s3 import S3Storage
 
-            inner = S3Storage(spec["endpoint"], spec["bucket"], access_key=self.me.name)
+            inner = S3Storage(spec["endpoint"], spec["bucket"], access_key=process)
             return CountedStorage(inner, self.steps, self.link), None
         root = Path(spec["root"])
         return GatedStorage(LocalStorage(root), root, self.steps, self.link), HostLocks(root)
@@ -107,70 +117,17 @@ class Child:
         self.link.record(self.me.name, self.me.role, "observe", "actor-died", error=error)
 
     def _strike(self, number: int, fault: Fault) -> None:
-        told = self.link.ask("strike", number, self.me.state.get("attempt"))
-        match told:
-            case ("wire",):
+        match self.link.ask("strike", number, self.me.attempt):
+            case ("wire", _):
                 self.wire.armed.append(fault)
-            case ("end",):
+            case ("end", _):
                 raise AttemptEnded
             case ("sleep", duration_ms):
                 time.sleep(duration_ms / 1000)
-            case ("run-again",):
+            case ("run-again", _):
                 self.run_again()
 
 
 def address_of(storage: dict[str, str], directory: str) -> str:
     """A marker directory as requests write it."""
     return f"s3a://{storage['bucket']}/{directory}" if storage["kind"] == "s3" else f"{storage['root']}/{directory}"
-
-
-def run_child(spec: dict[str, Any]) -> None:
-    """The body of a forked child."""
-    child = Child(spec)
-    match spec["role"]:
-        case "timeline-server":
-            from marker_sim.worlds.processes.server_process import serve
-
-            serve(child, spec["storage"])
-        case _ if spec["ops"]:
-            from marker_sim.worlds.processes.client_process import perform
-
-            perform(child, spec["ops"])
-        case "driver":
-            from marker_sim.worlds.processes.driver_process import Driver
-
-            Driver(child).work()
-        case _:
-            execute(child)
-
-
-def execute(child: Child) -> None:
-    """Perform the attempts that the kit hands on, each in a thread of its own, until the kit hangs up."""
-    inbox = child.link.connect("inbox")
-    child.link.ask("ready")
-    while True:
-        try:
-            number, work, slow_ms, mode = inbox.recv()
-        except (EOFError, OSError):
-            return
-        threading.Thread(target=_attempt, args=(child, number, work, slow_ms, mode), daemon=True).start()
-
-
-def _attempt(child: Child, number: int, work: Any, slow_ms: int, mode: str) -> None:
-    place = MarkerDirectory(work.table, work.instant)
-    child.me.state["attempt"] = number
-
-    def act() -> Any:
-        create = child.markers(mode, place).create
-        return child.system.write_file(work, child.storage, child.runtime, create, slow_ms, PARQUET)
-
-    try:
-        # Taking the task and reporting its end are steps as well, as in the simulated world.
-        child.steps.step()
-        ended = record_call(child.link, child.me, "attempt", place, work.path, str(work.token), None, act)
-        child.steps.step()
-    except AttemptEnded:
-        return
-    # A plain tuple: a mutant's classes are its own and known to nobody else.
-    result = tuple(ended.value) if ended.error is None else repr(ended.error)
-    child.link.ask("ended", number, result, ended.error is None)

@@ -142,7 +142,7 @@ class Coordinator:
                     with self.interceptor.lock:
                         if self._dead(process):
                             raise EOFError
-                        index = self._record(*arguments)
+                        index = self.interceptor.recorder.record_row(*arguments)
                     connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
@@ -154,11 +154,6 @@ class Coordinator:
             # Whoever asked gets no answer, and the run must not be judged as if nothing had happened.
             self._failed(error)
             connection.close()
-
-    def _record(self, process: str, role: str, kind: Any, operation: str, *rest: Any) -> int:
-        table, instant, path, value, error, caused_by = rest
-        place: Any = None if table is None and instant is None else (table, instant)
-        return self.interceptor.recorder.record(process, role, kind, operation, place, path, value, error, caused_by)
 
     def _effect(self, connection: Connection, process: str, operation: str, path: str) -> None:
         """One write of a child to a local file; the answer is what strikes it, None to go on.

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.plan import Fault
 from marker_sim.requirements import lacking
+from marker_sim.worlds.cluster.lives import Life
 from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
 
 FORK_TIMEOUT_S = 20.0
@@ -25,30 +25,33 @@ POLL_S = 0.05
 
 
 class ManagedProcess:
-    """One child process. actor: its name in the plan, over all lives. slot: of an executor.
+    """One child process.
 
-    started: index of a server's first event. port: where it listens, 0 until it does. doomed: the kit ended it, or
-    knows why it ends. fault: what of the plan killed it. running: attempts that were handed to it. done: operations.
+    actor: its name in the plan, over all lives.
+    started: index of a server's first event. port: where it listens, 0 until it does.
+    kill_sent: the kit ended it, or knows why it ends.
+    follow: what follows from its death, None where nothing does.
     """
 
-    def __init__(self, name: str, actor: str, role: str, slot: int = 0) -> None:
+    def __init__(self, name: str, actor: str, role: str, life: Life = None) -> None:
         self.name = name
         self.actor = actor
         self.role = role
-        self.slot = slot
+        self.life = life
         self.pid = 0
         self.port = 0
         self.started: int | None = None
-        self.alive = True
         self.kill_sent = False
         self.paused = False
-        self.fault: Fault | None = None
-        self.running: dict[int, None] = {}
-        self.ops: tuple[Any, ...] = ()
-        self.done = 0
+        self.follow: Callable[[], None] | None = None
         self.ready = threading.Event()
         self.forked = threading.Event()
         self.gone = threading.Event()
+
+    @property
+    def alive(self) -> bool:
+        """Whether nothing has ended it so far."""
+        return not self.kill_sent and not self.gone.is_set()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; a process that is gone is fine."""
@@ -108,18 +111,17 @@ class ForkServer:
         self.lives, self._counts, self.on_gone = {}, {}, on_gone
         self._over = False
 
-    def new(self, actor: str, role: str, slot: int = 0) -> ManagedProcess:
+    def new(self, actor: str, role: str, life: Life) -> ManagedProcess:
         """A life under an actor's name that was not born yet."""
         self._counts[actor] = self._counts.get(actor, 0) + 1
-        life = ManagedProcess(f"{actor}#{self._counts[actor]}", actor, role, slot)
-        self.lives[life.name] = life
-        return life
+        process = ManagedProcess(f"{actor}#{self._counts[actor]}", actor, role, life)
+        self.lives[process.name] = process
+        return process
 
     def fork(self, life: ManagedProcess, spec: dict[str, Any]) -> None:
         """Bring a life into being, unless the run is over; HarnessError when the template does not."""
         with self._forking:
             if self._over:
-                life.alive = False
                 life.gone.set()
                 return
             self.coordinator.expect(life.name, life.role)
@@ -147,7 +149,6 @@ class ForkServer:
         """The template says that a child is gone; what follows from it is done elsewhere, in order."""
         life = self._by_pid.pop(pid, None)
         if life is not None:
-            life.alive = False
             life.gone.set()
             self.on_gone(life, code)
 

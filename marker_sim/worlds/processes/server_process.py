@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from marker_sim.markers.protocol import takes_identity
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.seams import Condition, Content, Storage
 from marker_sim.serve.server import Settings, run
-from marker_sim.writer.recording import takes_identity
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.processes.children import Child
+from marker_sim.worlds.processes.children import Child
 
 
 class PrefixedStorage:

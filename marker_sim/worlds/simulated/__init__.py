@@ -1,10 +1,13 @@
-"""The simulated world: a greenlet scheduler with a virtual clock, storage models, a wire, and a cluster of actors.
+"""The simulated world: a greenlet scheduler with a virtual clock, storage models, a wire, and the cluster on top.
 
-cluster.py         run(plan, system) -> History; clients.py and writes.py: its clients, drivers and executors
-scheduler.py       processes, actors, virtual time, steps and the faults that arm at them
-fault_injector.py  faults of processes
-runtime.py, storage.py, wire.py  the three seams; storage.py has models of S3, a local file system and HDFS
-watchdog.py        reports a call that blocks outside the seams
-fresh_reader.py    what a fresh instance finds in storage, for every world
-steps.py           plans without sites, for worlds that count only steps
+scheduler.py    processes, actors, virtual time, steps and the faults that arm at them
+runtime.py      the Runtime seam: mailboxes, locks
+storage.py      the Storage seam over models of S3, a local file system and HDFS
+wire.py         the Wire seam
+environment.py  one process from inside: its seams and what its actors do
+host.py         what the cluster of worlds.cluster asks of this world
+cluster.py      run(plan, system) -> History
+fresh_reader.py what a fresh instance finds in storage, for every world
+steps.py        a plan whose faults are keyed by steps alone
+watchdog.py     what hangs outside the seams
 """

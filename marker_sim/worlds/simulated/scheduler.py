@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heappop, heappush, heappushpop
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import SITES
 from marker_sim.history import Event, Value
 from marker_sim.plan import Fault
+from marker_sim.worlds.cluster.lives import Life
 
 MS = 1_000_000
 _new = tuple.__new__
@@ -37,37 +39,27 @@ class ProcessKilled(BaseException):
     """Unwinds an actor of a dead process after the history is closed."""
 
 
+@dataclass(slots=True, eq=False)
 class Process:
     """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
 
-    __slots__ = (
-        "actor",
-        "alive",
-        "busy",
-        "calls",
-        "clock_ms",
-        "locks",
-        "name",
-        "part",
-        "paused_until_ns",
-        "role",
-        "started",
-        "state",
-    )
-
-    def __init__(self, name: str, role: str, actor: ActorState) -> None:
-        self.name = name
-        self.role = role
-        self.actor = actor
-        self.alive = True
-        self.clock_ms = 0  # What its clock shows more than it should.
-        self.busy: Any = None  # What an executor was given last.
-        self.part = ""  # Of a write, as a driver does it: what its calls are for.
-        self.paused_until_ns = 0
-        self.started: int | None = None
-        self.state: dict[str, Any] = {}
-        self.calls: dict[Any, None] = {}
-        self.locks: dict[str, None] = {}
+    name: str
+    role: str
+    actor: ActorState
+    life: Life = None
+    alive: bool = True
+    clock_ms: int = 0  # What its clock shows more than it should.
+    busy: Any = None  # What an executor was given last.
+    part: str = ""  # Of a write, as a driver does it: what its calls are for.
+    paused_until_ns: int = 0
+    started: int | None = None
+    invoke: int | None = None  # Its last invocation.
+    environment: Any = None  # What its code works with.
+    backend: Any = None  # Of a driver: the executors as its stage knows them, and what it hears of them.
+    overload: tuple[int, int] = (0, 0)  # Of a server: its pace and until when, in ns.
+    free_ns: int = 0  # When an overloaded server takes up the next request.
+    calls: dict[Any, None] = field(default_factory=dict)
+    locks: dict[str, None] = field(default_factory=dict)
 
 
 class LinkFault(NamedTuple):

@@ -51,7 +51,7 @@ class SimWire:
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
         """Send one request and wait for its reply, a broken connection or the deadline."""
         scheduler, process = self._scheduler, self._process
-        call = WireCall(process, getcurrent(), process.state.get("invoke"))
+        call = WireCall(process, getcurrent(), process.invoke)
         factor = scheduler.step(process)
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, WIRE, request.path))
@@ -143,7 +143,7 @@ class SimWire:
         call.arrived = True
         server.calls[call] = None
         handling = server
-        slot_ns = server.state.get("free_ns", 0)  # An overloaded server takes up one request after the other.
+        slot_ns = server.free_ns  # An overloaded server takes up one request after the other.
 
         def serve() -> None:
             call.handler = getcurrent()
@@ -165,8 +165,8 @@ class SimWire:
 
     def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
         """An overloaded server serves a request when its turn comes, all that are left when the overload is over."""
-        begins_ns, (pace_ns, until_ns) = server.state["free_ns"], server.state["overload"]
-        server.state["free_ns"] = min(begins_ns + pace_ns, until_ns)
+        begins_ns, (pace_ns, until_ns) = server.free_ns, server.overload
+        server.free_ns = min(begins_ns + pace_ns, until_ns)
 
         def turn(_: Any) -> None:
             if server.alive:

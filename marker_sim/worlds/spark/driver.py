@@ -24,12 +24,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.history import Value
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Task, Write
-from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
+from marker_sim.timeline import WriteStat
+from marker_sim.worlds.cluster.environment import ProcessEnvironment
+from marker_sim.worlds.cluster.work import perform_write, record_part
 from marker_sim.worlds.processes.children import Child
-from marker_sim.worlds.processes.driver_process import DriverMarkers, journal
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.tasks import Draft, WriteTasks
 from marker_sim.writer.client import WriteClient
@@ -66,46 +66,23 @@ SETTINGS = {
 class SparkDriver:
     """Performs writes with a session. spec: pickled, what executors need to reach kit and storage."""
 
-    def __init__(self, child: Child, session: SparkSession, spec: bytes, start_server: Any) -> None:
+    def __init__(self, child: Child, session: SparkSession, spec: bytes) -> None:
         self._child = child
         self._session = session
         self._spec = spec
-        self._start_server = start_server
 
-    def write(self, number: int) -> None:
-        """Perform a write of the plan (from 0); what is raised says why it failed."""
-        child = self._child
-        plan, write = child.plan, child.plan.writes[number]
-        table = plan.tables[write.table]
-        mode, why = child.link.ask("mode", write.markers)
-        if mode == "timeline":
-            self._start_server()
-        client = child.system.write_client(
-            table,
-            child.storage,
-            child.runtime,
-            child.options,
-            DriverMarkers(child, mode),
-            DELTA_COMMIT if plan.merge_on_read else COMMIT,
-            partial(self._journal, table, number + 1),
-        )
-        instant = client.begin()
-        child.link.record("kit", "kit", "observe", "mode", table, instant, value=mode, error=why or None)
-        stats = self._run(client, write, MarkerDirectory(table, instant), mode, number + 1)
-        if write.abandon:
-            why = "the application gave up"
-            child.link.record(child.me.name, child.me.role, "observe", "job-failed", value="abandoned", error=why)
-            return
-        client.finalize(instant, stats)
-        client.commit(instant, stats, {"write": str(number + 1)})
+    def write(self, number: int) -> str:
+        """Perform a write of the plan (from 0); "", or why it failed."""
+        write, ordinal = self._child.plan.writes[number], number + 1
+        note_part = partial(self._note_part, ordinal)
+        return perform_write(self._child, write, ordinal, partial(self._run, write, ordinal), note_part)
 
-    def _run(
-        self, client: WriteClient, write: Write, place: MarkerDirectory, mode: str, ordinal: int
-    ) -> tuple[WriteStat, ...]:
+    def _run(self, write: Write, ordinal: int, client: WriteClient, instant: str, mode: str) -> tuple[WriteStat, ...]:
         """The stage: every task by as many attempts as Spark makes; one write stat for each."""
         tasks = tuple({(task.partition, task.group): task for task in write.tasks}.values())
         drafts = tuple(draft_of(task, client.slices, self._child.plan.merge_on_read) for task in tasks)
         count = len(tasks)
+        place = MarkerDirectory(self._child.plan.tables[write.table], instant)
         body: Any = WriteTasks(self._spec, place, mode, ordinal, drafts)
         rows = self._frame(tasks, ordinal).rdd.map(lambda row: (row.task, (row.key, row.value)))
         made: RDD[Any] = rows.partitionBy(count, int).mapPartitionsWithIndex(body)
@@ -121,10 +98,10 @@ class SparkDriver:
             rows.append((index, task.partition, task.group, f"{group}/{ordinal}", str(ordinal)))
         return self._session.createDataFrame(rows, SCHEMA)
 
-    def _journal(self, table: str, ordinal: int, operation: str, instant: str | None, value: Value, body: Any) -> Any:
+    def _note_part(self, ordinal: int, environment: ProcessEnvironment, table: str, operation: str, *rest: Any) -> Any:
         link = self._child.link
         link.ask("step", f"{operation}-begins", ordinal)
-        result = journal(self._child, table, operation, instant, value, body)
+        result = record_part(environment, table, operation, *rest)
         link.ask("step", f"{operation}-ended", ordinal)
         return result
 
@@ -142,28 +119,27 @@ def draft_of(task: Task, slices: dict[Group, Slice], merge_on_read: bool) -> Dra
     return Draft(task.partition, file_id, kind, there)
 
 
-class EmbeddedServer:
-    """The timeline server of this driver: started when it is needed, and again whenever it dies."""
+class DriverChild(Child):
+    """The driver's process, which starts its timeline server when one is needed, and again whenever it dies."""
 
-    def __init__(self, child: Child, spec_path: str) -> None:
-        self._child = child
+    def __init__(self, spec: dict[str, Any], spec_path: str) -> None:
+        super().__init__(spec)
         self._spec_path = spec_path
         self._thread: threading.Thread | None = None
-        self._ready = threading.Event()
 
-    def start(self) -> None:
-        """Return when one serves; the first time it has to be started."""
+    def need_server(self) -> None:
+        """Return when one serves."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._keep, daemon=True, name="embedded-server")
+            self._thread = threading.Thread(target=self._keep_server, daemon=True, name="embedded-server")
             self._thread.start()
-        self._child.link.ask("server-ready")
+        self.link.ask("server-ready")
 
-    def _keep(self) -> None:
+    def _keep_server(self) -> None:
         while True:
-            name = self._child.link.ask("new-server")
+            name = self.link.ask("new-server")
             words = [sys.executable, "-m", "marker_sim.worlds.spark", "server", self._spec_path, name]
             code = subprocess.Popen(words, stdin=subprocess.DEVNULL).wait()
-            self._child.link.ask("server-gone", name, code)
+            self.link.ask("server-gone", name, code)
 
 
 def open_session(settings: dict[str, str]) -> SparkSession:
@@ -182,21 +158,17 @@ def drive(spec_path: str) -> None:
     spec = pickle.loads(raw)
     asked: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
-    child = Child({**spec, "process": spec["driver"], "role": DRIVER})
+    child = DriverChild({**spec, "process": spec["driver"], "role": DRIVER}, spec_path)
     child.link.ask("hello", DRIVER, os.getpid(), "127.0.0.1")
     session = open_session(spec["settings"])
-    driver = SparkDriver(child, session, raw, EmbeddedServer(child, spec_path).start)
+    driver = SparkDriver(child, session, raw)
     _say({"ready": True})
     while True:
         message = asked.get()
-        try:
-            driver.write(message["number"])
-            _say({"ended": "ok"})
-        except Exception as error:
-            child.link.record(
-                child.me.name, child.me.role, "observe", "job-failed", error=f"{type(error).__name__}: {error}"[:2000]
-            )
-            _say({"ended": "failed", "error": repr(error)[:2000]})
+        why = driver.write(message["number"])
+        if why:
+            child.link.record(child.me.name, child.me.role, "observe", "job-failed", error=why[:2000])
+        _say({"ended": "failed" if why else "ok", "error": why[:2000]})
 
 
 def _listen(asked: SimpleQueue[dict[str, Any]]) -> None:

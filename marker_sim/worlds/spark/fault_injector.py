@@ -10,37 +10,54 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import psutil
 
 from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import StorageCall, Trigger
-from marker_sim.worlds.processes.fault_injector import CallerIsDead
+from marker_sim.plan import Plan
+from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
+from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.plans import (
     DRIVER,
     EXECUTOR,
     PHASES,
     DriverKill,
     ServerKill,
+    SparkPlan,
     StorageFault,
     TaskFault,
     TaskKind,
     aim_of,
 )
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.spark.run import SparkWrites
+from marker_sim.worlds.spark.standalone import Standalone
 
 OTHERS_S = 8.0
 MARKERS_GONE_S = 0.4
 
 
+class StrikableRun(Protocol):
+    """The run of a Spark application as far as its faults need it (run.py)."""
+
+    spark_plan: SparkPlan
+    plan: Plan
+    cluster: Standalone
+    recorder: Recorder
+    interceptor: Interceptor
+    lives: dict[str, ManagedProcess]
+    server: ManagedProcess | None
+    over: threading.Event
+
+    def driver_life(self) -> ManagedProcess | None: ...
+    def kill_application(self) -> None: ...
+
+
 class SparkFaultInjector:
     """Hurts one run. struck: the plan's faults that had their effect, by number. healed: nothing strikes any more."""
 
-    def __init__(self, jobs: SparkWrites) -> None:
+    def __init__(self, jobs: StrikableRun) -> None:
         self.healed = False
         self.struck: Counter[int] = Counter()
         self._jobs = jobs
@@ -203,7 +220,6 @@ class SparkFaultInjector:
             life.signal(signal.SIGKILL)
             return True
 
-
-def missed(jobs: SparkWrites) -> tuple[Any, ...]:
-    """The faults of the plan that never struck."""
-    return tuple(f for n, f in enumerate(jobs.spark_plan.faults) if not jobs.injector.struck[n])
+    def missed(self) -> tuple[Any, ...]:
+        """The faults of the plan that never struck."""
+        return tuple(fault for number, fault in enumerate(self._jobs.spark_plan.faults) if not self.struck[number])

@@ -24,27 +24,26 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
-from marker_sim.options import MarkerOptions
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.system import MARKERS_TYPES
+from marker_sim.worlds.cluster.observation import observe
+from marker_sim.worlds.cluster.settings import ClusterSettings
+from marker_sim.worlds.cluster.writes import PROBE_GROUP
 from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.processes.closing import header_of, observe
 from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
+from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.steps import Counters
 from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
-from marker_sim.worlds.spark.fault_injector import SparkFaultInjector, missed
+from marker_sim.worlds.spark.fault_injector import SparkFaultInjector
 from marker_sim.worlds.spark.plans import DRIVER, SERVER, SparkPlan
 from marker_sim.worlds.spark.standalone import Standalone
 
 WRITE_LIMIT_S = 120.0
 READY_S = 60.0
 SERVER_S = 30.0
-DEADLINE_SECS = 30
-PROBE_GROUP = "probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ def run_spark(plan: SparkPlan, cluster: Standalone, logs: Path, system: str = "r
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    return SparkRun(history=history, missed=missed(jobs), drivers=jobs.drivers)
+    return SparkRun(history=history, missed=jobs.injector.missed(), drivers=jobs.drivers)
 
 
 class SparkWrites:
@@ -95,13 +94,8 @@ class SparkWrites:
             if self.plan.storage == "local"
             else S3ClusterStorage(self.interceptor, plan.plan.seed)
         )
-        self.options = MarkerOptions(
-            markers_type=MARKERS_TYPES[self.plan.mode],
-            batch_num_threads=self.plan.num_threads,
-            batch_interval_ms=self.plan.interval_ms,
-            remote_timeout_secs=DEADLINE_SECS,
-        )
-        self.choice = self.system.choose(self.options, self.world.capabilities)
+        self.settings = ClusterSettings(self.plan, self.system, self.world.capabilities)
+        self.choice = self.settings.choice
         Counters(self._scratch / "steps")
         self._coordinator = Coordinator(self._scratch / "hub")
         self._coordinator.attach(
@@ -172,7 +166,6 @@ class SparkWrites:
         name = f"driver#{self.drivers}"
         spec = {
             "plan": self.plan,
-            "options": self.options,
             "system": self._system_name,
             "hub": self._coordinator.address,
             "counters": str(self._scratch / "steps"),
@@ -228,7 +221,6 @@ class SparkWrites:
             "moment": self.injector.moment,
             "step": self.injector.step,
             "healed": lambda _: self.injector.healed,
-            "mode": self._mode,
             "no-identity": lambda _: setattr(self, "identity", False),
             "began": lambda _, table, instant: self._instants.setdefault(MarkerDirectory(table, instant)),
             "new-server": self._new_server,
@@ -245,12 +237,6 @@ class SparkWrites:
         self._coordinator.expect(name, role)
         self.world.expect(name, role)
         self.lives[name] = life
-
-    def _mode(self, _: str, markers: str) -> tuple[str, str]:
-        choice = self.system.chosen_for_write(
-            markers, self.choice, self.plan.mode, self.world.capabilities, self.options
-        )  # fmt: skip
-        return choice.mode, choice.reason
 
     def _new_server(self, _: str) -> str:
         self._servers += 1
@@ -295,13 +281,13 @@ class SparkWrites:
 
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
-        files = self.world.files()
-        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, self.options, files, time.time_ns())
-        observe(self.recorder, files, self._instants, tables, fresh.names)
+        files, began = self.world.files(), self.recorder.mark()
+        options = self.settings.options
+        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, options, files, time.time_ns())
+        observe(self.recorder.record_row, began, files, self._instants, fresh.names, tables, PARQUET)
 
     def _header(self) -> Header:
-        capabilities, events = self.world.capabilities, self.recorder.events
-        header = header_of("spark", self.plan, self.system, self.options, capabilities, events, self.identity)
+        header = self.settings.header("spark", self.plan, self.recorder.events, self.identity)
         return replace(header, plan=replace(self.spark_plan, plan=self.plan).to_dict())
 
 

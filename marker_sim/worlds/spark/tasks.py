@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import Condition, Content, SeamError, Storage
 from marker_sim.timeline import WriteStat, WriteToken
+from marker_sim.worlds.cluster.recording import record_call
 from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.spark.counts import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
 from marker_sim.writer.attempt import Assignment, path_of
-from marker_sim.writer.recording import record_call
 from marker_sim.writer.slices import Slice
 
 STAGES_MAX = 10_000

@@ -6,13 +6,11 @@ an operation is several storage calls and the last one's error does not speak fo
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from marker_sim.history import Kind, Value
-from marker_sim.markers.protocol import Creates
+from marker_sim.markers.protocol import create_with_identity
 from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import Refused, SeamError
@@ -39,13 +37,20 @@ class Events(Protocol):
 
 
 class Actor(Protocol):
-    """Whose calls they are. state["invoke"]: the index of its last invocation."""
+    """Whose calls they are.
+
+    invoke: the index of its last invocation.
+    part: of a write, as a driver does it: what its calls are for.
+    """
 
     name: str
     role: str
+    part: str
 
     @property
-    def state(self) -> dict[str, Any]: ...
+    def invoke(self) -> int | None: ...
+    @invoke.setter
+    def invoke(self, index: int) -> None: ...
 
 
 class CallEnd(NamedTuple):
@@ -69,7 +74,7 @@ def record_call(
     """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
     table, instant = place
     invoke = events.record(process.name, process.role, "invoke", operation, table, instant, path, asked, None, server)
-    process.state["invoke"] = invoke
+    process.invoke = invoke
     kind: Kind = "ok"
     value, text = None, None
     error: Exception | None = None
@@ -88,20 +93,6 @@ def record_call(
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
     events.record(process.name, process.role, kind, operation, table, instant, path, shown, text, invoke)
     return CallEnd(kind, value, error)
-
-
-def create_with_identity(store: MarkerStore) -> Creates:
-    """The store's create, called with the request identity where it takes one."""
-    create: Any = store.create
-    if takes_identity(type(store)):
-        return create  # type: ignore[no-any-return]
-    return lambda name, _request: create(name)
-
-
-@cache
-def takes_identity(store: type) -> bool:
-    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
-    return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 
 class RecordedMarkers:

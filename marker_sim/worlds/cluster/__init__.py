@@ -1,0 +1,14 @@
+"""One cluster for the simulated world and for real processes: what they share, once, on a host.
+
+run.py          the phases of a run
+settings.py     what follows from a plan, a system and the storage; the header of a history
+clients.py      clients of the marker store alone
+servers.py      timeline servers
+writes.py       the driver and its executors
+faults.py       what befalls processes, and what follows from a death
+lives.py        what is known of a process, by what it is for
+environment.py  one process from inside: what its code works with
+work.py         what clients, executors and drivers do
+recording.py    calls as they enter the history
+observation.py  what is stored in the end
+"""

@@ -1,0 +1,90 @@
+"""Faults of processes and their end: who dies, who is paused, who is joined by a second server, how all of it heals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.names import TYPE_FILE, MarkerDirectory
+from marker_sim.plan import Fault
+from marker_sim.worlds.cluster.clients import ClusterClients
+from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, TimelineServerLife, WriteDriverLife
+from marker_sim.worlds.cluster.servers import TimelineServers
+from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
+from marker_sim.worlds.host import Host
+
+
+class ClusterFaults:
+    """Injects the faults of a plan into the processes of one cluster until everything heals.
+
+    own: does what only this world can, given the process and the fault.
+    directories: the marker directories so far.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        servers: TimelineServers,
+        clients: ClusterClients,
+        writes: ClusterWrites,
+        directories: Callable[[], tuple[MarkerDirectory, ...]],
+        own: Callable[[Any, Fault], Instruction],
+    ) -> None:
+        self.healed = False
+        self._host = host
+        self._servers = servers
+        self._clients = clients
+        self._writes = writes
+        self._directories = directories
+        self._own = own
+
+    def strike(self, process: Any, fault: Fault, attempt: Any = None) -> Instruction:
+        """A fault is due at a step of a process. attempt: the one that makes the step, None for none."""
+        if self.healed or not process.alive:
+            return None
+        match fault.kind:
+            case FaultKind.KILL:
+                self.kill(process, fault)
+            case FaultKind.PAUSE:
+                self._host.pause(process, fault.duration_ms)
+            case FaultKind.SECOND_SERVER:
+                self._servers.start_second(fault.duration_ms)
+            case FaultKind.TYPE_DAMAGED:
+                files = self._host.files()
+                for path in (f"{directory.path}/{TYPE_FILE}" for directory in self._directories()):
+                    if path in files:
+                        self._host.damage(path, b"" if fault.value == 1 else None, "damage")
+            case kind if kind.row.family == "task":
+                return self._writes.strike(process, fault, attempt)
+            case _:
+                return self._own(process, fault)
+        return None
+
+    def kill(self, process: Any, fault: Fault, value: str | None = None) -> None:
+        """The process dies here and now. value: of the event, None for a fault of the plan."""
+        self._host.kill(process, value, lambda: self.died(process, fault))
+
+    def tear(self, process: Any, fault: Fault) -> None:
+        """The process dies in the middle of a write to a local file, or with a request on its way to the store."""
+        self._host.record(process.name, process.role, "fault", fault.kind.value)
+        self.kill(process, fault)
+
+    def heal(self) -> None:
+        """No fault is done any more, and whoever was away is back, unless the plan leaves it dead."""
+        self._host.heal()
+        self.healed = True
+        self._servers.heal()
+
+    def died(self, process: Any, fault: Fault | None) -> None:
+        """What follows from a death; fault: None when the process ended by itself."""
+        after_ms = fault.duration_ms if fault is not None else 0
+        match process.life:
+            case ClientLife():
+                self._clients.died(process, after_ms)
+            case WriteDriverLife():
+                self._writes.driver_died(process, fault)
+            case ExecutorLife():
+                self._writes.executor_died(process, after_ms)
+            case TimelineServerLife() if fault is not None:
+                self._servers.died(process, after_ms)

@@ -1,0 +1,87 @@
+"""One run of a plan: clients and writes meet faults, everything heals, probes, and storage is read.
+
+faults   every client performs its operations in order, then the driver its writes; faults arm at steps
+healed   nothing fails any more, paused and killed processes are back, the second server is gone
+probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client; a write to each
+         table that was written to, by a fresh driver
+end      every process is killed, what was under way arrives, and a fresh reader sees what is stored
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Fault, Plan
+from marker_sim.system import System
+from marker_sim.worlds.cluster.clients import ClusterClients
+from marker_sim.worlds.cluster.faults import ClusterFaults
+from marker_sim.worlds.cluster.lives import Restarts
+from marker_sim.worlds.cluster.observation import observe
+from marker_sim.worlds.cluster.servers import TimelineServers
+from marker_sim.worlds.cluster.settings import ClusterSettings
+from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
+from marker_sim.worlds.host import Host
+from marker_sim.worlds.simulated.fresh_reader import FreshReader
+from marker_sim.writer.slices import LINES, RowFormat
+
+
+class ClusterRun:
+    """The processes of one run on a host, and the phases that they go through. rows_as: the format of data files."""
+
+    rows_as: RowFormat = LINES
+
+    def __init__(self, plan: Plan, system: System, host: Host) -> None:
+        self.plan = plan
+        self.system = system
+        self.settings = ClusterSettings(plan, system, host.capabilities)
+        self.choice = self.settings.choice
+        restarts = Restarts()
+        self.servers = TimelineServers(plan, host, restarts)
+        self.clients = ClusterClients(host, restarts)
+        self.writes = ClusterWrites(plan, host, self.servers)
+        self.faults = ClusterFaults(
+            host, self.servers, self.clients, self.writes, self.marker_directories, self._own_fault
+        )
+        self.host = host
+
+    def begin(self) -> None:
+        """Choose the mode and start the server."""
+        self._phase("faults")
+        self.host.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
+        if self.choice.mode == "timeline":
+            self.servers.start("server")
+
+    def play(self) -> None:
+        """Perform the operations and the writes of the plan."""
+        self.clients.play(self.plan.ops)
+        for write in self.plan.writes:
+            self.writes.play(write)
+
+    def end(self) -> None:
+        """Heal, probe, end every process and read what is stored."""
+        self.faults.heal()
+        self._phase("healed")
+        self.host.settle()
+        self._phase("probe")
+        self.clients.play(self.plan.probes(self.choice.mode))
+        self.writes.probe(self.plan.writes)
+        self._phase("end")
+        self.host.end_all()
+        self.host.settle()
+        began, files, settings = self.host.mark(), self.host.files(), self.settings
+        now_ns = self.host.now_ns()
+        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, settings.options, files, now_ns)
+        directories = self.marker_directories()
+        observe(self.host.record, began, files, directories, fresh.names, self.writes.tables, self.rows_as)
+
+    def marker_directories(self) -> tuple[MarkerDirectory, ...]:
+        """Those of the plan and those of the writes so far."""
+        return self.settings.directories + tuple(self.writes.instants)
+
+    def _own_fault(self, process: Any, fault: Fault) -> Instruction:
+        """A fault that this world alone has; a world that cannot do it does nothing."""
+        return None
+
+    def _phase(self, name: str) -> None:
+        self.host.record("kit", "kit", "observe", "phase", value=name)

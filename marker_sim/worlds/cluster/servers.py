@@ -1,0 +1,81 @@
+"""The timeline servers of a cluster: "server" and, for a while, "second"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marker_sim.plan import Plan
+from marker_sim.worlds.cluster.lives import Restarts, TimelineServerLife
+from marker_sim.worlds.host import Host
+
+ROLE = "timeline-server"
+
+
+class TimelineServers:
+    """Their births, deaths and addresses."""
+
+    def __init__(self, plan: Plan, host: Host, restarts: Restarts) -> None:
+        self._plan = plan
+        self._host = host
+        self._restarts = restarts
+        self._lives: dict[str, Any] = {"server": None, "second": None}
+
+    def start(self, name: str) -> Any:
+        """A new life of "server" or "second", which answers when this returns."""
+        life = TimelineServerLife(first=self._lives["server"] is None)
+        process = self._lives[name] = self._host.start(name, ROLE, life)
+        self._host.ready(process)
+        return process
+
+    def need(self) -> None:
+        """An embedded server is started with its driver's write, and where there never was one."""
+        server = self._lives["server"]
+        if server is None or (not server.alive and self._plan.embedded):
+            if server is not None:
+                self._restarts.forget(server)
+            self.start("server")
+
+    def address(self, name: str) -> Any:
+        """The process behind a name, dead or alive, or None; the first stands in for a second that is gone."""
+        second = self._lives["second"]
+        if name == "second" and second is not None and second.alive:
+            return second
+        return self._lives["server"]
+
+    def start_second(self, duration_ms: int) -> None:
+        """Another server on the same storage for a while, once in a run."""
+        if self._lives["server"] is not None and self._lives["second"] is None:
+            second = self.start("second")
+            self._host.record(second.name, second.role, "fault", "second-server", value="begin")
+            self._host.after(duration_ms, self._stop_second, second)
+
+    def end_embedded(self) -> None:
+        """The driver is gone, and an embedded server with it."""
+        server = self._lives["server"]
+        if self._plan.embedded and server is not None and server.alive:
+            self._host.kill(server, "with-its-driver")
+
+    def died(self, server: Any, after_ms: int) -> None:
+        """A server was killed; it comes back after a while, or never if that is less than 0."""
+        if after_ms >= 0:
+            self._restarts.expect(server, lambda process: self.start(process.name.partition("#")[0]))
+            self._host.after(after_ms, self._restarts.due, server)
+
+    def heal(self) -> None:
+        """Whoever was to come back is back, clients as well, but for a second server, which ends."""
+        second, server = self._lives["second"], self._lives["server"]
+        if second is not None:
+            self._restarts.forget(second)
+        self._restarts.all_due()
+        if second is not None:
+            self._stop_second(second)
+        server = self._lives["server"]
+        if server is not None:
+            self._host.resume(server)
+
+    def _stop_second(self, second: Any) -> None:
+        if second.alive:
+            self._host.kill(second, "second-server")
+            self._host.record(second.name, second.role, "fault", "second-server", value="end")
+        if self._lives["second"] is second:
+            self._restarts.forget(second)

@@ -1,0 +1,198 @@
+"""What clients, executors and drivers do, whatever their processes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from marker_sim.faults import FaultKind
+from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
+from marker_sim.history import Value
+from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Op, Write
+from marker_sim.seams import Refused
+from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
+from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
+from marker_sim.worlds.cluster.recording import CallEnd, record_call
+from marker_sim.writer.attempt import Assignment
+from marker_sim.writer.backend import Backend, JobFailed
+from marker_sim.writer.client import WriteClient
+
+# After a kill nobody listens for a while; a client that went on at once would spend its work on refusals.
+REFUSED_PAUSE_MS = 50
+RunStage = Callable[[WriteClient, str, str], tuple[WriteStat, ...]]
+
+
+class StageBackend(Backend, Protocol):
+    """The executors as the driver of a stage knows them (writer.backend.Backend).
+
+    mode: the marker mode of the write that is under way.
+    again: runs every task of its stage once more; None before all are done and after the commit.
+    """
+
+    mode: str = ""
+    again: Callable[[], None] | None = None
+
+
+def perform_operations(environment: ProcessEnvironment, mode: str, ops: Iterable[Op]) -> bool:
+    """Operations of a client of the marker store alone, in order, recorded; False after one with an unknown outcome.
+
+    mode: the cluster's, "direct" or "timeline".
+    """
+    refused = False
+    for op in ops:
+        wait_ms = op.after_ms + (REFUSED_PAUSE_MS if refused else 0)
+        if wait_ms:
+            environment.runtime.sleep(wait_ms)
+        ended = _perform(environment, mode, op)
+        if ended.kind == "info":
+            return False
+        refused = isinstance(ended.error, Refused)
+    return True
+
+
+def _perform(environment: ProcessEnvironment, mode: str, op: Op) -> CallEnd:
+    place = environment.settings.directories[op.directory]
+    creates, hostile = op.kind == "create", op.kind == "hostile"
+    server = "second" if op.server else "server"
+    path = op.name if creates else place.path if hostile else None
+    asked = (op.request or None) if creates else repr(op.name) if hostile else None
+    started = environment.server_started(server) if mode == "timeline" else None
+    act = partial(_operate, environment, mode, op, server)
+    return record_call(environment.events, environment.me, op.kind, place, path, asked, started, act)
+
+
+def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) -> Any:
+    store, create = environment.client_store(mode, environment.plan.directories[op.directory], server)
+    match op.kind:
+        case "create" | "hostile":
+            return create(op.name, op.request)._value_  # As `value`, which is a function of Python's own.
+        case "list":
+            return tuple(sorted(store.list_all()))
+        case "list-data":
+            return tuple(sorted(store.list_data_paths()))
+        case "list-log":
+            return tuple(sorted(store.list_log_paths()))
+        case "exists":
+            return bool(store.exists())
+        case "delete":
+            return bool(store.delete())
+        case _:
+            raise AssertionError(op)
+
+
+def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str, slow_ms: int) -> CallEnd:
+    """One attempt of a task on an executor.
+
+    Taking the task and reporting its end are steps as well: whoever dies there did nothing, or did all of it.
+    """
+    place = MarkerDirectory(work.table, work.instant)
+
+    def act() -> WriteStat:
+        return environment.write_file(work, environment.markers(mode, place).create, slow_ms)
+
+    environment.step(TASK_TAKEN)
+    token = str(work.token)
+    ended = record_call(environment.events, environment.me, "attempt", place, work.path, token, None, act)
+    environment.step(RESULT_SENT)
+    return ended
+
+
+def perform_write(
+    environment: ProcessEnvironment,
+    write: Write,
+    ordinal: int,
+    run_stage: RunStage,
+    note_part: Callable[..., Any] | None = None,
+) -> str:
+    """One write of a driver; "", or why the driver cannot go on.
+
+    ordinal: of the write in its run, from 1.
+    run_stage: given the write client, the instant and the marker mode, runs every task; one write stat for each.
+    note_part: records each part of the write, `record_part` if None.
+    """
+    me, record = environment.me, environment.events.record
+    try:
+        _write(environment, write, ordinal, run_stage, note_part or record_part)
+    except JobFailed as failed:
+        value = "abandoned" if write.abandon else None
+        record(me.name, me.role, "observe", "job-failed", value=value, error=str(failed))
+    except Exception as error:
+        return repr(error)
+    return ""
+
+
+def _write(
+    environment: ProcessEnvironment, write: Write, ordinal: int, run_stage: RunStage, note_part: Callable[..., Any]
+) -> None:
+    plan, table = environment.plan, environment.plan.tables[write.table]
+    if write.after_ms:
+        environment.runtime.sleep(write.after_ms)
+    choice = environment.settings.mode_of(write.markers)
+    if choice.mode == "timeline":
+        environment.need_server()
+    client = environment.system.write_client(
+        table,
+        environment.storage,
+        environment.runtime,
+        environment.options,
+        DriverMarkers(environment, choice.mode),
+        DELTA_COMMIT if plan.merge_on_read else COMMIT,
+        partial(note_part, environment, table),
+    )
+    instant = client.begin()
+    environment.events.record(
+        "kit", "kit", "observe", "mode", table, instant, value=choice.mode, error=choice.reason or None
+    )
+    stats = run_stage(client, instant, choice.mode)
+    if write.abandon:
+        raise JobFailed("the application gave up")
+    client.finalize(instant, stats)
+    client.commit(instant, stats, {"write": str(ordinal)})
+
+
+def run_stage(
+    environment: ProcessEnvironment,
+    backend: StageBackend,
+    write: Write,
+    ordinal: int,
+    client: WriteClient,
+    instant: str,
+    mode: str,
+) -> tuple[WriteStat, ...]:
+    """The stage of a write on a driver's executors (`RunStage`, once the first four are given)."""
+    plan, system = environment.plan, environment.system
+    backend.mode = mode
+    stage = system.stage(plan.tables[write.table], instant, write, ordinal, client.slices, plan.merge_on_read)
+    stats = stage.run(backend)
+    backend.again = partial(stage.run_again, backend)
+    return stats
+
+
+def run_stage_again(environment: ProcessEnvironment, backend: StageBackend) -> None:
+    """The fault `stage-retried` strikes a driver: where all tasks are done, their results are computed again."""
+    if backend.again is not None:
+        me = environment.me
+        environment.events.record(me.name, "nemesis", "fault", FaultKind.STAGE_RETRIED.value, path="")
+        backend.again()
+
+
+def record_part(
+    environment: ProcessEnvironment,
+    table: str,
+    operation: str,
+    instant: str | None,
+    value: Value,
+    body: Callable[[], Any],
+) -> Any:
+    """Record a part of a write to a table (writer.client.Journal, once the first two are given)."""
+    me = environment.me
+    before, me.part = me.part, operation
+    ended = record_call(environment.events, me, operation, (table, instant), None, value, None, body)
+    me.part = before
+    if ended.error is not None:
+        raise ended.error
+    if operation == "begin":
+        environment.began(MarkerDirectory(table, ended.value))
+    return ended.value

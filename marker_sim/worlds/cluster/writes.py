@@ -1,0 +1,156 @@
+"""A driver and its executors, as Spark runs them: the writes of a plan, one after another.
+
+A write whose tasks fail leaves its instant behind and the driver goes on with the next; a driver whose own calls fail
+exits. When a driver is gone, its executors go on for a while, its embedded timeline server does not, and the next
+write has a new driver. Messages between driver and executors take a moment and are not lost: what a network between
+them can do to an attempt is the fault `zombie`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
+from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.worlds.cluster.lives import ExecutorLife, WriteDriverLife
+from marker_sim.worlds.cluster.servers import TimelineServers
+from marker_sim.worlds.host import Host
+
+MESSAGE_MS = 0.5
+LOST_EXECUTOR_MS = 20
+PROBE_GROUP = "probe"
+# What the process that a fault strikes is to do itself, with a number; None where nothing is left to do.
+Instruction = tuple[str, int] | None
+
+
+class ClusterWrites:
+    """The writes of one cluster, from the side of its manager.
+
+    instants: the marker directories of those that began.
+    executors: of the driver that there is.
+    """
+
+    def __init__(self, plan: Plan, host: Host, servers: TimelineServers) -> None:
+        self.instants: dict[MarkerDirectory, None] = {}
+        self.executors: list[Any] = []
+        self._plan = plan
+        self._host = host
+        self._servers = servers
+        self._driver: Any = None
+        self._ordinal = 0
+        self._tables: dict[int, None] = {}
+
+    def play(self, write: Write) -> None:
+        """Let the driver perform one write, until it is through or gone and its successor may begin."""
+        self._ordinal += 1
+        self._tables[write.table] = None
+        driver = self._driver or self._start_driver()
+        driver.life.working = True
+        self._host.give(driver, write, self._ordinal)
+        self._host.run(self._host.limit_ms)
+        if driver.alive and driver.life.working:
+            self._leave(driver, NOT_GETTING_ON, 0)
+
+    def probe(self, writes: tuple[Write, ...]) -> None:
+        """When all is well again, a new driver writes to each table: it must come to an end."""
+        if self._driver is not None and self._tables:
+            self._leave(self._driver, APPLICATION_ENDED, self._host.linger_ms)
+        for table in list(self._tables):
+            # Something new, and something on top of what the table may hold already.
+            known = next((task for write in writes if write.table == table for task in write.tasks), None)
+            more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
+            self.play(Write(table=table, tasks=(Task(group=PROBE_GROUP), *more)))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Those that were written to."""
+        return tuple(self._plan.tables[number] for number in self._tables)
+
+    def through(self, driver: Any, why: str = "") -> None:
+        """A driver has done what it could for its write; why: it exits, "" when it does not."""
+        if why:
+            self._leave(driver, why, 0)
+        driver.life.working = False
+        self._host.stop()
+
+    def driver_died(self, driver: Any, fault: Fault | None) -> None:
+        """The driver was killed, or is gone by itself (None)."""
+        if driver is not self._driver:
+            return
+        kills = fault is not None and fault.kind is FaultKind.KILL
+        self._without_driver(max(0, fault.value) if fault is not None and kills else 0)
+        self._host.after(max(0, fault.duration_ms) if fault is not None else 0, self._host.stop)
+
+    def executor_died(self, executor: Any, after_ms: int) -> None:
+        """An executor is gone; another one replaces it after a while, none if that is less than 0."""
+        life: ExecutorLife = executor.life
+        for attempt in self._host.lost_with(executor, life.driver):
+            self.lose(life.driver, attempt, LOST_EXECUTOR_MS)
+        if after_ms >= 0:
+            self._host.after(after_ms, self._replace_executor, (life.driver, life.slot))
+
+    def strike(self, process: Any, fault: Fault, attempt: Any) -> Instruction:
+        """A fault of a task is due. attempt: the one that makes this step, None for none."""
+        if process is self._driver and fault.kind is FaultKind.STAGE_RETRIED:
+            return ("run-again", 0)
+        driver = self._driver
+        if attempt is None or driver is None:
+            return None
+        match fault.kind:
+            case FaultKind.ATTEMPT_KILLED:
+                self._record(process, fault, attempt)
+                self.lose(driver, attempt, MESSAGE_MS + max(0, fault.duration_ms))
+                return ("end", 0)
+            case FaultKind.ZOMBIE:
+                self._record(process, fault, attempt)
+                self.lose(driver, attempt, MESSAGE_MS)
+                return ("sleep", max(0, fault.duration_ms))
+            case FaultKind.SPECULATIVE if attempt.counted:
+                self._record(process, fault, attempt)
+                self._host.tell(driver, "speculate", attempt, max(1, fault.value), MESSAGE_MS)
+            case FaultKind.STAGE_RETRIED if attempt.counted:
+                self._record(process, fault, attempt)
+                self._host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
+        return None
+
+    def _record(self, process: Any, fault: Fault, attempt: Any) -> None:
+        self._host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
+
+    def lose(self, driver: Any, attempt: Any, after_ms: float) -> None:
+        """A driver hears in a while that an attempt is lost, if it still expects to hear of it."""
+        if attempt.counted:
+            attempt.counted = False
+            self._host.tell(driver, "lost", attempt, None, after_ms)
+
+    def _start_driver(self) -> Any:
+        driver = self._driver = self._host.start("driver", "driver", WriteDriverLife())
+        self.executors = [self._new_executor(driver, slot) for slot in range(self._plan.executors)]
+        self._host.ready(driver, *self.executors)
+        return driver
+
+    def _new_executor(self, driver: Any, slot: int) -> Any:
+        return self._host.start(f"executor-{slot}", "executor", ExecutorLife(driver=driver, slot=slot))
+
+    def _replace_executor(self, argument: tuple[Any, int]) -> None:
+        driver, slot = argument
+        if driver.alive and driver is self._driver:
+            executor = self.executors[slot] = self._new_executor(driver, slot)
+            self._host.ready(executor)
+            self._host.tell(driver, "executor", None, slot, MESSAGE_MS)
+
+    def _leave(self, driver: Any, why: str, linger_ms: int) -> None:
+        """A driver ends by itself."""
+        self._host.exit(driver, why)
+        self._without_driver(linger_ms)
+
+    def _without_driver(self, linger_ms: int) -> None:
+        self._driver = None
+        for executor in self.executors:
+            self._host.after(linger_ms, self._follow, executor)
+        self._servers.end_embedded()
+
+    def _follow(self, executor: Any) -> None:
+        if executor.alive:
+            self._host.exit(executor, "its driver is gone")

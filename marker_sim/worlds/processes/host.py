@@ -1,0 +1,286 @@
+"""The host of real processes (worlds/host.py): a fork server, real time, a storage behind the interceptor.
+
+Whatever a cluster does follows from a call that this host makes, one after another, in the thread that is in `run`:
+what children ask of the cluster, what time brings, and what follows from a death. So the cluster needs no lock.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from heapq import heappop, heappush
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.plan import Write
+from marker_sim.worlds.cluster.lives import ExecutorLife, Life
+from marker_sim.worlds.cluster.servers import ROLE
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
+from marker_sim.worlds.processes.storages import ClusterStorage
+
+READY_S = 20.0
+GONE_S = 20.0
+
+
+class ProcessAttempt:
+    """An attempt that a driver launched. number: under which driver and executor know it."""
+
+    __slots__ = ("counted", "driver", "number", "work")
+
+    def __init__(self, number: int, driver: ManagedProcess, work: Any) -> None:
+        self.number = number
+        self.driver = driver
+        self.work = work
+        self.counted = True
+
+
+class ProcessHost:
+    """The processes of one run.
+
+    specification: what a child has to know besides its name, role and life.
+    exited: hears of a process that ended and nobody had ended it.
+    settles: whether anything can be on its way to storage when faults are over.
+    """
+
+    limit_ms = 120_000
+    linger_ms = 200
+
+    def __init__(
+        self,
+        fork_server: ForkServer,
+        storage: ClusterStorage,
+        interceptor: Interceptor,
+        specification: Callable[[ManagedProcess], dict[str, Any]],
+        exited: Callable[[ManagedProcess], None],
+        settles: bool,
+    ) -> None:
+        self.capabilities = storage.capabilities
+        self.fork_server = fork_server
+        self.attempts: dict[int, ProcessAttempt] = {}
+        self._storage = storage
+        self._interceptor = interceptor
+        self._recorder = interceptor.recorder
+        self.record, self.mark = self._recorder.record_row, self._recorder.mark
+        self._specification = specification
+        self._exited = exited
+        self._settles = settles
+        self._calls: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self._inserted = 0
+        self._turn = threading.Condition()
+        self._stopped = self._closed = False
+        self._trouble: BaseException | None = None
+        fork_server.begin(lambda process, code: self.after(0, self._gone, (process, code)))
+
+    # Processes.
+
+    def start(self, name: str, role: str, life: Life) -> ManagedProcess:
+        """Fork a child."""
+        process = self.fork_server.new(name, role, life)
+        self._storage.expect(process.name, role)
+        self.fork_server.fork(process, self._specification(process))
+        return process
+
+    def ready(self, *processes: ManagedProcess) -> None:
+        """Wait until children are at work, or dead; HarnessError when they are neither in time."""
+        for process in processes:
+            deadline = time.monotonic() + READY_S
+            while not process.ready.wait(0.02) and process.alive:
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"{process.name} did not get ready: {self.fork_server.last_words()}")
+
+    def kill(self, process: ManagedProcess, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
+        """SIGKILL, recorded in the same moment; nothing of the process is recorded after it."""
+        self._end(process, follow, partial(self.record, process.name, process.role, "fault", "kill", value=value))
+
+    def exit(self, process: ManagedProcess, why: str) -> None:
+        """The same for one that ends by itself, as the history has it."""
+        self._end(process, None, partial(self.record, process.name, process.role, "observe", "exited", error=why))
+
+    def _end(self, process: ManagedProcess, follow: Callable[[], None] | None, record: Callable[[], int]) -> None:
+        with self._recorder.lock:
+            if not process.alive:
+                return
+            process.kill_sent = True
+            process.follow = follow
+            record()
+            process.signal(signal.SIGKILL)
+        if follow is None:
+            process.gone.wait(GONE_S)
+
+    def _gone(self, argument: tuple[ManagedProcess, int]) -> None:
+        """What follows from a death."""
+        process, code = argument
+        if process.kill_sent:
+            if process.follow is not None:
+                process.follow()
+            return
+        process.kill_sent = True
+        said = f"exit code {code}: {self.fork_server.last_words()[-200:]}"
+        self.record(process.name, process.role, "observe", "exited", error=said)
+        self._exited(process)
+
+    def pause(self, process: ManagedProcess, duration_ms: int) -> None:
+        """SIGSTOP for a while."""
+        with self._recorder.lock:
+            if process.paused or not process.alive:
+                return
+            process.paused = True
+            self.record(process.name, process.role, "fault", "pause", value="begin")
+            process.signal(signal.SIGSTOP)
+        self.after(duration_ms, self.resume, process)
+
+    def resume(self, process: ManagedProcess) -> None:
+        """The end of a pause."""
+        with self._recorder.lock:
+            if process.paused:
+                process.paused = False
+                if process.alive:
+                    self.record(process.name, process.role, "fault", "pause", value="end")
+                process.signal(signal.SIGCONT)
+
+    def end_all(self) -> None:
+        """Kill every child and wait for its end."""
+        for process in tuple(self.fork_server.lives.values()):
+            with self._recorder.lock:
+                if process.alive and process.role == ROLE:
+                    self.record(process.name, process.role, "fault", "kill", value="end-of-run")
+                process.kill_sent = True
+        self.fork_server.end_lives()
+        self._settles = False
+
+    # Time.
+
+    def now_ns(self) -> int:
+        """Since 1970."""
+        return time.time_ns()
+
+    def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Call in a while, in the thread that is in `run` then; from any thread."""
+        with self._turn:
+            if self._closed:
+                self._drop(call, argument)
+                return
+            self._inserted += 1
+            heappush(self._calls, (time.monotonic() + duration_ms / 1000, self._inserted, call, argument))
+            self._turn.notify()
+
+    def run(self, limit_ms: int) -> bool:
+        """Make calls that are due until somebody says `stop`, or for so long; raises what went wrong in the kit."""
+        deadline = time.monotonic() + limit_ms / 1000
+        self._stopped = False
+        while not self._stopped:
+            if self._trouble is not None:
+                raise self._trouble
+            with self._turn:
+                due = min(deadline, self._calls[0][0]) if self._calls else deadline
+                now = time.monotonic()
+                if due > now:
+                    self._turn.wait(due - now)
+                    continue
+                if not self._calls or self._calls[0][0] > now:
+                    return False
+                _, _, call, argument = heappop(self._calls)
+            call(argument)
+        if self._trouble is not None:
+            raise self._trouble
+        return True
+
+    def stop(self, _: Any = None) -> None:
+        """End `run`."""
+        self._stopped = True
+
+    def fail(self, error: BaseException) -> None:
+        """Something of the kit's own went wrong; the run ends and is not judged."""
+        with self._turn:
+            self._trouble = self._trouble or error
+            self._turn.notify()
+
+    def overdue(self, message: str) -> None:
+        """Somebody hangs, and a machine that is busy may be why: nothing that an implementation can be accused of."""
+        raise HarnessError(message)
+
+    def settle(self) -> None:
+        """Until no request that was sent can still be applied."""
+        deadline = time.monotonic() + self._storage.settle_ms / 1000
+        while self._settles and (left_s := deadline - time.monotonic()) > 0:
+            self.run(int(left_s * 1000) + 1)
+
+    def heal(self) -> None:
+        """Nothing strikes any more, nobody is paused, and what follows from deaths so far has followed."""
+        self._interceptor.disarm()
+        for process in tuple(self.fork_server.lives.values()):
+            self.resume(process)
+            if not process.alive:
+                process.gone.wait(GONE_S)
+        while self.run(0):
+            continue
+
+    def ask(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """A function for the threads that serve children: has the cluster answer, and waits for that."""
+
+        def asked(name: str, *arguments: Any) -> Any:
+            future: Future[Any] = Future()
+            self.after(0, self._answer, (future, partial(answer, self.fork_server.lives[name], *arguments)))
+            return future.result()
+
+        return asked
+
+    def _answer(self, argument: tuple[Future[Any], Callable[[], Any]]) -> None:
+        future, answer = argument
+        try:
+            future.set_result(answer())
+        except Exception as error:
+            future.set_exception(error)
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        with self._turn:
+            self._closed = True
+            for _, _, call, argument in self._calls:
+                self._drop(call, argument)
+
+    def _drop(self, call: Callable[[Any], None], argument: Any) -> None:
+        if call == self._answer:
+            argument[0].set_exception(EOFError())
+
+    # Writes.
+
+    def give(self, driver: ManagedProcess, write: Write, ordinal: int) -> None:
+        """Hand a write to a driver."""
+        self.fork_server.coordinator.post(driver.name, "write", write, ordinal)
+
+    def tell(
+        self, driver: ManagedProcess, kind: str, attempt: ProcessAttempt | None, value: Any, after_ms: float
+    ) -> None:
+        """Let a driver hear something, if it lives by then."""
+        self.after(after_ms, self._hears, (driver, kind, None if attempt is None else attempt.number, value))
+
+    def _hears(self, argument: tuple[ManagedProcess, str, int | None, Any]) -> None:
+        driver, *message = argument
+        if driver.alive:
+            self.fork_server.coordinator.post(driver.name, *message)
+
+    def lost_with(self, executor: ManagedProcess, driver: ManagedProcess) -> tuple[ProcessAttempt, ...]:
+        """What the executor was working at."""
+        assert isinstance(executor.life, ExecutorLife)
+        self.tell(driver, "executor-lost", None, executor.life.slot, 0)
+        return tuple(executor.life.running.values())
+
+    # Storage.
+
+    def files(self) -> Mapping[str, bytes]:
+        """Everything that is stored."""
+        return self._storage.files()
+
+    def damage(self, path: str, data: bytes | None, fault: str) -> None:
+        """The kit itself changes what is stored."""
+        with self._interceptor.lock:
+            if self._storage.stored(path) is not None:
+                self.record("kit", "nemesis", "fault", fault, path=path)
+                self._storage.damage(path, data)
+                self.record("kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data)

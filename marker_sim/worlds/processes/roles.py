@@ -1,0 +1,63 @@
+"""What a forked child does: be a driver, an executor, a client of the marker store or the timeline server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from marker_sim.plan import Op
+from marker_sim.worlds.cluster.work import perform_attempt, perform_operations
+from marker_sim.worlds.processes.children import AttemptEnded, Child
+from marker_sim.worlds.processes.driver_process import drive
+from marker_sim.worlds.processes.server_process import serve
+
+
+def run_child(spec: dict[str, Any]) -> None:
+    """The body of a forked child."""
+    child = Child(spec)
+    match spec["kind"]:
+        case "TimelineServerLife":
+            serve(child, spec["storage"])
+        case "ClientLife":
+            operate(child, spec["ops"])
+        case "WriteDriverLife":
+            drive(child)
+        case _:
+            execute(child)
+
+
+def operate(child: Child, ops: tuple[Op, ...]) -> None:
+    """A client of the marker store performs operations in order; after an unknown end this process does nothing."""
+
+    def begun() -> Iterator[Op]:
+        for op in ops:
+            child.link.ask("op")
+            yield op
+
+    child.link.ask("client-through", perform_operations(child, child.settings.choice.mode, begun()))
+    os._exit(0)
+
+
+def execute(child: Child) -> None:
+    """Perform the attempts that the kit hands on, each in a thread of its own, until the kit hangs up."""
+    inbox = child.link.connect("inbox")
+    child.link.ask("ready")
+    while True:
+        try:
+            number, work, slow_ms, mode = inbox.recv()
+        except (EOFError, OSError):
+            return
+        threading.Thread(target=_attempt, args=(child, number, work, slow_ms, mode), daemon=True).start()
+
+
+def _attempt(child: Child, number: int, work: Any, slow_ms: int, mode: str) -> None:
+    child.me.attempt = number
+    try:
+        ended = perform_attempt(child, work, mode, slow_ms)
+    except AttemptEnded:
+        return
+    # A plain tuple: a mutant's classes are its own and known to nobody else.
+    result = tuple(ended.value) if ended.error is None else repr(ended.error)
+    child.link.ask("ended", number, result, ended.error is None)

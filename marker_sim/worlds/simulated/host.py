@@ -1,0 +1,248 @@
+"""The simulated host (worlds/host.py): processes of greenlets, one virtual clock, a model of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from marker_sim.faults import FaultKind
+from marker_sim.plan import PROBE, Fault, Plan, Write
+from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, Life, WriteDriverLife
+from marker_sim.worlds.cluster.run import ClusterRun
+from marker_sim.worlds.cluster.servers import ROLE
+from marker_sim.worlds.simulated.environment import SimulatedBackend, SimulatedEnvironment
+from marker_sim.worlds.simulated.runtime import SimHostLocks
+from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler
+from marker_sim.worlds.simulated.storage import LATE_EFFECT_MS, STORAGE_TIMEOUT_MS, SimStorage, Store
+from marker_sim.writer.backend import Attempt, Message
+
+SETTLE_MS = STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500
+
+
+class SimulatedHost:
+    """All processes of one run. A call that the host makes happens in the hub, between two steps of actors.
+
+    faults: those of the plan so far.
+    make_storage: the Storage seam of a process.
+    """
+
+    limit_ms = 900_000
+    linger_ms = 5_000
+
+    def __init__(
+        self, plan: Plan, on_fault: Callable[[Process, Fault], None], on_exit: Callable[[Process], None]
+    ) -> None:
+        self.cluster: ClusterRun
+        self.scheduler = scheduler = Scheduler(on_fault, on_exit)
+        self.record = scheduler.record
+        self.store = Store(scheduler, plan.storage)
+        self.capabilities = self.store.capabilities
+        self.locks = SimHostLocks(scheduler)
+        self.actors: dict[str, ActorState] = {}
+        self.processes: list[Process] = []
+        self.faults = plan.faults
+        self.make_storage: Callable[[Process], SimStorage] = partial(SimStorage, self.store)
+        self._jitter = plan.jitter
+        self._lives: dict[str, int] = {}
+        self._kit = Process("kit", "kit", ActorState("kit", (), 0))
+
+    def actor(self, name: str) -> ActorState:
+        """What the plan knows under a name."""
+        if name not in self.actors:
+            faults = () if name == PROBE else tuple(f for f in self.faults if f.actor == name)
+            self.actors[name] = ActorState(name, faults, self._jitter)
+        return self.actors[name]
+
+    # Processes.
+
+    def start(self, name: str, role: str, life: Life = None) -> Process:
+        """A new life under a name of the plan, from now on."""
+        self._lives[name] = self._lives.get(name, 0) + 1
+        process = Process(f"{name}#{self._lives[name]}", role, self.actor(name), life)
+        self.processes.append(process)
+        scheduler, storage = self.scheduler, self.make_storage(process)
+        environment = SimulatedEnvironment(self.cluster, scheduler, self.locks, process, storage)
+        process.environment = environment
+        if role == ROLE:
+            process.started = self.record(process.name, role, "observe", "started")
+        elif isinstance(life, ClientLife):
+            scheduler.spawn(process, environment.operate)
+        elif isinstance(life, WriteDriverLife):
+            process.backend = SimulatedBackend(self.cluster, scheduler, process)
+        return process
+
+    def ready(self, *processes: Process) -> None:
+        """They are at once."""
+
+    def kill(self, process: Process, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
+        """The process dies here and now, and what follows from that begins."""
+        self.record(process.name, process.role, "fault", "kill", value=value)
+        self.end(process)
+        if follow is not None:
+            follow()
+
+    def exit(self, process: Process, why: str) -> None:
+        """The process ends by itself."""
+        self.record(process.name, process.role, "observe", "exited", error=why)
+        self.end(process)
+
+    def end(self, process: Process) -> None:
+        """The process is gone: its locks are free, its connections break, its actors never go on."""
+        process.alive = False
+        process.paused_until_ns = 0
+        self.locks.drop(process)
+        process.environment.wire.break_connections(process)
+
+    def pause(self, process: Process, duration_ms: int) -> None:
+        """No actor of the process goes on for a while."""
+        self.record(process.name, process.role, "fault", "pause", value="begin")
+        process.paused_until_ns = self.scheduler.now_ns + duration_ms * MS
+        self.scheduler.at(process.paused_until_ns, self._resumed, process)
+
+    def resume(self, process: Process) -> None:
+        """End a pause ahead of its time."""
+        if process.paused_until_ns:
+            process.paused_until_ns = self.scheduler.now_ns
+            self._resumed(process)
+
+    def _resumed(self, process: Process) -> None:
+        if process.alive and process.paused_until_ns and process.paused_until_ns <= self.scheduler.now_ns:
+            process.paused_until_ns = 0
+            self.record(process.name, process.role, "fault", "pause", value="end")
+
+    def end_all(self) -> None:
+        """Nobody acts after the end: an attempt that its driver gave up would store its marker while the kit reads."""
+        for process in self.processes:
+            if process.alive:
+                self.end(process)
+                if process.role == ROLE:
+                    self.record(process.name, process.role, "fault", "kill", value="end-of-run")
+
+    # Time.
+
+    def now_ns(self) -> int:
+        """Virtual time since the run began."""
+        return self.scheduler.now_ns
+
+    def mark(self) -> int:
+        """The index of the last event."""
+        return len(self.scheduler.events) - 1
+
+    def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Call in the hub in a while."""
+        self.scheduler.at(self.scheduler.now_ns + int(duration_ms * MS), call, argument)
+
+    def run(self, limit_ms: int) -> bool:
+        """Let virtual time pass until somebody says `stop`, nothing is left to happen, or the limit is reached."""
+        self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ms * MS)
+        return True
+
+    def stop(self, _: Any = None) -> None:
+        """End `run`."""
+        self.scheduler.stop = True
+
+    def overdue(self, message: str) -> None:
+        """What was not answered in virtual time is for judges."""
+
+    def settle(self) -> None:
+        """Until what was sent to storage is applied, or never will be."""
+        self.run(SETTLE_MS)
+
+    def heal(self) -> None:
+        """Nothing that was armed is done any more."""
+        for state in self.actors.values():
+            state.pending, state.next_step, state.sited = [], 0, {}
+            state.storage_faults.clear()
+            state.wire_faults.clear()
+            state.link = None
+        self.store.throttled.clear()
+        self.store.silent.clear()
+        self.store.full_until_ns = 0
+
+    # Writes.
+
+    def give(self, driver: Process, write: Write, ordinal: int) -> None:
+        """Let the driver perform a write."""
+        self.scheduler.spawn(driver, partial(driver.environment.write, write, ordinal))
+
+    def tell(self, driver: Process, kind: str, attempt: Attempt | None, value: Any, after_ms: float) -> None:
+        """Let a driver hear something, if it lives by then."""
+        self.after(after_ms, self._hears, (driver, Message(kind, attempt, value)))
+
+    def _hears(self, argument: tuple[Process, Message]) -> None:
+        driver, message = argument
+        if driver.alive:
+            driver.backend.mailbox.post(message)
+
+    def lost_with(self, executor: Process, driver: Process) -> tuple[Attempt, ...]:
+        """What the executor was sent last, and what it works at."""
+        assert isinstance(executor.life, ExecutorLife)
+        attempts = dict.fromkeys([executor.busy, *executor.life.running.values()])
+        return tuple(attempt for attempt in attempts if attempt is not None)
+
+    # Storage.
+
+    def files(self) -> Mapping[str, bytes]:
+        """Every object."""
+        return self.store.objects
+
+    def damage(self, path: str, data: bytes | None, fault: str) -> None:
+        """The kit itself changes what is stored."""
+        self.record("kit", "nemesis", "fault", fault, path=path)
+        self.restore(path, data)
+
+    def restore(self, path: str, data: bytes | None) -> None:
+        """Storage holds something else than was written, as an effect of the kit's."""
+        self.store.write(self._kit, "delete" if data is None else "put", path, data)
+
+    # Faults that the simulated world alone has.
+
+    def strike(self, process: Process, fault: Fault) -> None:
+        """Do one of them; `POWER_LOST` is followed by the death of the process."""
+        match fault.kind:
+            case FaultKind.OVERLOADED:
+                self._overload(process, fault)
+            case FaultKind.CLOCK_JUMPED:
+                if process.role == "driver":
+                    process.clock_ms += fault.value
+                    self.record(process.name, "nemesis", "fault", fault.kind.value, value=str(fault.value))
+            case FaultKind.PLACEHOLDER:
+                # Keys that end in "/", as consoles and other clients of an object store make them for directories.
+                for path in (f"{directory.path}/" for directory in self.cluster.marker_directories()):
+                    if self.store.model.startswith("s3") and path not in self.store.objects:
+                        self.damage(path, b"", fault.kind.value)
+            case FaultKind.POWER_LOST:
+                self._lose_power(process, fault)
+            case _:
+                raise AssertionError(fault)
+
+    def _overload(self, server: Process, fault: Fault) -> None:
+        """A server takes up requests one after the other, at a pace, for a while."""
+        now_ns, kind = self.scheduler.now_ns, fault.kind.value
+        if server.role != ROLE or server.free_ns > now_ns:
+            return
+        until_ns = now_ns + fault.duration_ms * MS
+        pace_ns = max(1, fault.value) * MS
+        server.overload, server.free_ns = (pace_ns, until_ns), min(now_ns + pace_ns, until_ns)
+        self.record(server.name, server.role, "fault", kind, value="begin")
+
+        def over(_: object) -> None:
+            server.free_ns = 0
+            if server.alive:
+                self.record(server.name, server.role, "fault", kind, value="end")
+
+        self.scheduler.at(until_ns, over)
+
+    def _lose_power(self, process: Process, fault: Fault) -> None:
+        """The process dies, and files are again what they were before the last `value` ms; nothing was synced."""
+        store = self.store
+        if store.model != "local" or store.unsynced is None:
+            return
+        self.record(process.name, "nemesis", "fault", fault.kind.value)
+        unsynced, store.unsynced = store.unsynced, []
+        since_ns = self.scheduler.now_ns - fault.value * MS
+        for time_ns, path, before in reversed(unsynced):
+            if time_ns >= since_ns and store.objects.get(path) != before:
+                self.restore(path, before)
+        self.cluster.faults.kill(process, fault)
