@@ -80,14 +80,15 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
 
 
 def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iterator[Breach]:
-    table, at = done.key[0], done.at
+    table, at, answer = done.key[0], done.at, (path.answer(done),)
     if done.stats is None:
-        yield breach(view, done.key, f"the commit completed at event {at} cannot be read", at)
+        yield breach(view, done.key, f"the commit completed at event {at} cannot be read", at, also=answer)
         return
     named = {stat.path for stat in done.stats}
     for file in sorted(named):
         if not path.there(table, file, at):
-            yield breach(view, done.key, f"the commit completed at event {at} names {file!r}, which is not there", at)
+            message = f"the commit completed at event {at} names {file!r}, which is not there"
+            yield breach(view, done.key, message, at, also=answer)
     steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
     step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
     for left in path.left_since(done.key, at, at):
@@ -97,12 +98,12 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
         if left.start < since:
             how = f"was there before the markers were listed at event {since}" if step else "was there"
             message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
-            yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at)
+            yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at, also=answer)
         else:
             view.excuse("late-write")
     for one, other in _twice(done.stats):
         message = f"the commit completed at event {at} names two attempts of one task, {one!r} and {other!r}"
-        yield breach(view, done.key, message, at)
+        yield breach(view, done.key, message, at, also=answer)
 
 
 def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, l
             view.excuse("driver-alive")
         else:
             message = f"its commit completes at event {done.at}, after it was rolled back"
-            breaches.append(breach(view, done.key, message, earlier.at, done.at))
+            breaches.append(breach(view, done.key, message, earlier.at, done.at, also=(path.answer(done),)))
     for harm in path.harms:
         acting = path.acting(harm.process, harm.at)
         if acting is not None and acting.operation in ("rollback", "sweep"):
@@ -49,9 +49,9 @@ def _committed_and_rolled_back(view: HistoryIndex, path: WritePathIndex) -> Iter
     for moment, key in sorted(moments):
         if key not in told and path.committed(key, moment):
             told[key] = None
-            at = next(done.at for done in path.commits if done.key == key)
-            message = f"it is committed from event {at} on, and taken back by a rollback at event {moment}"
-            yield breach(view, key, message, at, moment)
+            done = next(done for done in path.commits if done.key == key)
+            message = f"it is committed from event {done.at} on, and taken back by a rollback at event {moment}"
+            yield breach(view, key, message, done.at, moment, also=(path.answer(done),))
 
 
 def _completions(path: WritePathIndex) -> Iterator[tuple[int, WriteStep | None, Key]]:
