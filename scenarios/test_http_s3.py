@@ -21,7 +21,6 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.s3_endpoint import Endpoint
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
 from marker_sim.worlds.http.front_world import TROUBLES
@@ -29,6 +28,7 @@ from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
 from marker_sim.worlds.http.storage_wire_rounds import WORDS
+from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.proxies.install import missing
 from marker_sim.worlds.recorder import Recorder

@@ -90,10 +90,9 @@ def check_surroundings(request: CampaignRequest) -> None:
     if request.server.reader:
         _check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
-        from marker_sim.targets.run_environment import external
         from marker_sim.worlds.http.external_s3 import probe_site
 
-        probe_site(external(request.server.endpoint))
+        probe_site(request.server.endpoint)
 
 
 def _check_program(option: str, text: str) -> None:

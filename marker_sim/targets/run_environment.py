@@ -16,18 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.targets.s3_endpoint import FORMS, Endpoint
+from marker_sim.targets.s3_endpoint import FORMS
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.round_stage import RoundStage, World
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.proxies.install import missing
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.http.external_s3 import ExternalS3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,23 +85,13 @@ def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | No
             left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
             probed=probed.to_dict(),
         )
-    site = external(endpoint)
-    probed = external_s3.probe_site(site)
+    probed = external_s3.probe_site(endpoint)
     return RunEnvironment(
         scratch=scratch,
-        world=partial(external_s3.ExternalS3World, site=site, scheme=form, command=reader, probed=probed),
+        world=partial(external_s3.ExternalS3World, site=endpoint, scheme=form, command=reader, probed=probed),
         kinds=kinds_on("s3", endpoint),
         left_out=external_s3.NOT_ON_A_SITE,
         probed=probed.to_dict(),
-    )
-
-
-def external(endpoint: Endpoint) -> ExternalS3:
-    """The object store of the user's own that an endpoint names."""
-    from marker_sim.worlds.http.external_s3 import ExternalS3
-
-    return ExternalS3(
-        url=endpoint.url, bucket=endpoint.bucket, access_key=endpoint.access_key, secret_key=endpoint.secret_key
     )
 
 

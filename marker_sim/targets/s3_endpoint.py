@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from marker_sim.errors import UsageError
+from marker_sim.worlds.http.world import Endpoint
 
 # How requests write a marker directory, by storage; the first is what is taken when nothing is said.
 FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where it listens, which bucket may be written to, and who signs; the secret is not shown."""
-
-    url: str
-    bucket: str
-    access_key: str
-    secret_key: str = field(repr=False)
 
 
 def parse_endpoint(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
     from marker_sim.system import System
-    from marker_sim.targets.s3_endpoint import Endpoint
+    from marker_sim.worlds.http.world import Endpoint
 
 BELONGS_TO_HTTP = "; it belongs to --sut http, so leave it out"
 SERVER_OPTIONS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
@@ -16,7 +14,7 @@ from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
-from marker_sim.worlds.http.world import DirectoryReader, Surroundings
+from marker_sim.worlds.http.world import DirectoryReader, Endpoint, Surroundings
 from marker_sim.worlds.interceptor import Interceptor, When
 from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3
 
@@ -31,41 +29,26 @@ NOT_ON_A_SITE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalS3:
-    """Somebody's endpoint and bucket. prefix: what this campaign keeps its keys below."""
-
-    url: str
-    bucket: str
-    access_key: str
-    secret_key: str = field(repr=False)
-    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
-
-    def storage(self) -> S3Storage:
-        """Its objects below the prefix."""
-        return S3Storage(
-            self.url,
-            self.bucket,
-            self.prefix,
-            self.access_key,
-            secret_key=self.secret_key,
-            connect_timeout_s=SITE_TIMEOUT_S,
-            read_timeout_s=SITE_TIMEOUT_S,
-        )
-
-
 class ExternalS3World:
     """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
 
     def __init__(
-        self, stage: RoundStage, site: ExternalS3, scheme: str, command: str, probed: ProbedCapabilities
+        self, stage: RoundStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities
     ) -> None:
         self.interceptor: Interceptor | None = None
         self.whens: tuple[When, ...] = ()
         self.rewrites: Rewrites | None = None
         self.wire: ProxiedWire | None = None
         self._site = site
-        self._storage = site.storage()
+        self._storage = S3Storage(
+            site.url,
+            site.bucket,
+            site.prefix,
+            site.access_key,
+            secret_key=site.secret_key,
+            connect_timeout_s=SITE_TIMEOUT_S,
+            read_timeout_s=SITE_TIMEOUT_S,
+        )
         self._root = f"{scheme}://{site.bucket}/{site.prefix}"
         self._mine = f"{stage.table}/"
         self._command = command
@@ -123,7 +106,7 @@ class ExternalS3World:
         return run_reader(self._command, self.address(place), around)
 
 
-def probe_site(site: ExternalS3) -> ProbedCapabilities:
+def probe_site(site: Endpoint) -> ProbedCapabilities:
     """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
     try:
         found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)

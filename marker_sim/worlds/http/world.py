@@ -7,7 +7,9 @@ external_s3.py   somebody's S3 endpoint: read by requests, and not hurt
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from marker_sim.names import MarkerDirectory
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """An object store of the user's own: where it listens, which bucket may be written to, and who signs.
+
+    prefix: what this campaign keeps its keys below. The secret is not shown.
+    """
+
+    url: str
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
 
 
 class Surroundings(NamedTuple):
