@@ -1,7 +1,6 @@
 """Runs many plans, judges each history and adds up the results.
 
 engine.py                 one campaign against one target, whatever it is: run, judge, count, keep what broke
-search_state.py           what it has seen so far
 planned_runs.py           runs that are plans: spread over processes, run again, shrunk
 played_rounds.py          runs that are rounds in real time, a few at a time
 pieces.py, tasks.py       its unit of work, done by this process or by a worker

@@ -12,11 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from marker_sim.campaign.pieces import PieceResult
+from marker_sim.campaign.pieces import PieceResult, SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_rounds import PlayedRounds
 from marker_sim.campaign.result import Campaign, Failure
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.targets.target import CampaignRequest

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -145,6 +145,36 @@ class PieceResult:
         for breach in settings.profile.broken_by(finding, plan.mode, plan.storage):
             kind = (finding.guarantee, "both", plan.storage, breach.cause)
             self.found.setdefault(kind, Broken(number, plan, second, breach))
+
+
+@dataclass(slots=True, kw_only=True)
+class SearchState:
+    """The state of one campaign.
+
+    began: time.monotonic().
+    found: the first run of each kind of violation.
+    small: of those that were made small, what is left; None when it broke the promise only sometimes.
+    trouble: why the kit could not finish what it began, "" when it did.
+    """
+
+    request: CampaignRequest
+    progress: Callable[[str], None]
+    began: float = field(default_factory=time.monotonic)
+    statistics: Statistics = field(default_factory=Statistics)
+    steps: int = 0
+    found: dict[Kind, Broken] = field(default_factory=dict)
+    small: dict[Kind, Broken | None] = field(default_factory=dict)
+    last: History | None = None
+    trouble: str = ""
+
+    def add(self, piece: PieceResult) -> dict[Kind, Broken]:
+        """Add the next piece; the kinds of violation that are new with it."""
+        self.statistics.merge(piece.statistics)
+        self.steps += piece.steps
+        self.last = piece.last or self.last
+        new = {kind: broken for kind, broken in piece.found.items() if kind not in self.found}
+        self.found |= new
+        return new
 
 
 def explore(piece: Piece, system: System) -> PieceResult:

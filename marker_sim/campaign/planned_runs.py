@@ -32,12 +32,12 @@ from marker_sim.campaign.pieces import (
     Piece,
     PieceResult,
     SearchSettings,
+    SearchState,
     collected_by_hand,
     explore,
 )
 from marker_sim.campaign.result import Campaign, Canary, Reruns
 from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised_breach
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.statistics import BOTH
 from marker_sim.campaign.tasks import DESK, Shrinking, do
 from marker_sim.faults import FaultKind, drawable

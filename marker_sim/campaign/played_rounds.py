@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.pieces import Broken, Kind, PieceResult, stops
+from marker_sim.campaign.pieces import Broken, Kind, PieceResult, SearchState, stops
 from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.targets.target import PlayedRun, Rounds
