@@ -19,6 +19,7 @@ import pytest
 from marker_sim.history import Event, Header
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.requirements import REQUIREMENTS
+from marker_sim.targets.table import TARGETS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "marker_sim"
@@ -282,6 +283,18 @@ def test_what_is_to_be_installed_stands_in_one_table_which_agrees_with_the_extra
     for each in REQUIREMENTS.values():
         names = {re.split(r"[^A-Za-z0-9_-]", line)[0] for line in brought[each.extra]}
         assert each.package in names, f"{each.package} is not in the extra {each.extra!r} of pyproject.toml"
+
+
+def test_the_command_line_knows_no_target_by_name() -> None:
+    """Texts for people may name one. "mutant" is a column of a table as well."""
+    names = {row.words.partition(":")[0] for row in TARGETS} - {"mutant"}
+    begins = tuple(f"{row.words.partition(':')[0]}:" for row in TARGETS if ":" in row.words)
+    for path in MODULES:
+        if _name(path).startswith("marker_sim.cli"):
+            for node in ast.walk(_tree(path)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named = node.value in names or node.value.startswith(begins)
+                    assert not named, f"{path}:{node.lineno} names {node.value!r}"
 
 
 def test_every_guarantee_is_documented() -> None:

@@ -23,7 +23,7 @@ from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
-from marker_sim.targets.table import PLANNED
+from marker_sim.targets.table import DEFAULT, PLANNED
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
@@ -38,7 +38,7 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def _verify(
     context: typer.Context,
-    sut: given.Sut = "reference",
+    sut: given.Sut = DEFAULT,
     mode: given.Mode = "both",
     storage: given.Storage = None,
     budget: given.Budget = None,

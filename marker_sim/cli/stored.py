@@ -16,6 +16,7 @@ from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
+from marker_sim.targets.table import DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
                 if Path(entry["plan"]).name == path.name:
                     return (_stored(entry, verdict, plan, folder),)
             return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
-    return (StoredPlan(name=path.name, sut="reference", guarantee=None, plan=plan),)
+    return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan),)
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:

@@ -7,6 +7,7 @@ from marker_sim.targets import http, hudi, hudi_spark, mutant, python, reference
 from marker_sim.targets.target import Target
 
 TARGETS = (reference.ROW, mutant.ROW, python.ROW, http.ROW, hudi.ROW, hudi_spark.ROW)
+DEFAULT = reference.ROW.words
 NAMES = tuple(row.words for row in TARGETS)
 PLANNED = tuple(row.words for row in TARGETS if row.plans)
 # Of a later version; without this a name like a module's.

@@ -30,10 +30,9 @@ from marker_sim.campaign.nightly.work import SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.loading import load_system
-from marker_sim.targets.table import parse_target
+from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import WorkerPool
 
-REFERENCE = "reference"
 DESK = "marker_sim.campaign.nightly.tasks:Desk"
 GRACE_S = 5.0
 # Share of a night for running stored failures again.
@@ -70,7 +69,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
     begun = next(read_lines(request.directory), None)
-    load_system(request.sut or (REFERENCE if begun is None else begun["sut"]))  # Before anything is made or changed.
+    load_system(request.sut or (DEFAULT if begun is None else begun["sut"]))  # Before anything is made or changed.
     with writing(request.directory) as ledger:
         totals = _opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
@@ -271,7 +270,7 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
     totals = Totals().add_all(read_lines(request.directory))
     place = request.directory
     if ledger.empty:
-        sut = request.sut or REFERENCE
+        sut = request.sut or DEFAULT
         seed = draw_seed() if request.seed is None else request.seed
         totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=parse_target(sut).can.profile, seed=seed))
     if request.sut not in (None, totals.sut):
