@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter
 
 from marker_sim.campaign.coverage.process_phase import NO_FAULT, activity
 from marker_sim.faults import FAULT_CLASSES
@@ -113,7 +113,7 @@ class Statistics:
         for finding in findings:
             key = (finding.guarantee, header.mode, header.world, header.storage)
             self._cells.setdefault(key, _Cell()).add(finding)
-        counts = Counter(map(itemgetter(4, 5), history.events))
+        counts = Counter(map(attrgetter("kind", "operation"), history.events))
         for (kind, operation), count in counts.items():
             if kind in _COMPLETIONS:
                 per = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))

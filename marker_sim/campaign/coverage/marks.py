@@ -29,9 +29,9 @@ class PendingRequest:
     __slots__ = ("line", "missed", "name", "operation", "place", "written")
 
     def __init__(self, invoke: Event) -> None:
-        self.operation = invoke[5]
-        self.place = f"{invoke[6]}{TEMP}{invoke[7]}"
-        self.name = invoke[8] or ""
+        self.operation = invoke.operation
+        self.place = f"{invoke.table}{TEMP}{invoke.instant}"
+        self.name = invoke.path or ""
         self.line = self.name.encode("utf-8", "surrogatepass") + b"\n"
         self.written = -1
         self.missed: set[str] = set()
@@ -44,7 +44,8 @@ class CoverageMarks:
         header = history.header
         self.seen: Counter[str] = Counter()
         plan = header.plan
-        self.of_writes = any(e[5] == "begin" for e in history.events) if plan is None else bool(plan.get("writes"))
+        begun = (event for event in history.events if event.operation == "begin")
+        self.of_writes = any(begun) if plan is None else bool(plan.get("writes"))
         self.started: dict[str, int] = {}
         self.waiting: dict[str, dict[int, PendingRequest]] = {}
         self.attempts: dict[int, str] = {}
@@ -110,7 +111,8 @@ class CoverageMarks:
 
     def invoked(self, event: Event) -> None:
         """A call begins."""
-        index, process, operation, place, path = event[0], event[2], event[5], (event[6], event[7]), event[8]
+        index, process, operation, path = event.index, event.process, event.operation, event.path
+        place = (event.table, event.instant)
         self._invokes[index] = event
         if operation == "create":
             others = self._asking.setdefault((place, path), {})
@@ -126,14 +128,14 @@ class CoverageMarks:
             if self._open_creates[place]:
                 self.seen["deletion-met-creates"] += 1
         elif operation in LISTINGS:
-            self._open_lists[f"{event[6]}{TEMP}{event[7]}"] += 1
+            self._open_lists[f"{event.table}{TEMP}{event.instant}"] += 1
         elif operation == "attempt":
             self._attempt(event, place)
         elif operation == "begin":
-            self._began[process] = event[1]
+            self._began[process] = event.time_ns
             self._taken_back[process] = []
         elif operation == "rollback":
-            if self._began.get(process) is not None and event[1] - self._began[process] >= self._rest_ns > 0:
+            if self._began.get(process) is not None and event.time_ns - self._began[process] >= self._rest_ns > 0:
                 self.seen["successor-waited"] += 1
             if place in self._rolling:
                 self.seen["rollback-again"] += 1
@@ -143,13 +145,13 @@ class CoverageMarks:
             self._finalized.add(place)
 
     def _attempt(self, event: Event, place: _Place) -> None:
-        self.attempts[event[0]] = "marker asked for"
-        self._paths[f"{event[6]}/{event[8]}"] = event
+        self.attempts[event.index] = "marker asked for"
+        self._paths[f"{event.table}/{event.path}"] = event
         self._tasks[place] += 1
         if self._tasks[place] == _MANY_TASKS:
             self.seen["many-attempts"] += 1
         stages = self._stages.setdefault(place, set())
-        stages.add(str(event[9]).split("-")[1] if str(event[9]).count("-") == 2 else "")
+        stages.add(str(event.value).split("-")[1] if str(event.value).count("-") == 2 else "")
         if len(stages) == 2:
             self.seen["stage-again"] += 1
 
@@ -159,31 +161,31 @@ class CoverageMarks:
         path = data_path(name)
         for index, was in self.attempts.items():
             attempt = self._invokes[index]
-            if was != "after the data" and attempt[8] == path and attempt[2] == process:
+            if was != "after the data" and attempt.path == path and attempt.process == process:
                 self.attempts[index] = state
 
     def arrived(self, event: Event) -> None:
         """A server received a request."""
-        cause = event[11]
+        cause = event.caused_by
         invoke = self._invokes.get(cause if cause is not None else -1)
-        if invoke is None or invoke[5] == "hostile":
+        if invoke is None or invoke.operation == "hostile":
             return
         if cause in self._servers:
-            self.seen["request-twice" if self._servers[cause] == event[2] else "request-in-two-lives"] += 1
-        self._servers[invoke[0]] = event[2]
-        self._received[invoke[0]] = self.waiting.setdefault(event[2], {})[invoke[0]] = PendingRequest(invoke)
+            self.seen["request-twice" if self._servers[cause] == event.process else "request-in-two-lives"] += 1
+        self._servers[invoke.index] = event.process
+        self._received[invoke.index] = self.waiting.setdefault(event.process, {})[invoke.index] = PendingRequest(invoke)
 
     def ended(self, invoke: Event, event: Event) -> None:
         """A call ended."""
-        index, kind, operation, place = invoke[0], event[4], invoke[5], (invoke[6], invoke[7])
+        index, kind, operation, place = invoke.index, event.kind, invoke.operation, (invoke.table, invoke.instant)
         asked = self._received.pop(index, None)
         if asked is not None:
             self.waiting.get(self._servers[index], {}).pop(index, None)
-        if (event[10] or "").startswith("503"):
+        if (event.error or "").startswith("503"):
             self.seen["throttled-for-good"] += 1
         if operation == "create":
             self._open_creates[place] -= 1
-            self._asking[place, invoke[8]].pop(index, None)
+            self._asking[place, invoke.path].pop(index, None)
             if kind == "ok":
                 self._created(invoke, event, asked)
         elif operation == "delete":
@@ -191,14 +193,14 @@ class CoverageMarks:
             if kind == "ok":
                 self._deleted.add(place)
         elif operation in LISTINGS:
-            home = f"{invoke[6]}{TEMP}{invoke[7]}"
+            home = f"{invoke.table}{TEMP}{invoke.instant}"
             self._open_lists[home] -= 1
             if kind == "ok" and self._damaged.get(home, index) < index:
                 self.seen["damaged-type-read"] += 1
         elif operation == "attempt":
             self.attempts.pop(index, None)
             if kind == "ok":
-                key = (place, str(invoke[9]).partition("-")[0])
+                key = (place, str(invoke.value).partition("-")[0])
                 self._succeeded[key] += 1
                 if self._succeeded[key] == 2:
                     self.seen["copies-succeeded"] += 1
@@ -208,30 +210,31 @@ class CoverageMarks:
             self.seen["hostile-refused"] += 1
 
     def _created(self, invoke: Event, event: Event, asked: PendingRequest | None) -> None:
-        place, key = (invoke[6], invoke[7]), ((invoke[6], invoke[7]), invoke[8])
+        place, key = (invoke.table, invoke.instant), ((invoke.table, invoke.instant), invoke.path)
         if asked is not None and asked.written >= 0:
             self.replied.add(asked.written)
             if len(asked.missed) >= self._threads:
                 self.seen["all-batch-files-busy"] += 1
-        met = self._met.get(invoke[0])
+        met = self._met.get(invoke.index)
         if met is not None and (asked is None or asked.written >= 0 or self._own_format):
             self.seen["duplicate-waited"] += 1
-            if invoke[9] is not None and met[9] == invoke[9]:
+            if invoke.value is not None and met.value == invoke.value:
                 self.seen["resend-met-flush"] += 1
-        if event[9] == "exists":
+        if event.value == "exists":
             self.seen["name-collided"] += 1
-        elif invoke[9] is not None:
-            if self._creators.get(key) == invoke[9]:
+        elif invoke.value is not None:
+            if self._creators.get(key) == invoke.value:
                 self.seen["resend-told-created"] += 1
-            self._creators[key] = invoke[9]
+            self._creators[key] = invoke.value
         if place in self._deleted:
             self.seen["created-after-deletion"] += 1
             self._deleted.discard(place)
-        self._marker_asked(invoke[2], invoke[8], "between marker and data")
+        self._marker_asked(invoke.process, invoke.path, "between marker and data")
 
     def effect(self, event: Event, inside: str) -> None:
         """Something changed in storage. inside: the operation that its process is in."""
-        index, time_ns, process, path, content = event[0], event[1], event[2], event[8] or "", event[9]
+        index, time_ns, process = event.index, event.time_ns, event.process
+        path, content = event.path or "", event.value
         if process in self._dead:
             self.seen["applied-after-death"] += 1
         due = self._late.pop((process, path), None)
@@ -285,7 +288,7 @@ class CoverageMarks:
 
     def _data(self, event: Event, inside: str, path: str) -> None:
         """A data file was written or deleted."""
-        if event[9] is None:
+        if event.value is None:
             if inside in ("finalize", "rollback", "sweep"):
                 self.seen[f"{inside}-deleted"] += 1
             if inside == "rollback" and path.rpartition("/")[2].startswith("."):
@@ -294,25 +297,27 @@ class CoverageMarks:
         attempt = self._paths.get(path)
         if attempt is None:
             return
-        if attempt[0] in self.attempts:
-            self.attempts[attempt[0]] = "after the data" if event[5] in ("put", "overwrite-end") else "writing"
-        if (attempt[6], attempt[7]) in self._finalized:
+        if attempt.index in self.attempts:
+            self.attempts[attempt.index] = (
+                "after the data" if event.operation in ("put", "overwrite-end") else "writing"
+            )
+        if (attempt.table, attempt.instant) in self._finalized:
             self.seen["wrote-after-finalize"] += 1
         if path in self._zombies:
             self.seen["zombie-wrote"] += 1
 
     def fault(self, event: Event) -> None:
         """A misfortune."""
-        process, kind = event[2], event[5]
-        if kind == "zombie" and event[8]:
-            self._zombies |= {path for path in self._paths if path.endswith(f"/{event[8]}")}
-        elif kind == "timeout-late" and event[8]:
-            self._late[process, event[8]] = event[1] + self._timeout_ns
-        elif kind == DAMAGE and event[8]:
-            self._damaged[event[8].removesuffix(f"/{TYPE_FILE}")] = event[0]
+        process, kind = event.process, event.operation
+        if kind == "zombie" and event.path:
+            self._zombies |= {path for path in self._paths if path.endswith(f"/{event.path}")}
+        elif kind == "timeout-late" and event.path:
+            self._late[process, event.path] = event.time_ns + self._timeout_ns
+        elif kind == DAMAGE and event.path:
+            self._damaged[event.path.removesuffix(f"/{TYPE_FILE}")] = event.index
         elif kind == "torn-write":
             self._torn |= {home for home, writers in self._writers.items() if process in writers}
-        if kind in DEADLY or (kind == "second-server" and event[9] == "end"):
+        if kind in DEADLY or (kind == "second-server" and event.value == "end"):
             self._gone(process)
 
     def _gone(self, process: str) -> None:
@@ -321,20 +326,20 @@ class CoverageMarks:
 
     def observed(self, event: Event) -> None:
         """What the kit noted."""
-        match event[5]:
+        match event.operation:
             case "started":
-                self.started[event[2]] = event[0]
+                self.started[event.process] = event.index
             case "exited":
-                if event[3] == "driver" and event[10] != APPLICATION_ENDED:
+                if event.role == "driver" and event.error != APPLICATION_ENDED:
                     self.seen["driver-gave-up"] += 1
-                self._gone(event[2])
+                self._gone(event.process)
             case "job-failed":
-                self.seen["write-abandoned" if event[9] == "abandoned" else "tasks-failed-for-good"] += 1
+                self.seen["write-abandoned" if event.value == "abandoned" else "tasks-failed-for-good"] += 1
             case "mode":
-                if event[10]:
+                if event.error:
                     self.seen["fell-back"] += 1
-                if event[7] is not None:
-                    self._mode((event[6], event[7]), str(event[9]))
+                if event.instant is not None:
+                    self._mode((event.table, event.instant), str(event.value))
 
     def _mode(self, place: _Place, mode: str) -> None:
         self._modes[place] = mode

@@ -62,10 +62,10 @@ class _Walk:
 
     def read(self, event: Event) -> None:
         """Take in the next event."""
-        index, process, kind, operation = event[0], event[2], event[4], event[5]
+        index, process, kind, operation = event.index, event.process, event.kind, event.operation
         if kind == "invoke":
             self.open.setdefault(process, {})[index] = event
-            self.roles[process] = event[3]
+            self.roles[process] = event.role
             self.marks.invoked(event)
             if operation == "begin":
                 self.writing[process] = "begin"
@@ -74,7 +74,7 @@ class _Walk:
             elif operation == "commit":
                 self.entered.discard(process)
         elif kind == "ok" or kind == "fail" or kind == "info":
-            invoke = self.open.get(process, {}).pop(event[11] if event[11] is not None else -1, None)
+            invoke = self.open.get(process, {}).pop(event.caused_by if event.caused_by is not None else -1, None)
             if invoke is not None:
                 self.marks.ended(invoke, event)
                 if operation == "begin" and kind == "ok":
@@ -83,7 +83,7 @@ class _Walk:
                     self.writing[process] = "over"
         elif kind == "effect":
             inside = self._inside(process)
-            if inside == "commit" and "/.hoodie/" in (event[8] or "") and not (event[8] or "").endswith(".tmp"):
+            if inside == "commit" and "/.hoodie/" in (event.path or "") and not (event.path or "").endswith(".tmp"):
                 self.entered.add(process)
             self.marks.effect(event, inside)
         elif kind == "fault":
@@ -100,21 +100,21 @@ class _Walk:
             self.strikes[kind, f"server: {phase}"] += 1
 
     def _fault(self, event: Event) -> None:
-        kind, process = event[5], event[2]
-        if event[9] not in NO_FAULT:
+        kind, process = event.operation, event.process
+        if event.value not in NO_FAULT:
             cls = FAULT_CLASS.get(kind)
-            if cls == "wire" and event[11] is not None:
-                invoke = self.open.get(process, {}).get(event[11])
+            if cls == "wire" and event.caused_by is not None:
+                invoke = self.open.get(process, {}).get(event.caused_by)
                 if invoke is not None:
-                    self.strikes[kind, f"request: {_REQUESTS.get(invoke[5], invoke[5])}"] += 1
+                    self.strikes[kind, f"request: {_REQUESTS.get(invoke.operation, invoke.operation)}"] += 1
             else:
                 self._strike(kind, event)
         self.marks.fault(event)
-        if kind in DEADLY or (kind == "second-server" and event[9] == "end"):
+        if kind in DEADLY or (kind == "second-server" and event.value == "end"):
             self.open.pop(process, None)
 
     def _strike(self, kind: str, event: Event) -> None:
-        process, role = event[2], event[3]
+        process, role = event.process, event.role
         if role == "nemesis":
             role = self.roles.get(process, "")
         if process == "kit":
@@ -132,15 +132,15 @@ class _Walk:
         elif role == "driver" or process.startswith("driver"):
             self.strikes[kind, f"driver: {self._driver(process)}"] += 1
         else:
-            self.strikes[kind, f"executor: {self._executor(process, event[8])}"] += 1
+            self.strikes[kind, f"executor: {self._executor(process, event.path)}"] += 1
 
     def _inside(self, process: str) -> str:
         """The operation that a process invoked last and has not ended, "" for none."""
         calls = self.open.get(process)
-        return calls[next(reversed(calls))][5] if calls else ""
+        return calls[next(reversed(calls))].operation if calls else ""
 
     def _driver(self, process: str) -> str:
-        names = [invoke[5] for invoke in self.open.get(process, {}).values()]
+        names = [invoke.operation for invoke in self.open.get(process, {}).values()]
         steps = [name for name in names if name in _DRIVING]
         inner = names[-1] if names else ""
         match steps[-1] if steps else "":
@@ -158,6 +158,6 @@ class _Walk:
                 return step
 
     def _executor(self, process: str, path: str | None) -> str:
-        attempts = [invoke for invoke in self.open.get(process, {}).values() if invoke[5] == "attempt"]
-        chosen = next((invoke for invoke in attempts if invoke[8] == path), attempts[-1] if attempts else None)
-        return "between tasks" if chosen is None else self.marks.attempts.get(chosen[0], "between tasks")
+        attempts = [invoke for invoke in self.open.get(process, {}).values() if invoke.operation == "attempt"]
+        chosen = next((invoke for invoke in attempts if invoke.path == path), attempts[-1] if attempts else None)
+        return "between tasks" if chosen is None else self.marks.attempts.get(chosen.index, "between tasks")

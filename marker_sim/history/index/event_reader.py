@@ -87,28 +87,28 @@ class EventReader:
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put
         effects = not self.reads
         for event in self.events:
-            kind = event[4]
+            kind = event.kind
             if kind == "invoke":
-                open_[event[0]] = event
+                open_[event.index] = event
             elif kind == "ok" or kind == "fail" or kind == "info":
-                invoke = open_.pop(event[11], None)  # type: ignore[arg-type]
+                invoke = open_.pop(event.caused_by, None)  # type: ignore[arg-type]
                 if invoke is not None:
-                    self._keep(invoke, event[0], kind, event[9])
+                    self._keep(invoke, event.index, kind, event.value)
             elif kind == "effect":
-                operation = event[5]
-                if not effects or event[8] is None:
+                operation = event.operation
+                if not effects or event.path is None:
                     continue
                 if operation == "put" or operation == "delete":
-                    put(event[0], event[8], event[9])  # type: ignore[arg-type]
+                    put(event.index, event.path, event.value)  # type: ignore[arg-type]
                 else:
                     self._rewrite(event)
                 if self.closing:
-                    self.closing.discard(directory_of(event[8]) or "")
-            elif event[5] == "arrived" and kind == "observe":
-                cause, life = event[11], current.get(event[2])
+                    self.closing.discard(directory_of(event.path) or "")
+            elif event.operation == "arrived" and kind == "observe":
+                cause, life = event.caused_by, current.get(event.process)
                 start = NO_LIFE if life is None else life.start
                 if cause in arrived:
-                    self._arrived_again(cause, start, event[0])
+                    self._arrived_again(cause, start, event.index)
                 elif cause is not None:
                     arrived[cause] = start
             elif kind == "fault":
@@ -152,7 +152,8 @@ class EventReader:
 
     def _keep_step(self, invoke: Event, done: int, outcome: str) -> None:
         instant = self.events[done].instant if done != NEVER else invoke.instant
-        row = (invoke[0], done, outcome, invoke[5], invoke[2], invoke[6] or "", instant or "", invoke[8] or "")
+        place = (invoke.table or "", instant or "", invoke.path or "")
+        row = (invoke.index, done, outcome, invoke.operation, invoke.process, *place)
         self.steps.append(tuple.__new__(WriteStep, row))
 
     def _keep_write(self, invoke: Event, done: int, outcome: str) -> None:

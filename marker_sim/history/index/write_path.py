@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from marker_sim.history import Event
@@ -40,7 +40,7 @@ from marker_sim.timeline import (
 
 Key = tuple[str, str]
 _NO_DATA = ".hoodie_partition_metadata"
-_index = itemgetter(0)
+_index = attrgetter("index")
 _INSIDE = f"{HOODIE}/"
 _MARKERS = f"{HOODIE}/.temp/"
 
@@ -187,10 +187,10 @@ class WritePathIndex:
         for moment in sorted(write.committed for write in self.writes if write.committed != NEVER):
             upto = bisect_right(effects, moment, key=_index)
             for event in effects[at:upto]:
-                if event[9] is None:
-                    there.pop(event[8], None)
+                if event.value is None:
+                    there.pop(event.path, None)
                 else:
-                    there[event[8]] = None
+                    there[event.path] = None
             at = upto
             left: dict[Key, list[str]] = {}
             found[moment] = left
@@ -204,7 +204,7 @@ class WritePathIndex:
         """When files were put into an instant's marker directory after an event, latest first."""
         home = f"{key[0]}/{_MARKERS}{key[1]}/"
         at = bisect_right(self.marker_effects, after, key=_index)
-        puts = [e[0] for e in self.marker_effects[at:] if e[9] is not None and (e[8] or "").startswith(home)]
+        puts = [e.index for e in self.marker_effects[at:] if e.value is not None and (e.path or "").startswith(home)]
         return puts[::-1]
 
     def listings(self, step: WriteStep) -> list[RecordedCall]:
@@ -263,36 +263,36 @@ class WritePathIndex:
     def _fold(self) -> None:
         places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
         for event in self._reading.events:
-            if event[4] != "effect" or event[8] is None:
+            if event.kind != "effect" or event.path is None:
                 continue
-            path = event[8]
+            path = event.path
             for prefix, markers, inside in places:
                 if path.startswith(prefix):
                     if path.startswith(markers):
                         self.marker_effects.append(event)
                     elif path.startswith(inside):
                         self._entry(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith((_NO_DATA, f".{event[0]}.tmp")):  # The latter is what a torn put leaves.
+                    elif not path.endswith((_NO_DATA, f".{event.index}.tmp")):  # The latter is what a torn put leaves.
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 
     def _entry(self, event: Event, table: str, relative: str) -> None:
-        index, path = event[0], event[8]
+        index, path = event.index, event.path
         assert path is not None
         entry = parse_entry(relative)
-        content = content_of(event[9])
-        if entry is None or event[5] in ("overwrite-begin", "overwrite-piece"):
+        content = content_of(event.value)
+        if entry is None or event.operation in ("overwrite-begin", "overwrite-piece"):
             return
         before = self._contents.get(path)
         if path in self._named and content != before:
-            self.harms.append(CommittedDataChange(index, event[2], path, self._named.pop(path)))
+            self.harms.append(CommittedDataChange(index, event.process, path, self._named.pop(path)))
         self._span(index, path, content is not None)
         self._remember(path, content)
         if content is not None and content != before:
             self._add_entry(event, table, entry, content)
 
     def _add_entry(self, event: Event, table: str, entry: Entry, content: bytes) -> None:
-        index, path, process = event[0], event[8], event[2]
+        index, path, process = event.index, event.path, event.process
         assert path is not None
         key = (table, entry.instant)
         if entry.action == ROLLBACK:
@@ -318,7 +318,7 @@ class WritePathIndex:
             self._named.setdefault(f"{table}/{stat.path}", key)
 
     def _data(self, event: Event, table: str, relative: str) -> None:
-        index, process, path, content = event[0], event[2], event[8], content_of(event[9])
+        index, process, path, content = event.index, event.process, event.path, content_of(event.value)
         assert path is not None
         before = self._contents.get(path)
         if before is not None and content != before and path in self._named:
