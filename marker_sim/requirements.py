@@ -33,6 +33,7 @@ REQUIREMENTS = {
     "greenlet": Requirement("greenlet", "", "verify"),
     "hypothesis": Requirement("hypothesis", "", "verify"),
     "jinja2": Requirement("jinja2", "", "verify"),
+    "msgspec": Requirement("msgspec", "", "verify"),
     "pyarrow": Requirement("pyarrow", "", "verify"),
     "rich": Requirement("rich", "", "verify"),
     "typer": Requirement("typer", "", "verify"),

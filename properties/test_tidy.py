@@ -33,7 +33,7 @@ FUNCTION_LINES_MAX = 60
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
-    ("marker_sim.requirements",),
+    ("marker_sim.requirements", "marker_sim.reading"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
@@ -55,7 +55,9 @@ LAYERS = (
     ("marker_sim.doctor",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
 )
-JUDGES_SEE = tuple(f"marker_sim.{part}" for part in ("errors", "faults", "history", "names", "timeline", "judges"))
+JUDGES_SEE = tuple(
+    f"marker_sim.{part}" for part in ("errors", "reading", "faults", "history", "names", "timeline", "judges")
+)
 IMPURE = frozenset({"os", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "asyncio"})
 WORLD_CALLS = frozenset(
     {"open", "print", "input", "getenv", "run", "Popen", "connect", "read_text", "write_text", "now"}

@@ -19,6 +19,7 @@ from typing import Any
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
 from marker_sim.plan import Plan
+from marker_sim.reading import read_as
 
 SCHEMA = 1
 FOLDER = "failures"
@@ -200,13 +201,11 @@ def parse_stored(raw: Any, origin: str) -> StoredFailure:
             f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
+    own = {each.name for each in fields(StoredFailure)}
     known = {each.name for each in fields(Sighting)}
-    own = {each.name for each in fields(StoredFailure)} - {"sighting"}
-    try:
-        sighting = read_sighting({name: value for name, value in raw.items() if name in known})
-        return StoredFailure(sighting=sighting, **{name: _tupled(value) for name, value in raw.items() if name in own})
-    except TypeError as error:
-        raise UsageError(f"{origin} is not a stored failure: {error}") from error
+    content = {name: value for name, value in raw.items() if name in own}
+    content["sighting"] = {name: value for name, value in raw.items() if name in known}
+    return read_as(StoredFailure, content, origin)
 
 
 def is_stored(raw: Any) -> bool:
@@ -215,8 +214,8 @@ def is_stored(raw: Any) -> bool:
 
 
 def read_sighting(raw: Mapping[str, Any]) -> Sighting:
-    """A sighting from the line of its unit."""
-    return Sighting(**{name: _tupled(value) for name, value in raw.items()})
+    """A sighting from the line of its unit; UsageError when it is none."""
+    return read_as(Sighting, raw, "a violation in the ledger")
 
 
 def _told(value: Any) -> Any:
@@ -224,10 +223,6 @@ def _told(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _told(part) for key, part in value.items() if part not in ("", [], None)}
     return [_told(part) for part in value] if isinstance(value, list) else value
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _alike(one: Sighting, other: Sighting) -> bool:

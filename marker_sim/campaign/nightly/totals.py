@@ -11,7 +11,7 @@ from marker_sim.campaign.coverage.goals import GOALS, SURE, CoverageGoal
 from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.ranges import Ranges
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class Totals:
         for number, line in enumerate(lines, start=1):
             try:
                 self.add(line)
-            except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            except (AssertionError, AttributeError, IndexError, KeyError, TypeError, UsageError, ValueError) as error:
                 why = f"{type(error).__name__}: {error}".partition("\n")[0]
                 raise HarnessError(f"line {number} of the ledger does not fit those before it ({why})") from error
         return self

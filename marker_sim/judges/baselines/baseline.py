@@ -23,6 +23,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES
 from marker_sim.faults.table import ANY_STORAGE
 from marker_sim.judges.guarantees import parse_guarantees
+from marker_sim.reading import read_as
 
 if TYPE_CHECKING:
     from marker_sim.judges.promises.profiles import Profile
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _MODES = ("direct", "timeline", "both")
 _KEYS = ("guarantee", "mode", "storage", "under")
-_MORE_KEYS = ("cause", "sometimes", "story")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -102,30 +102,16 @@ def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
 
 
 def _known(entry: Any, where: str) -> Known:
-    if not isinstance(entry, dict) or not set(_KEYS) <= entry.keys() <= {*_KEYS, *_MORE_KEYS}:
-        raise UsageError(f"{where}; each has the keys {_KEYS}, and may have {_MORE_KEYS}")
-    ids = parse_guarantees(str(entry["guarantee"]))
-    if len(ids) != 1 or entry["mode"] not in _MODES or entry["under"] not in FAULT_CLASSES:
+    known = read_as(Known, entry, where)
+    ids = parse_guarantees(known.guarantee)
+    if len(ids) != 1 or known.mode not in _MODES or known.under not in FAULT_CLASSES:
         raise UsageError(
             f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES)}, and under is one of"
             f" {', '.join(FAULT_CLASSES)}"
         )
-    if entry["storage"] not in ANY_STORAGE:
+    if known.storage not in ANY_STORAGE:
         raise UsageError(f"{where}; its storage is one of {', '.join(ANY_STORAGE)}")
-    sometimes = entry.get("sometimes", False)
-    if not isinstance(sometimes, bool):
-        raise UsageError(f"{where}; sometimes is true or false")
-    if not isinstance(entry.get("cause", ""), str):
-        raise UsageError(f"{where}; its cause is a word, or left out for any cause")
-    return Known(
-        guarantee=min(ids),
-        mode=entry["mode"],
-        storage=str(entry["storage"]),
-        under=entry["under"],
-        cause=entry.get("cause", ""),
-        sometimes=sometimes,
-        story=str(entry.get("story", "")),
-    )
+    return replace(known, guarantee=min(ids))
 
 
 def format_baseline(rows: Iterable[VerdictRow]) -> str:

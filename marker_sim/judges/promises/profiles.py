@@ -24,9 +24,9 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, parse_guarantees
+from marker_sim.reading import read_as
 
 SHIPPED = ("reference", "python", "http", "hudi", "hudi-spark")
-_KEYS = frozenset({"guarantee", "mode", "storage", "under", "promised", "applicable", "source"})
 _MODES = frozenset({"direct", "timeline", "both"})
 
 
@@ -48,6 +48,19 @@ class Rule:
     storages: frozenset[str]
     under: frozenset[str]
     promise: Promise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProfileEntry:
+    """The same as it is written."""
+
+    guarantee: str | tuple[str, ...]
+    mode: str | tuple[str, ...] = ()
+    storage: str | tuple[str, ...] = ()
+    under: str | tuple[str, ...] = ()
+    promised: bool = True
+    applicable: bool = True
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,37 +133,24 @@ def _entry(rule: Rule) -> dict[str, Any]:
     return words | {"promised": promise.promised, "applicable": promise.applicable, "source": promise.source}
 
 
-def _rule(entry: Any, origin: str) -> Rule:
-    if not isinstance(entry, dict) or not entry.keys() <= _KEYS or "guarantee" not in entry:
-        given = sorted(entry) if isinstance(entry, dict) else entry
-        raise UsageError(f"{origin} has {given}; accepted are {sorted(_KEYS)}, and `guarantee` is needed")
-    for key in ("promised", "applicable"):
-        if not isinstance(entry.get(key, True), bool):
-            raise UsageError(f"{origin}: {key} is {entry[key]!r}; write true or false")
-    words = _words(entry, "guarantee", origin)
+def _rule(raw: Any, origin: str) -> Rule:
+    entry = read_as(_ProfileEntry, raw, origin)
+    words = _words(entry.guarantee)
     return Rule(
         guarantees=ALL if "*" in words else parse_guarantees(",".join(sorted(words))),
-        modes=_closed(entry, "mode", _MODES, origin),
-        storages=_words(entry, "storage", origin),
-        under=_closed(entry, "under", frozenset(FAULT_CLASSES), origin),
-        promise=Promise(
-            promised=entry.get("promised", True) and entry.get("applicable", True),
-            applicable=entry.get("applicable", True),
-            source=str(entry.get("source", "")),
-        ),
+        modes=_closed(entry.mode, "mode", _MODES, origin),
+        storages=_words(entry.storage),
+        under=_closed(entry.under, "under", frozenset(FAULT_CLASSES), origin),
+        promise=Promise(promised=entry.promised and entry.applicable, applicable=entry.applicable, source=entry.source),
     )
 
 
-def _words(entry: dict[str, Any], key: str, origin: str) -> frozenset[str]:
-    value = entry.get(key, [])
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise UsageError(f"{origin}: {key} is {value!r}; write a word or a list of words")
-    return frozenset(words)
+def _words(given: str | tuple[str, ...]) -> frozenset[str]:
+    return frozenset([given] if isinstance(given, str) else given)
 
 
-def _closed(entry: dict[str, Any], key: str, accepted: frozenset[str], origin: str) -> frozenset[str]:
-    words = _words(entry, key, origin)
+def _closed(given: str | tuple[str, ...], key: str, accepted: frozenset[str], origin: str) -> frozenset[str]:
+    words = _words(given)
     if not words <= accepted:
         raise UsageError(f"{origin}: {key} has {sorted(words - accepted)}; accepted are {sorted(accepted)}")
     return words

@@ -1,0 +1,62 @@
+"""Dataclasses from parsed JSON or TOML: every field is checked, and what is wrong is said in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from marker_sim.errors import UsageError
+
+T = TypeVar("T")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+def read_as(kind: type[T], raw: Any, origin: str) -> T:
+    """A dataclass with all that is in it. UsageError names the field, what was given there and what is accepted.
+
+    A key that no field has is refused as well. What a `__post_init__` refuses is said with its own words.
+    """
+    try:
+        value = msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        said, _, place = str(error).partition(" - at `$")
+        steps = [name or int(number) for name, number in _STEP.findall(place)]
+        given: Any = raw
+        for step in steps:
+            given = given[step]
+        raise UsageError(f"{origin}: {_path(steps)} {given!r}; {_accepted(kind, steps) or said}") from error
+    for where, key, accepted in _strange(raw, value, ""):
+        raise UsageError(f"{origin}: {where or 'it'} has a key {key!r}; accepted are {', '.join(accepted)}")
+    return value
+
+
+def _path(steps: list[str | int]) -> str:
+    """The way to a field, as in "ops[3].name is"."""
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return f"{words.removeprefix('.')} is" if words else "it is"
+
+
+def _accepted(kind: Any, steps: list[str | int]) -> str:
+    """The words that a field takes, "" when it takes any of its type."""
+    for step in steps:
+        kind = get_args(kind)[0] if isinstance(step, int) else get_type_hints(kind)[step]
+    words = [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else get_args(kind)
+    return f"accepted are {', '.join(words)}" if words and all(isinstance(word, str) for word in words) else ""
+
+
+def _strange(raw: Any, value: object, where: str) -> Iterator[tuple[str, str, list[str]]]:
+    """The keys of objects that no field has, with the object's place and the keys that it may have."""
+    if is_dataclass(value):
+        names = [each.name for each in fields(value)]
+        yield from ((where.removeprefix("."), key, names) for key in raw if key not in names)
+        for name in names:
+            if name in raw:
+                yield from _strange(raw[name], getattr(value, name), f"{where}.{name}")
+    elif isinstance(value, tuple):
+        for number, (given, made) in enumerate(zip(raw, value, strict=True)):
+            yield from _strange(given, made, f"{where}[{number}]")

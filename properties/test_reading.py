@@ -1,0 +1,40 @@
+"""What is read from files is checked, and a mistake is one sentence: where it is, what was given, what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from marker_sim.errors import UsageError
+from marker_sim.judges.baselines.baseline import parse_baseline
+from marker_sim.judges.promises.profiles import parse_profile
+
+KNOWN = {"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ({"guarantee": "G1", "promised": "yes"}, "mine, rule 1: promised is 'yes'; Expected `bool`, got `str`"),
+        ({"guarantee": "G1", "source": 5}, "mine, rule 1: source is 5; Expected `str`, got `int`"),
+        ({"mode": "direct"}, "mine, rule 1: it is {'mode': 'direct'}; Object missing required field `guarantee`"),
+        (
+            {"guarantee": "G1", "colour": "red"},
+            "mine, rule 1: it has a key 'colour'; accepted are guarantee, mode, storage, under, promised, applicable,"
+            " source",
+        ),
+    ],
+)
+def test_a_rule_of_a_profile_that_is_wrong_is_said_in_one_sentence(rule: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_profile({"promise": [rule]}, "mine")
+    assert str(caught.value) == sentence
+
+
+def test_an_entry_of_a_baseline_that_is_wrong_is_said_in_one_sentence() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_baseline({"known": [KNOWN | {"sometimes": 1}]}, "b.json")
+    assert str(caught.value).endswith(": sometimes is 1; Expected `bool`, got `int`")
+    with pytest.raises(UsageError, match="has a key 'often'; accepted are guarantee, mode, storage, under, cause,"):
+        parse_baseline({"known": [KNOWN | {"often": True}]}, "b.json")
