@@ -33,7 +33,11 @@ EXIT_MISSING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing looked for. found: its version or place, "" when it is missing. how: the way to get it."""
+    """One thing looked for.
+
+    found: its version or place, "" when it is missing.
+    how: the way to get it.
+    """
 
     name: str
     found: str

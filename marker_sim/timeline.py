@@ -73,7 +73,10 @@ class WriteToken(NamedTuple):
 
 
 class DataFile(NamedTuple):
-    """What the name of a data file says. instant: of a log file, its base file's; version: None for base files."""
+    """What the name of a data file says.
+
+    instant: of a log file, its base file's; version: None for base files.
+    """
 
     partition: str
     file_id: str
@@ -83,7 +86,11 @@ class DataFile(NamedTuple):
 
 
 class WriteStat(NamedTuple):
-    """What one accepted attempt wrote. path: relative to the table. base: the instant of the base file it builds on."""
+    """What one accepted attempt wrote.
+
+    path: relative to the table.
+    base: the instant of the base file it builds on.
+    """
 
     partition: str
     file_id: str

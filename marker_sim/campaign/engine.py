@@ -30,10 +30,11 @@ def run_campaign(
 ) -> Campaign:
     """Search for violations; UsageError when the system cannot be loaded, HarnessError when it cannot be run at all.
 
-    blame: stores an exception that nobody expected and says so in a sentence; without it such a one is raised.
-    on_run: shown the last history of each piece. Ctrl-C ends it early with what was found so far
-    (`Campaign.interrupted`), and so does what goes wrong (`Campaign.trouble`) once there is something to keep. Every
-    process that it started is gone when it returns or raises.
+    Ctrl-C ends it early with the results so far (`Campaign.interrupted`), and so does an error of the kit
+    (`Campaign.trouble`) once there are results. Every process that it started is gone when it returns or raises.
+
+    blame: stores an unexpected exception and describes it in a sentence; without it the exception is raised.
+    on_run: gets the last history of each piece.
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)

@@ -1,9 +1,8 @@
-"""A piece of a search: some of its runs, explored by one process, and what was seen in them.
+"""A piece of a search: some of its runs, explored by one process, and their results.
 
-A search is its runs by number: run n is in the place (mode and storage) n modulo the number of places and in turn n
-divided by it, and `plan_seed` makes the plan of a turn. What is explored depends on the number alone, never on who
-explores it or on what was found before, so pieces merged in the order of their numbers give what one process would
-have seen.
+Run n is in the place (mode and storage) n modulo the number of places and in turn n divided by it; `plan_seed` makes
+the plan of a turn. So a run depends only on its number, not on the process or on earlier results, and pieces merged in
+the order of their numbers give what one process would have given.
 """
 
 from __future__ import annotations
@@ -48,8 +47,9 @@ Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 class SearchSettings:
     """What all pieces of a search have in common.
 
-    places: modes and storages. guarantees: None for all. stop_at_first: whether a piece ends with its first run that
-    breaks a promise and is not in the baseline.
+    places: modes and storages.
+    guarantees: None for all.
+    stop_at_first: whether a piece ends with its first run that breaks a promise and is not in the baseline.
     """
 
     places: tuple[tuple[str, str], ...]
@@ -75,7 +75,10 @@ class Piece:
 
 
 class Broken(NamedTuple):
-    """The first run of a kind of violation. plan: None where the world cannot be planned exactly."""
+    """The first run with a kind of violation.
+
+    plan: None where a plan does not determine a run.
+    """
 
     number: int
     plan: Plan | None
@@ -84,7 +87,11 @@ class Broken(NamedTuple):
 
 
 class Rechecked(NamedTuple):
-    """A run that was made again. digest: of its history, "" where nobody asks for it. differs: whether it changed."""
+    """A run that was repeated.
+
+    digest: of its history, "" where it is not needed.
+    differs: whether the history changed.
+    """
 
     plan: Plan
     digest: str
@@ -93,9 +100,14 @@ class Rechecked(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
-    """What was seen in a piece. found: the first run of each kind. rechecked: by number. last: the last history.
+    """What was seen in a piece.
+
+    found: the first run of each kind.
+    rechecked: by number.
+    last: the last history.
     unsupported: modes and storages of runs in which the system needed what the storage has not.
-    stopped: at the first violation. error: what ended it early, with the runs before it counted.
+    stopped: at the first violation.
+    error: what ended it early, with the runs before it counted.
     """
 
     statistics: Statistics = field(default_factory=Statistics)
@@ -178,7 +190,7 @@ class SearchState:
 
 
 def explore(piece: Piece, system: System) -> PieceResult:
-    """Run and judge a piece. Never raises but for what ends the process: `error` and `interrupted` say what did."""
+    """Run and judge a piece. Errors are in `error` and `interrupted` of the result, unless they end the process."""
     seen, settings = PieceResult(), piece.settings
     try:
         for number in range(piece.first, piece.first + piece.count):
@@ -220,10 +232,10 @@ def stops(statistics: Statistics, found: Mapping[Kind, Broken], settings: Search
 
 @contextmanager
 def collected_by_hand() -> Iterator[None]:
-    """No garbage collection but what is called for, and then of nothing that was there before.
+    """Collect garbage only when told to, and never what existed before.
 
-    A run makes a few hundred cycles: collecting them in between costs a fifth of the time, and to walk everything that
-    is loaded with each collection a tenth.
+    A run makes a few hundred cycles: collecting them in between costs a fifth of the time, walking all loaded modules
+    each time a tenth.
     """
     gc.collect()
     gc.freeze()

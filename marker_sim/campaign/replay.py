@@ -1,4 +1,4 @@
-"""A stored plan again, with today's code and today's judges."""
+"""Runs a stored plan again, with today's code and today's judges."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def undecided(
     findings: tuple[Finding, ...],
     deterministic: bool = True,
 ) -> str:
-    """Why a run that broke nothing does not say that the plan is fixed; "" when it does.
+    """Why a run without a violation does not prove that the plan is fixed; "" when it does.
 
-    deterministic: whether the system seemed so when the plan was stored.
+    deterministic: whether the system seemed deterministic when the plan was stored.
     """
     if not findings or not (
         any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
     ):
-        # Where operations succeed, a repaired system may well leave nothing to judge: no error, no second rollback.
+        # When operations succeed, a fixed system may leave nothing to judge: no error, no second rollback.
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"

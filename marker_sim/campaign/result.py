@@ -1,4 +1,4 @@
-"""What one `verify` came to: the counts and verdicts of all its runs and the first failures, in whichever world."""
+"""The result of one campaign in any world: counts, verdicts of all its runs, and the first failures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from marker_sim.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One violation worth showing: what broke, the events that prove it, and the plan that shows it again.
+    """One violation to show: the guarantee, the events that prove it, and the plan that repeats it.
 
-    mode: as in the rows of a verdict, "both" for a pair. cause: of its breach. plan: shrunk, None where the world
-    cannot be planned exactly.
-    seed: the run it came from. confirmed: what became of the plan with real processes, "" where nobody tried.
+    mode: as in the rows of a verdict, "both" for a pair.
+    cause: of its breach.
+    plan: shrunk; None where a plan does not determine a run.
+    seed: of the run in which it was found.
+    confirmed: the result of its plan with real processes, "" where it was not tried.
     """
 
     guarantee: str
@@ -52,9 +54,11 @@ def failures_in(history: History, findings: Iterable[Finding], profile: Profile)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A defect that was planted to see whether the kit finds it (campaign/coverage/canary.py).
+    """A known defect that the campaign must detect (campaign/coverage/canary.py).
 
-    mutant: what was planted. guarantee: whose judge has to see it. plans: runs until it did, or all that it was given.
+    mutant: its name.
+    guarantee: the guarantee that must detect it.
+    plans: how many runs that took, or all that were made.
     """
 
     mutant: str
@@ -68,7 +72,7 @@ class Canary:
 
     @property
     def failing(self) -> str:
-        """The sentence of a canary that lives, "" of one that was caught."""
+        """The sentence about a canary that was not detected, "" otherwise."""
         if self.caught:
             return ""
         return (
@@ -79,9 +83,9 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGap:
-    """Why a campaign proves less than it seems to: what it should have met, or done more of. Empty: everything.
+    """A missed coverage goal or activity threshold.
 
-    guarantees, modes, storages: whose `holds` becomes inconclusive.
+    guarantees, modes, storages: whose `holds` becomes inconclusive; empty for all.
     """
 
     sentence: str
@@ -90,7 +94,7 @@ class CoverageGap:
     storages: tuple[str, ...] = ()
 
     def concerns(self, guarantee: str, mode: str, storage: str) -> bool:
-        """Whether a row of a verdict rests on it; what is judged over both modes rests on each."""
+        """Whether a row of a verdict depends on it; a row for both modes depends on each."""
         return (
             (not self.guarantees or guarantee in self.guarantees)
             and (not self.modes or mode in self.modes or mode == "both")
@@ -100,9 +104,11 @@ class CoverageGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """A place or kind of round without which some guarantees are not judged where they are most likely to break.
+    """A place or kind of round in which some guarantees are most likely to break.
 
-    guarantees: those of its mode whose `holds` needs it met. mode: "" for every one. tried, met: how often.
+    guarantees: those that do not hold before it was met.
+    mode: the mode that it concerns, "" for every one.
+    tried, met: how often.
     """
 
     name: str
@@ -112,13 +118,18 @@ class Deciding:
     met: int = 0
 
     def decides(self, guarantee: str, mode: str) -> bool:
-        """Whether a row of a verdict rests on it."""
+        """Whether a row of a verdict depends on it."""
         return guarantee in self.guarantees and self.mode in ("", mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """In which phases one kind of fault struck. met: by phase. unmet: possible ones. impossible: with the reason."""
+    """In which phases one kind of fault struck.
+
+    met: by phase.
+    unmet: possible ones.
+    impossible: with the reason.
+    """
 
     kind: str
     met: dict[str, int]
@@ -132,7 +143,10 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reruns:
-    """Runs that were made again and compared, event by event. elsewhere: in a process with another hash seed."""
+    """Runs that were repeated and compared, event by event.
+
+    elsewhere: those in a process with another hash seed.
+    """
 
     passing: int = 0
     failures: int = 0
@@ -151,15 +165,19 @@ class Reruns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """The outcome of many runs against one system under test.
+    """The result of many runs against one system under test.
 
-    failures: at most one for each guarantee, mode, storage and cause. last: the last history. not_reached: what had
-    to happen at least once and did not. trouble: why the kit could not finish what it began, "" when it did; what
-    was found before stays found. canary: None where nothing could be planted. s3: what the honesty probe found of
-    the object store, None where there is none. batching: of a foreign server, what it is held to and who said so.
-    gaps: of what was not reached, that which takes the ground from guarantees. too_rare: what a campaign of this
-    size need not have met. fault_rows: fault by phase, of the runs looked at. deciding: what was tried and met of what
-    decides guarantees, where there is a table of it.
+    failures: at most one per guarantee, mode, storage and cause.
+    last: the last history.
+    not_reached: missed coverage goals and other reasons that make the campaign inconclusive.
+    trouble: why the kit could not complete the campaign, "" when it did; earlier violations stay.
+    canary: None where none was possible.
+    s3: the result of the consistency probe of the object store, None without one.
+    batching: how a foreign server is assumed to batch, and where that comes from.
+    gaps: the part of `not_reached` that makes guarantees inconclusive.
+    too_rare: goals that were missed and need not have been reached.
+    fault_rows: faults by phase, in the sampled runs.
+    deciding: the places and kinds of rounds that decide guarantees, where there are such.
     """
 
     sut: str

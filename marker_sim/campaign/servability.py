@@ -1,7 +1,7 @@
-"""The one rule for what a system cannot be judged on, which every search obeys.
+"""When a system cannot be judged; every search follows this rule.
 
-A foreign class may need what a storage has not, conditional puts for instance. A run in which it asked for that says
-nothing: it is neither judged nor counted, and no search may blame the class for it.
+A third-party class may need an operation that the storage does not offer, for example conditional puts. A run in which
+it called one is neither judged nor counted.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ LEFT_OUT = "run left out: the system needs what the storage does not offer"
 
 
 def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
-    """One finding for each guarantee asked for; none at all when the system cannot be judged on this storage."""
+    """One finding per requested guarantee; none when the system cannot be judged on this storage."""
     return () if cannot_serve(system, history) else judge(history, guarantees)
 
 
 def cannot_serve(system: System, history: History) -> bool:
-    """Whether a foreign class asked for what this storage has not; the storage says so, whatever the class raises."""
+    """Whether a third-party class called what this storage does not offer, whatever it then raised."""
     return system.layout == "names" and any(e.kind == "observe" and e.operation == UNSUPPORTED for e in history.events)

@@ -1,6 +1,6 @@
-"""A tally adds up the findings of many runs and turns them, with a profile, into the rows of a verdict.
+"""Statistics: the findings of many runs added up, and turned into the rows of a verdict by a profile.
 
-It is a plain value: picklable, and merging two gives what adding all their runs to one would have given.
+A plain value: picklable, and merging two gives the same as adding all their runs to one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
 
 @dataclass(slots=True, kw_only=True)
 class _Cell:
-    """What is known of one guarantee in one mode, world and storage."""
+    """The findings about one guarantee in one mode, world and storage."""
 
     applicable: bool = False
     judged: int = 0
@@ -70,12 +70,14 @@ class _Cell:
 
 
 class Statistics:
-    """Counts over runs: `runs`, `operations`, `faults` that fired, what was `reached`, and the findings.
+    """Counts over runs: `runs`, `operations`, `faults`, what was `reached`, and the findings.
 
-    hurt: runs in which a fault fired. made: runs by "mode/storage/plans". deaths: those of them in which a process
-    was killed, by "mode/storage/plans/role". looked: those that `look` has read,
-    and over these alone sights in `reached`, and strikes: fault by phase. met_in: looked-at runs with a
-    sight, by "mode/storage/plans/sight".
+    hurt: runs with a fault.
+    made: runs by "mode/storage/plans".
+    deaths: those of them in which a process was killed, by "mode/storage/plans/role".
+    looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and strikes.
+    strikes: faults by phase.
+    met_in: sampled runs with a coverage mark, by "mode/storage/plans/mark".
     """
 
     __slots__ = (
@@ -133,7 +135,7 @@ class Statistics:
             self.reach("restarted or second server")
 
     def look(self, history: History) -> None:
-        """Count what every process was doing when a fault struck, and the sights of a run that `add` has counted."""
+        """Count faults by phase and coverage marks of a run that `add` has counted."""
         seen, kind_of_run = activity(history), _kind_of(history)
         self.looked[kind_of_run] += 1
         for (kind, phase), count in seen.strikes.items():
@@ -143,7 +145,7 @@ class Statistics:
             self.met_in[f"{kind_of_run}/{name}"] += 1
 
     def struck(self, kind: str) -> Counter[str]:
-        """How often a kind of fault struck in each phase."""
+        """How often a kind of fault happened in each phase."""
         return self.strikes.get(kind, Counter())
 
     def judged(self, guarantee: str, mode: str, storage: str) -> int | None:
@@ -161,11 +163,11 @@ class Statistics:
             self.reach("pair of modes")
 
     def reach(self, name: str, count: int = 1) -> None:
-        """Note that something worth reaching happened."""
+        """Count an event that is worth reaching."""
         self.reached[name] = self.reached.get(name, 0) + count
 
     def merge(self, other: Statistics) -> None:
-        """Add everything another tally counted."""
+        """Add everything that other statistics counted."""
         self.runs += other.runs
         for operation, counts in other.operations.items():
             mine = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
@@ -186,7 +188,7 @@ class Statistics:
             self._cells.setdefault(key, _Cell()).merge(cell)
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
-        """Forget what held in modes and storages that cannot be judged; what broke in some run there stays."""
+        """Drop what held in modes and storages that cannot be judged; violations there stay."""
         storages = {storage for _, storage in places}
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
@@ -201,10 +203,11 @@ class Statistics:
 
 
 def overall(rows: Iterable[VerdictRow], differences: Differences | None = None) -> str:
-    """The verdict of everything: "violated" before "inconclusive" before "holds".
+    """The verdict of all rows: "violated" before "inconclusive" before "holds".
 
-    differences: with a baseline only what differs from it counts as violated, a stale entry too. No rows, or none that
-    is promised and applicable, are inconclusive: nothing judged never holds.
+    Without promised and applicable rows it is inconclusive: a campaign that judged nothing never holds.
+
+    differences: from a baseline; then only unexpected and stale entries count as violated.
     """
     verdicts = {row.verdict for row in rows}
     if differences is not None:

@@ -1,4 +1,4 @@
-"""What one process of a campaign does with a task, this one or a worker: explore a piece, or make a plan small."""
+"""What one process of a campaign does with a task: explore a piece, or shrink a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ DESK = "marker_sim.campaign.tasks:SearchDesk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinking:
-    """A plan to be made small, within so many seconds and runs; kind: of the violation that has to stay."""
+    """A plan to shrink within a number of seconds and runs.
+
+    kind: of the violation that must remain.
+    """
 
     kind: Kind
     plan: Plan

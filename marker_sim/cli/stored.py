@@ -23,9 +23,13 @@ from marker_sim.targets.table import DEFAULT
 class StoredPlan:
     """A failure to run again.
 
-    name: what it is called on the terminal. guarantee: None when only a plan is known. cause: of its breach, "" for
-    unknown. plan: None when there is none to run; hint says then what can be done. profile: None for the one that is
-    shipped for the system. world: "simulated", "real" or "spark". deterministic: whether a repeated run was the same.
+    name: what it is called on the terminal.
+    guarantee: None when only a plan is known.
+    cause: of its breach, "" for unknown.
+    plan: None when there is none to run; hint says then what can be done.
+    profile: None for the one that is shipped for the system.
+    world: "simulated", "real" or "spark".
+    deterministic: whether a repeated run was the same.
     """
 
     name: str

@@ -32,8 +32,8 @@ class Finding:
     judged: how many things were decided; with 0 and no breach the history says nothing about the guarantee.
     undecided: why the history cannot decide the guarantee as a whole, "" when it can; breaches count all the same.
     eligible: for flushed-before-ack, how many answers there were, of which `judged` were looked at in time.
-    excused: by name, sorted, how often each excuse decided: without it there would be a breach or, where nobody can
-    say whether there would, one thing more would be judged (docs/honesty.md has the names).
+    excused: by name, sorted, how often each excuse decided: without it there would be a breach or, where nobody can say
+        whether there would, one thing more would be judged (docs/honesty.md has the names).
     """
 
     guarantee: str

@@ -16,7 +16,10 @@ from marker_sim.timeline import parse_data_file
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is compared of one run, by table. named: data paths by ordinal of their write, "markers" or "commits"."""
+    """What is compared of one run, by table.
+
+    named: data paths by ordinal of their write, "markers" or "commits".
+    """
 
     view: HistoryIndex
     named: Mapping[tuple[str, str], frozenset[str]]

@@ -30,7 +30,8 @@ class Waiter(NamedTuple):
 class Job(NamedTuple):
     """What a worker does for a batch: look for `known` names at their places, then replace one file.
 
-    known: (name, path of the file that should hold it). data: the whole new content, None when nothing is new.
+    known: (name, path of the file that should hold it).
+    data: the whole new content, None when nothing is new.
     untyped: whether the directory may not say yet that it is batched.
     """
 
@@ -44,7 +45,11 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a job. version: of the file written. gone: known names that storage no longer has."""
+    """What came of a job.
+
+    version: of the file written.
+    gone: known names that storage no longer has.
+    """
 
     version: str | None = None
     gone: frozenset[str] = frozenset()

@@ -43,7 +43,11 @@ PIECES = 64
 
 
 class Found(NamedTuple):
-    """How a hunt ended. plans: runs it took. plan: the one that broke the promise, where the search has it."""
+    """How a hunt ended.
+
+    plans: runs it took.
+    plan: the one that broke the promise, where the search has it.
+    """
 
     caught: bool
     seconds: float
@@ -64,7 +68,10 @@ class Limit(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A way to hunt. ranges: from how many places it starts, 0 for as many as asked for. share: of a mutant's budget.
+    """A way to hunt.
+
+    ranges: from how many places it starts, 0 for as many as asked for.
+    share: of a mutant's budget.
 
     hunt: (mutant, its system, number of the range, limit) -> how it ended.
     """

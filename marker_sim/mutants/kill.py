@@ -32,7 +32,10 @@ SHRINK_RUNS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What one search needed from all its places. seconds, plans: of those that caught the mutant, sorted."""
+    """What one search needed from all its places.
+
+    seconds, plans: of those that caught the mutant, sorted.
+    """
 
     search: str
     ranges: int
@@ -63,10 +66,12 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """Everything about one mutant. plan: the shrunk one, None for a survivor of the swarm.
+    """Everything about one mutant.
 
-    cells: by guarantee, on how many of `runs` plans its judge alone saw a promise broken. entries_found: of the plan
-    before it was shrunk. message: the breach.
+    plan: the shrunk one, None for a survivor of the swarm.
+    cells: by guarantee, on how many of `runs` plans its judge alone saw a promise broken.
+    entries_found: of the plan before it was shrunk.
+    message: the breach.
     """
 
     mutant: Mutant

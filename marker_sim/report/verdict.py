@@ -30,9 +30,10 @@ EXIT_INTERRUPTED = 130
 class VerdictOutcome:
     """A campaign judged against a profile and, when there is one, a baseline.
 
-    verdict: "violated", "inconclusive" or "holds". rows: with message, evidence and replay of the failure shown for
-    them. differences: None without a baseline. failures: in the order found, those that count first; again: the
-    command that shows each again.
+    verdict: "violated", "inconclusive" or "holds".
+    rows: with message, evidence and replay of the failure shown for them.
+    differences: None without a baseline.
+    failures: in the order found, those that count first; again: the command that shows each again.
     """
 
     campaign: Campaign

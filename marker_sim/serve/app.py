@@ -64,7 +64,11 @@ class MarkerRequest(NamedTuple):
 
 
 class MarkerApp:
-    """The application. stores: the store of a directory and its create. waiting_max: requests without answer."""
+    """The application.
+
+    stores: the store of a directory and its create.
+    waiting_max: requests without answer.
+    """
 
     def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
         self._runtime = runtime

@@ -25,14 +25,21 @@ FORMS = "an absolute path, file:/path or s3://bucket/prefix"
 
 
 class Address(NamedTuple):
-    """Where something is. bucket: "" for this host. path: absolute on this host, a key without slashes around it."""
+    """Where something is.
+
+    bucket: "" for this host.
+    path: absolute on this host, a key without slashes around it.
+    """
 
     bucket: str
     path: str
 
 
 class Refusal(Exception):
-    """A directory that is not served. status: 400 for what is no marker directory, 403 for one elsewhere."""
+    """A directory that is not served.
+
+    status: 400 for what is no marker directory, 403 for one elsewhere.
+    """
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -41,7 +48,9 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A table or a directory of tables. root: the directory of this host, or the bucket, that storage paths begin in.
+    """A table or a directory of tables.
+
+    root: the directory of this host, or the bucket, that storage paths begin in.
 
     prefix: the base's own storage path.
     """

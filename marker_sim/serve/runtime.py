@@ -62,7 +62,11 @@ class LoopMailbox:
 
 
 class LoopRuntime:
-    """The Runtime seam of a process on its event loop. hold: locks of the host. died: told what left an actor."""
+    """The Runtime seam of a process on its event loop.
+
+    hold: locks of the host.
+    died: told what left an actor.
+    """
 
     def __init__(
         self,

@@ -48,9 +48,13 @@ ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to serve. bases: as on the command line. port: 0 for any. waiting_max: requests without an answer.
+    """How to serve.
 
-    s3_endpoint: None for what the environment says. s3_timeout_s: to connect, and for each read.
+    bases: as on the command line.
+    port: 0 for any.
+    waiting_max: requests without an answer.
+    s3_endpoint: None for what the environment says.
+    s3_timeout_s: to connect, and for each read.
     """
 
     bases: tuple[str, ...]
@@ -71,8 +75,8 @@ def run(
     """Serve until SIGTERM or SIGINT; `ready` gets the URL. Call it in the main thread of a process.
 
     open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
-    factory: makes the store of a marker directory; the reference's, unless somebody else's is to be judged.
-    UsageError for bases that cannot be; HarnessError when uvicorn is missing or the address is taken.
+    factory: makes the store of a marker directory; the reference's, unless somebody else's is to be judged. UsageError
+        for bases that cannot be; HarnessError when uvicorn is missing or the address is taken.
     """
     bases = tuple(parse_base(text) for text in settings.bases)
     if not bases:

@@ -49,7 +49,10 @@ _THROTTLES = frozenset(
 
 
 class StoreAnswered(StorageFailed):
-    """A failure that the store said itself. status: of HTTP."""
+    """A failure that the store said itself.
+
+    status: of HTTP.
+    """
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)

@@ -52,7 +52,10 @@ _AVRO = b"Obj\x01"
 
 
 class EntryName(NamedTuple):
-    """What the name of a timeline entry says. completion: "" where the name has none."""
+    """What the name of a timeline entry says.
+
+    completion: "" where the name has none.
+    """
 
     instant: str
     action: str

@@ -66,11 +66,13 @@ class Watch:
     """Watches a directory tree while the block runs, in a thread of its own; what was there before is not told.
 
     told: a gate whose aims count every call, or a function that says whether somebody was killed; called in the order
-    of the kernel's events, for calls that are held by another thread. gate: whose aims say what to hold, when `told` is
-    a function. process: who is held to have made a call made at this moment (the kernel does not say), role: what that
-    process is. Paths of calls are relative to the root. operations: what aims know besides put and delete, with
-    "cut" among the moments. exact: whether its caller is held at a cut.
-    HarnessError at the end of the block, or from `check`, when something was missed.
+        of the kernel's events, for calls that are held by another thread. gate: whose aims say what to hold, when
+        `told` is a function.
+    process: who is held to have made a call made at this moment (the kernel does not say), role: what that process is.
+        Paths of calls are relative to the root. operations: what aims know besides put and delete, with "cut" among the
+        moments.
+    exact: whether its caller is held at a cut. HarnessError at the end of the block, or from `check`, when something
+        was missed.
     """
 
     def __init__(

@@ -24,7 +24,9 @@ When = Literal["before", "after"]
 
 
 class StorageCall(NamedTuple):
-    """A call that wants to pass. path: a storage path or a prefix.
+    """A call that wants to pass.
+
+    path: a storage path or a prefix.
 
     operation: put, overwrite, get, list or delete; of files that are watched also open and cut (watch.py).
     """
@@ -39,10 +41,13 @@ class StorageCall(NamedTuple):
 class Trigger:
     """A fault and where it strikes: at the `nth` call (from 1) that fits, and `times` calls from there on.
 
-    pattern: a regular expression searched for in the path. process: a prefix of the caller's name, "" for all.
-    when: for KILL and PAUSE, before or after the call is applied. duration_ms: of a pause, a delay, a silence.
+    pattern: a regular expression searched for in the path.
+    process: a prefix of the caller's name, "" for all.
+    when: for KILL and PAUSE, before or after the call is applied.
+    duration_ms: of a pause, a delay, a silence.
     value: what the kind needs besides, as in `plan.Fault`. spares: roles whose calls go on, because whoever hurts
-    something when they make them hurts somebody else. seen, fired: how often it fitted and struck so far.
+        something when they make them hurts somebody else.
+    seen, fired: how often it fitted and struck so far.
     """
 
     kind: FaultKind

@@ -23,10 +23,12 @@ CreateMarker = Callable[[str, str], object]
 
 
 class Assignment(NamedTuple):
-    """What the driver wants of an attempt. slice: what the table holds of the file group, None for a new one.
+    """What the driver wants of an attempt.
 
-    path: of the file, relative to the table, and this attempt's alone. kind: "CREATE" for a new file group, "MERGE" or
-    "APPEND" on a slice. rows: what to insert or update, by key.
+    slice: what the table holds of the file group, None for a new one.
+    path: of the file, relative to the table, and this attempt's alone.
+    kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice.
+    rows: what to insert or update, by key.
     """
 
     table: str

@@ -49,7 +49,9 @@ class Attempt:
 
 
 class Message(NamedTuple):
-    """What a driver hears. result: a write stat, an error, a number.
+    """What a driver hears.
+
+    result: a write stat, an error, a number.
 
     kind: ended, lost, speculate, stage-lost, executor (a new one is there), patience (nothing may have been heard).
     """

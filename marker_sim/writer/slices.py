@@ -15,7 +15,10 @@ Group = tuple[str, str]
 
 
 class Slice(NamedTuple):
-    """The latest files of a file group: paths relative to the table. instant: of the base file; base "" for none."""
+    """The latest files of a file group: paths relative to the table.
+
+    instant: of the base file; base "" for none.
+    """
 
     instant: str
     base: str
@@ -65,7 +68,10 @@ def decode_rows(data: bytes) -> dict[str, str]:
 
 
 class RowFormat(NamedTuple):
-    """How rows become the content of a data file and back. decode: ValueError for what is no whole data file."""
+    """How rows become the content of a data file and back.
+
+    decode: ValueError for what is no whole data file.
+    """
 
     encode: Callable[[Mapping[str, str], str], bytes]
     decode: Callable[[bytes], dict[str, str]]

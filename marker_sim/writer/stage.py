@@ -21,7 +21,10 @@ PATIENCE_MS = 120_000
 
 
 class Stage:
-    """The driver's side of one stage, whatever the cluster is made of. merge_on_read: what the table is."""
+    """The driver's side of one stage, whatever the cluster is made of.
+
+    merge_on_read: what the table is.
+    """
 
     def __init__(
         self, table: str, instant: str, write: Write, ordinal: int, slices: dict[Group, Slice], merge_on_read: bool

@@ -1,11 +1,11 @@
-"""The least that must have happened in a campaign: a quiet run is inconclusive, not green.
+"""How much must have happened in a campaign: a quiet run is inconclusive, not green.
 
-Each threshold is a ratio with its reason. The figures lie at half or less of what correct systems of any shape show, so
-that a slower or more cautious system passes and an idle one does not; docs/honesty.md has both. A campaign is below one
-when chance does not explain it: a system that shows exactly the ratio is doubted in one campaign of a thousand at most
-(`LUCK`), one that shows twice as much in one of a million, where what is counted is independent, as runs are; what
-comes in clumps, creates and what is judged of them, lies higher. A campaign of fewer than `RUNS_LEAST` runs is held
-only against what few runs tell, that creates are answered; one of fewer than `CREATES_LEAST` against nothing.
+Each threshold is a ratio with its reason, at half or less of what correct systems of any shape show, so that a slower
+or more cautious system passes and an idle one does not; docs/honesty.md has both figures. A campaign is below a
+threshold when chance does not explain it: a system that shows exactly the ratio misses it in one campaign of a
+thousand at most (`LUCK`), one that shows twice as much in one of a million, where what is counted is independent, as
+runs are; counts that come in clumps (creates, and judgements about them) lie higher. A campaign of fewer than
+`RUNS_LEAST` runs must only have answered creates; one of fewer than `CREATES_LEAST` has no threshold.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _SERVED = ("timeline/s3", "timeline/local")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityThreshold:
-    """A ratio that must not be lower.
+    """A ratio that must be reached.
 
-    measure: how much, of how many. small: whether few runs are held against it. modes: those that it says something of.
+    measure: how much, of how many.
+    small: whether it applies to campaigns of few runs.
+    modes: the modes that it concerns, empty for all.
     """
 
     name: str
@@ -140,7 +142,7 @@ def too_few(done: float, due: float) -> bool:
 
 
 def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, ...]:
-    """A doubt for each floor that a campaign did not come up to; none about guarantees that never applied."""
+    """A gap for each threshold that a campaign missed; none about guarantees that never applied."""
     gaps = []
     for threshold in THRESHOLDS:
         done, of = threshold.measure(statistics)

@@ -1,13 +1,12 @@
-"""Before a campaign is believed it must see a defect that was planted: one mutant, drawn by the seed.
+"""The canary: before a campaign is believed it must detect a known defect, one mutant drawn by the seed.
 
-The mutant goes the way of the system under test: plans of the same generators, in one of the campaign's own modes and
-storages, by the same judges, held against the same profile. Every canary dies within a few plans of that mix wherever
-the table below says so (docs/mutants.md says how that was measured), so one that lives means that the kit is blind.
+The mutant is treated like the system under test: plans of the same generators, one of the campaign's own modes and
+storages, the same judges and profile. Every canary is killed by few plans wherever the table below lists it
+(docs/mutants.md says how that was measured), so a campaign that misses it cannot be trusted.
 
-    world         what is planted
-    simulated     a mutant of the reference, hunted with the campaign's own loop
-    any other     a false statement in a copy of the last history, judged like the original
-    (campaign/coverage/tampered_history.py)
+    world         the known defect
+    simulated     a mutant of the reference, found by the campaign's own search
+    any other     a false statement in a copy of the last history (campaign/coverage/tampered_history.py)
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class CanaryPlace(NamedTuple):
-    """Where a canary is let go."""
+    """Where a canary runs."""
 
     mode: str
     storage: str
@@ -66,10 +65,9 @@ class CanaryPlace(NamedTuple):
 def draw(
     seed: int, places: Iterable[tuple[str, str]], guarantees: frozenset[str] | None, profile: Profile
 ) -> tuple[Mutant, CanaryPlace] | None:
-    """The canary of a seed and where it goes; None when the profile promises nothing that one could break there.
+    """The canary of a seed and its place; None when the profile promises nothing that one breaks there.
 
-    Of a guarantee that is judged, if there is such a canary for the places; else of any, so that at least the worlds,
-    the generators and that judge are seen to work.
+    It breaks a guarantee that is judged, if such a canary exists; otherwise any, to test worlds and generators at least.
     """
     open_to = {f"{mode}/{storage}" for mode, storage in places}
     fitting = [
@@ -85,7 +83,7 @@ def draw(
 
 
 def _promised(profile: Profile, guarantee: str, place: CanaryPlace) -> bool:
-    """Whether it is promised under every class of faults under which the profile promises anything at all."""
+    """Whether a guarantee is promised under every class of faults under which the profile promises any."""
 
     def kept(one: str, under: str) -> bool:
         return profile.promise(one, place.mode, place.storage, under).promised

@@ -1,6 +1,6 @@
-"""Plans run once more in another process, where strings hash otherwise, and compared by a digest of their histories.
+"""Runs plans again in another process with another hash seed and compares digests of their histories.
 
-What a system makes of the order of a set, or of anything else that a process does not share, shows only there.
+Only there it shows if a system depends on the order of a set, or on anything else that differs between processes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def digest(history: History) -> str:
 
 
 def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) -> tuple[int, int]:
-    """How many plans were compared and how many gave another history; HarnessError when the process fails."""
+    """How many plans were compared, and how many gave another history; HarnessError when the process fails."""
     if not plans:
         return 0, 0
     asked = json.dumps({"sut": sut, "plans": [plan.to_dict() for plan in plans]})
     here = os.environ.get("PYTHONHASHSEED", "")
-    # The places that this process imports from, the working directory included.
+    # The import path of this process, including the working directory.
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     environment = {**os.environ, "PYTHONHASHSEED": "4242" if here != "4242" else "1", "PYTHONPATH": paths}
     command = [sys.executable, "-c", _CHILD]

@@ -1,4 +1,4 @@
-"""Fault by phase: which cells a campaign could fill, which it did, and why the others are impossible.
+"""Faults by phase: which pairs a campaign reached, which it could have reached, and why the others are impossible.
 
 The phases are those of campaign/coverage/process_phase.py; whom a kind hits, and which calls, says its row.
 """
@@ -93,7 +93,7 @@ def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) 
 
 
 def why_not(kind: FaultKind, phase: str) -> str:
-    """Why a fault cannot strike in a phase, "" when it can."""
+    """Why a fault cannot happen in a phase, "" when it can."""
     row = kind.row
     if not phase.startswith(row.phases):
         return f"a {phase.partition(':')[0]} cannot have this fault"

@@ -1,12 +1,10 @@
-"""What must have happened at least once before a campaign may say that anything holds, declared up front as data.
+"""Coverage goals: events that must have happened before a campaign may say that a guarantee holds, as data.
 
-A milestone is seen in finished histories: as a sight of campaign/coverage/marks.py, or as a fault that struck in a
-phase of
-campaign/coverage/process_phase.py. One turn in `LOOK_EVERY` is looked at, in every mode and on every storage.
-`one_in` says, with a
-margin of two, in how many of the runs it applies to it shows; benchmarks/reached_rates.py measures that. From the size
-on at which `SURE` are expected, none at all is no bad luck: the generators, the system or the sight is broken, and
-what rests on the milestone is inconclusive. Smaller campaigns name it as too rare for them and conclude nothing.
+A goal is found in finished histories: as a mark of coverage/marks.py, or as a fault in a phase of
+coverage/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
+a margin of two, in one of how many applicable runs the goal occurs; benchmarks/reached_rates.py measures it. A campaign
+in which `SURE` occurrences are expected and none is found has not missed it by chance: a generator, the system or the
+mark is broken, and the guarantees that depend on the goal are inconclusive. Smaller campaigns only name it.
 """
 
 from __future__ import annotations
@@ -25,11 +23,15 @@ _OPS, _WRITES = "operations", "writes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGoal:
-    """One thing that must have happened. name: in `reached` of verdict.json, and of the sight unless struck is given.
+    """One event that must have happened.
 
-    one_in: see the module. guarantees: those that hold on thin ground without it. plans: "operations", "writes", ""
-    for both. modes, storages: where it can happen, empty for everywhere. struck, phases: any of these faults in any of
-    these phases. stored: whether it shows only where storage is in Hudi's format.
+    name: in `reached` of verdict.json; also the name of the mark, unless `struck` is given.
+    one_in: see the module.
+    guarantees: those that are inconclusive without it.
+    plans: "operations", "writes", "" for both.
+    modes, storages: where it can happen, empty for everywhere.
+    struck, phases: any of these faults in any of these phases.
+    stored: whether it shows only where storage is in Hudi's format.
     """
 
     name: str
@@ -52,7 +54,7 @@ class CoverageGoal:
         )
 
     def times(self, statistics: Statistics) -> int:
-        """In how many of the runs that were looked at it was seen; how often it struck, for one that strikes."""
+        """In how many sampled runs it happened; for a fault in a phase, how often."""
         if not self.struck:
             return sum(
                 statistics.met_in[f"{key}/{self.name}"] for key in statistics.looked if self.applies(*key.split("/"))
@@ -60,7 +62,7 @@ class CoverageGoal:
         return sum(statistics.struck(kind)[phase] for kind in self.struck for phase in self.phases)
 
     def looked(self, statistics: Statistics) -> int:
-        """How many runs were looked at that could have shown it."""
+        """How many sampled runs could have reached it."""
         return sum(count for key, count in statistics.looked.items() if self.applies(*key.split("/")))
 
 
@@ -276,7 +278,12 @@ GOALS: tuple[CoverageGoal, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGoals:
-    """What became of the milestones. counts: times met. gaps: never met and certainly due. too_rare: names."""
+    """Which goals a campaign reached.
+
+    counts: how often.
+    gaps: goals that were missed although they were expected.
+    too_rare: names of goals that were missed and need not have been reached.
+    """
 
     counts: dict[str, int]
     gaps: tuple[CoverageGap, ...]

@@ -1,9 +1,8 @@
-"""What is worth having met at least once in a campaign, as events show it; campaign/coverage/goals.py says it in
-sentences.
+"""Finds coverage goals in the events of a run; coverage/goals.py has their sentences.
 
-Fed with the events of one run in order by activity.py. `seen` counts by name. What a server's memory held is inferred:
-that all batch files were being written when a create arrived is certain when each was then written without its name,
-for whatever is dispatched later takes every waiting name along.
+process_phase.py feeds it the events of one run in order; `seen` counts by name. The memory of a server is inferred:
+all batch files were being written when a create arrived if each was then written without its name, because any later
+batch would include every waiting name.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ _Place = tuple[str | None, str | None]
 
 
 class PendingRequest:
-    """A request that a server received and has not answered. written: the effect that stored its name, -1 for none.
+    """A request that a server received and has not answered.
 
-    missed: marker files that were written without it since it came.
+    written: the effect that stored its name, -1 for none.
+    missed: marker files that were written without it since it arrived.
     """
 
     __slots__ = ("line", "missed", "name", "operation", "place", "written")
@@ -51,7 +51,7 @@ class CoverageMarks:
         self.attempts: dict[int, str] = {}
         self.replied: set[int] = set()
         self._threads = header.num_threads
-        self._own_format = header.layout == "names"  # Nobody can tell there when a batch was written.
+        self._own_format = header.layout == "names"  # There a history does not show when a batch was written.
         self._timeout_ns = header.storage_timeout_ms * MS
         self._rest_ns = self._timeout_ns + header.late_effect_ms * MS
         self._invokes: dict[int, Event] = {}
@@ -82,10 +82,10 @@ class CoverageMarks:
         self._taken_back: dict[str, list[_Place]] = {}
         self._late: dict[tuple[str, str], int] = {}
 
-    # What activity.py asks.
+    # Asked by process_phase.py.
 
     def server_phase(self, process: str) -> tuple[str, int | None]:
-        """What a server is in the middle of; with the batch that is written and unanswered, if that is it."""
+        """The phase of a server, and its written and unanswered batch in that phase."""
         asked = self.waiting.get(process)
         if not asked:
             return "idle", None
@@ -103,7 +103,7 @@ class CoverageMarks:
         return "batch pending", None
 
     def _unread(self, process: str, place: str) -> bool:
-        """Whether a life has written nothing yet to a directory that others wrote to."""
+        """Whether a server life has written nothing yet to a directory that others wrote to."""
         writers = self._writers.get(place, ())
         return bool(writers) and process not in writers
 
@@ -307,7 +307,7 @@ class CoverageMarks:
             self.seen["zombie-wrote"] += 1
 
     def fault(self, event: Event) -> None:
-        """A misfortune."""
+        """A fault."""
         process, kind = event.process, event.operation
         if kind == "zombie" and event.path:
             self._zombies |= {path for path in self._paths if path.endswith(f"/{event.path}")}

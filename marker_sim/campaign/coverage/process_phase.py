@@ -1,18 +1,17 @@
-"""Who was doing what when a fault struck, and what else was seen, from one pass over a finished history.
+"""In which phase each process was when a fault happened, from one pass over a finished history.
 
     server     idle, listing, deleting, recovering, batch pending, written and not answered, between replies
-    driver     idle, begin, rollback, rollback: listing, rollback: markers, sweep, stage, finalize: listing, finalize:
-               deleting, commit: before the entry, commit: after the entry, marker deletion
+    driver     idle, begin, rollback, rollback: listing, rollback: markers, sweep, stage, finalize: listing,
+               finalize: deleting, commit: before the entry, commit: after the entry, marker deletion
     executor   between tasks (taking one, or reporting its end), marker asked for, between marker and data, writing,
                after the data
     client     of operations without a write: idle, create, list, exists, delete, hostile
     request    on the wire: create, list, exists, delete, hostile
-    kit        damage that the kit did itself: markers asked for, or idle
+    kit        damage by the kit itself: markers asked for, or idle
 
-A phase is where the events put a process, not what its memory held: a batch that is pulled and one that still waits
-look alike until the first effect. "Between replies" is told afterwards, when an answer of the batch was heard.
-Nothing here is a verdict. `marks` counts what campaign/coverage/goals.py declares; a sight may be counted many times
-a run.
+A phase is derived from events, not from memory: a batch that was taken and one that still waits look the same until
+the first effect. "Between replies" is known only when an answer of the batch arrives. Nothing here is a verdict.
+`marks` counts the goals of coverage/goals.py; one may be counted several times per run.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History
 from marker_sim.history.index.calls import DEADLY, LISTINGS
 
-# The end of a fault, the end of the run, and of a server with its driver, or as planned, are not faults that fired.
+# Ends are not faults: of a fault, of the run, and of a server with its driver or as planned.
 NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})
 _SERVER = "timeline-server"
 _DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})
@@ -33,7 +32,11 @@ _REQUESTS = {"list-data": "list", "list-log": "list"}
 
 
 class PhaseCounts(NamedTuple):
-    """strikes: (fault, "role: phase") by how often. sights: by name."""
+    """Counts of one run.
+
+    strikes: faults by ("fault", "role: phase").
+    marks: coverage goals by name.
+    """
 
     strikes: Counter[tuple[str, str]]
     marks: Counter[str]

@@ -1,12 +1,12 @@
-"""A false statement in a copy of a recorded history: what stands for a canary where no mutant can be run.
+"""Tampered histories: a false statement in a copy of a recorded history, where no mutant can serve as canary.
 
-    planted                                                        its judge
-    the last listing that was answered holds one name more         G4 exact-set
-    the last marker file that was seen at rest holds one more      G4 exact-set
-    the last reading of a table finds a row that nobody wrote      G24 rows-survive
+    tampered event                                                 its judge
+    the last answered listing has one name more                    G4 exact-set
+    the last marker file read at rest has one name more            G4 exact-set
+    the last rows read from a table have a row that was not written  G24 rows-survive
 
-The history is one that the campaign has recorded and judged itself, so a recorder whose histories no longer mean
-anything to the judges is noticed as well as a judge that sees nothing.
+The campaign recorded and judged the history itself, so this detects a recorder whose histories mean nothing to the
+judges as well as a judge that detects nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NAME = "planted/canary.parquet.marker.CREATE"
 
 
 class TamperedHistory(NamedTuple):
-    """A statement that can be falsified. value: what an event says instead, None when it is not of the kind."""
+    """A statement that can be falsified.
+
+    value: the false value of an event, None when the event is of another kind.
+    """
 
     name: str
     guarantee: str
@@ -31,9 +34,9 @@ class TamperedHistory(NamedTuple):
 
 
 def let_go(history: History | None) -> Canary | None:
-    """Plant what the history has a place for, and see whether its judge finds more than before; None without a place.
+    """Tamper with the history where possible, one statement after the other until a judge detects one; None where not.
 
-    Planted is one after the other until one is seen: a listing of a directory that may not be judged proves nothing.
+    One is not enough: a listing of a directory that may not be judged proves nothing.
     """
     last: Canary | None = None
     for number, (plant, planted) in enumerate(_planted(history) if history is not None else (), start=1):

@@ -44,7 +44,10 @@ SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRequest:
-    """What was asked of `chaos`. sut, seed, stages: None for what the directory has, or the defaults."""
+    """What was asked of `chaos`.
+
+    sut, seed, stages: None for what the directory has, or the defaults.
+    """
 
     directory: Path
     budget_s: float

@@ -26,7 +26,11 @@ LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightlyStage:
-    """One stretch of a night. end_s: on the night's clock. streams: those that are possible here."""
+    """One stretch of a night.
+
+    end_s: on the night's clock.
+    streams: those that are possible here.
+    """
 
     name: str
     end_s: float

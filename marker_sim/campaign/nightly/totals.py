@@ -16,10 +16,13 @@ from marker_sim.errors import HarnessError, UsageError
 
 @dataclass(slots=True, kw_only=True)
 class NightTotals:
-    """One night. seconds: of its budget, `stream_s` of workers by stream. kinds: violations met, by kind.
+    """One night.
 
-    canary: the line of its unit, None before it ran. state: "running" until it was paused, or ended. unsure: failures
-    that were open when it began and of which no replay said, before it ended, whether they are fixed.
+    seconds: of its budget, `stream_s` of workers by stream.
+    kinds: violations met, by kind.
+    canary: the line of its unit, None before it ran.
+    state: "running" until it was paused, or ended.
+    unsure: failures that were open when it began and of which no replay said, before it ended, whether they are fixed.
     """
 
     number: int
@@ -136,7 +139,10 @@ def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
 
 @dataclass(slots=True)
 class Totals:
-    """Everything a ledger says. done: by stream and space, which numbers."""
+    """Everything a ledger says.
+
+    done: by stream and space, which numbers.
+    """
 
     sut: str = ""
     profile: str = ""

@@ -61,9 +61,10 @@ class NightlyTask:
     """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them, of the search
     with `seed`.
 
-    until: time.monotonic() after which nothing is made small any more. seen: how often each kind of violation was met
-    this night. failure: a stored failure to run again instead, as in its file. space: which space the
-    numbers of a stream belong to, "" when there is one for good.
+    until: time.monotonic() after which nothing is made small any more.
+    seen: how often each kind of violation was met this night.
+    failure: a stored failure to run again instead, as in its file.
+    space: which space the numbers of a stream belong to, "" when there is one for good.
     """
 
     stream: str

@@ -45,8 +45,10 @@ class RecordedCall(NamedTuple):
 class WriteStep(NamedTuple):
     """One part of a write: begin, rollback, sweep, attempt, finalize or commit.
 
-    done and outcome: as of a Call. instant: "" for a begin that never said which it is. path: of an attempt, relative
-    to the table.
+    done and outcome: as of a Call.
+
+    instant: "" for a begin that never said which it is.
+    path: of an attempt, relative to the table.
     """
 
     invoke: int
@@ -68,7 +70,10 @@ class WriteStep(NamedTuple):
 
 
 class TableWrite(NamedTuple):
-    """One write of a black-box write path, as its caller sees it. rows: the "key=value" that it asked for, sorted."""
+    """One write of a black-box write path, as its caller sees it.
+
+    rows: the "key=value" that it asked for, sorted.
+    """
 
     invoke: int
     done: int
@@ -79,7 +84,9 @@ class TableWrite(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """From `invoke` until `settled` a deletion may have had an effect. answered: its `ok`, NEVER for none.
+    """From `invoke` until `settled` a deletion may have had an effect.
+
+    answered: its `ok`, NEVER for none.
 
     `kit` is True for damage that the kit did itself, which excuses like a deletion but promises nothing.
     """

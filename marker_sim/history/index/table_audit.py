@@ -34,7 +34,11 @@ _SERVICES = UNDOING | {"clean"}
 
 
 class AuditEntry(NamedTuple):
-    """One entry of a timeline. facts: by their first word, each in order. error: why it cannot be read."""
+    """One entry of a timeline.
+
+    facts: by their first word, each in order.
+    error: why it cannot be read.
+    """
 
     event: int
     instant: str
@@ -55,10 +59,14 @@ class AuditEntry(NamedTuple):
 
 
 class Audit:
-    """One look at one table. begin, end: events; write: the write that had ended before, None when nobody says which.
+    """One look at one table.
+
+    begin, end: events; write: the write that had ended before, None when nobody says which.
 
     files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
-    left below the marker directory of an instant. writers: instants of log files, as far as effects tell them.
+    left below the marker directory of an instant.
+
+    writers: instants of log files, as far as effects tell them.
     """
 
     def __init__(

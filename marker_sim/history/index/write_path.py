@@ -46,7 +46,10 @@ _MARKERS = f"{HOODIE}/.temp/"
 
 
 class Appearance(NamedTuple):
-    """A data file of an instant was put where it was not, or where another instant's had been. path: relative."""
+    """A data file of an instant was put where it was not, or where another instant's had been.
+
+    path: relative.
+    """
 
     start: int
     path: str
@@ -56,7 +59,8 @@ class Appearance(NamedTuple):
 class Completion(NamedTuple):
     """A commit or rollback is on the timeline from `at` on.
 
-    stats: of a commit, None when it cannot be read. ordinal: which write of its plan a commit says it is, or None.
+    stats: of a commit, None when it cannot be read.
+    ordinal: which write of its plan a commit says it is, or None.
     """
 
     at: int
@@ -67,7 +71,10 @@ class Completion(NamedTuple):
 
 
 class CommittedDataChange(NamedTuple):
-    """An effect removed or changed what a completed commit names, or the commit itself. path: full."""
+    """An effect removed or changed what a completed commit names, or the commit itself.
+
+    path: full.
+    """
 
     at: int
     process: str
@@ -76,7 +83,10 @@ class CommittedDataChange(NamedTuple):
 
 
 class ObservedWrite(NamedTuple):
-    """A write that began. committed: the `ok` of its commit, NEVER when there is none."""
+    """A write that began.
+
+    committed: the `ok` of its commit, NEVER when there is none.
+    """
 
     begin: WriteStep
     key: Key

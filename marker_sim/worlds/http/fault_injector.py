@@ -43,9 +43,11 @@ class NobodyLives(Exception):
 class ServerFaultInjector:
     """The servers of one round and what happens to them. `servers` are those alive, the first one first.
 
-    world and load: given once they are made, before the first server starts. counts: what happened how often.
-    missed: faults that were declared and did not fire. workdir: of the servers of this round, below that of the fleet.
-    before: puts a proxy before a server that came up and returns its port; None for no proxies.
+    world and load: given once they are made, before the first server starts. counts: what happened how often. missed:
+    faults that were declared and did not fire.
+
+    workdir: of the servers of this round, below that of the fleet. before: puts a proxy before a server that came up
+        and returns its port; None for no proxies.
     """
 
     world: RoundStorage
@@ -182,7 +184,8 @@ class ServerFaultInjector:
     ) -> Server | None:
         """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
 
-        what: its name, "" for one that whoever arms it counts himself. armed: called as soon as it is armed.
+        what: its name, "" for one that whoever arms it counts himself.
+        armed: called as soon as it is armed.
         hopeless: whether enough was seen to wait no longer.
         """
         assert self.world.interceptor is not None

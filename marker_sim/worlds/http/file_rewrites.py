@@ -32,7 +32,11 @@ ENOUGH = 30
 
 
 class Rewrites:
-    """How marker files of a round change. operations: what can be aimed at. root: of the watch."""
+    """How marker files of a round change.
+
+    operations: what can be aimed at.
+    root: of the watch.
+    """
 
     def __init__(self, root: Path, watch: Watch) -> None:
         self.struck = ""

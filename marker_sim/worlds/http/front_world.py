@@ -53,7 +53,10 @@ SMALL_BUCKETS = (2.0, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFault:
-    """A way in which requests go wrong until it is healed. times: how many at most. duration_ms: of each.
+    """A way in which requests go wrong until it is healed.
+
+    times: how many at most.
+    duration_ms: of each.
 
     sure: every server makes such requests, so that one which meets no trouble leaves the campaign inconclusive.
     """
@@ -77,7 +80,11 @@ TROUBLES = (
 
 
 class FrontWorld:
-    """A front and a bucket for one round. scheme: s3a, s3 or s3n. command: the user's reader, or ""."""
+    """A front and a bucket for one round.
+
+    scheme: s3a, s3 or s3n.
+    command: the user's reader, or "".
+    """
 
     def __init__(self, stage: RoundStage, scheme: str, command: str, probed: ProbedCapabilities) -> None:
         self.interceptor: Interceptor | None = Interceptor(stage.recorder, stage.injector.hurt)

@@ -60,9 +60,11 @@ class LoadedDirectory:
 class Load:
     """The clients of one round.
 
-    servers: those that live now. on_ack: called by the thread that got the answer to a create, right after it was
-    recorded. directory: how requests write a marker directory. identity: each create carries one, and its resend the
-    same (`requestid`, our extension).
+    servers: those that live now.
+
+    on_ack: called by the thread that got the answer to a create, right after it was recorded.
+    directory: how requests write a marker directory.
+    identity: each create carries one, and its resend the same (`requestid`, our extension).
     """
 
     def __init__(

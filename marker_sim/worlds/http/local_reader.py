@@ -55,7 +55,8 @@ _Signature = dict[str, tuple[int, int, int]]
 class LocalReader:
     """Looks at the marker directories of one round. Safe to call from any thread; looks happen one after another.
 
-    writers: the processes of all servers that live. command: the user's reader, "" for Hudi's format.
+    writers: the processes of all servers that live.
+    command: the user's reader, "" for Hudi's format.
     """
 
     live = True

@@ -43,7 +43,8 @@ FORMS: dict[str, Callable[[Path], str]] = {
 class LocalWorld:
     """A directory of the round below `root`: a server may have its storage for itself while another round is played.
 
-    form: a key of `FORMS`. command: the user's reader, or "".
+    form: a key of `FORMS`.
+    command: the user's reader, or "".
     """
 
     def __init__(self, stage: RoundStage, root: Path, form: str, command: str) -> None:

@@ -24,7 +24,8 @@ TRIES = 3
 class ObjectReader:
     """objects: content by path of every object whose path starts so, raising StorageError.
 
-    in_order: whether the history has every effect. names: what the user's reader prints, None for Hudi's format.
+    in_order: whether the history has every effect.
+    names: what the user's reader prints, None for Hudi's format.
     """
 
     def __init__(

@@ -42,8 +42,9 @@ HANGING_GRACE_S = 0.7
 class Round:
     """What one round is: everything that it chooses follows from `seed`, the campaign's, `number` and `met`.
 
-    faults_s: how long the misfortunes may take. deadline: when the campaign has to be over (time.monotonic). met: the
-    places that the campaign met so far.
+    faults_s: how long the misfortunes may take.
+    deadline: when the campaign has to be over (time.monotonic).
+    met: the places that the campaign met so far.
     """
 
     number: int
@@ -70,8 +71,9 @@ class Round:
 class ForeignSystem:
     """The system under test as a round needs it.
 
-    world: the storage under a round, made once the stage has a recorder and a nemesis. identity: whether the server
-    honours the identity of a request, our extension `requestid`. batching: what its batches are held to, and why.
+    world: the storage under a round, made once the stage has a recorder and a nemesis.
+    identity: whether the server honours the identity of a request, our extension `requestid`.
+    batching: what its batches are held to, and why.
     """
 
     name: str
@@ -199,7 +201,8 @@ class RoundStage:
     ) -> HttpOutcome | None:
         """One request of a client that is used for nothing else; None when nobody is left to ask.
 
-        address: how the directory is written, "" for the usual way. target: what a hostile one must leave as it is.
+        address: how the directory is written, "" for the usual way.
+        target: what a hostile one must leave as it is.
         """
         if not self.injector.servers:
             return None  # It ended by itself; that is recorded.

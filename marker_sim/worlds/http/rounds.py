@@ -16,7 +16,11 @@ KINDS = tuple(PLAYS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedRound:
-    """A round that is over. counts: what happened how often. missed: faults that were declared and did not fire."""
+    """A round that is over.
+
+    counts: what happened how often.
+    missed: faults that were declared and did not fire.
+    """
 
     history: History
     counts: dict[str, int]

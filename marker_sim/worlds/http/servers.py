@@ -41,7 +41,10 @@ _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a server. startup_s: how long it may take to answer."""
+    """How to start a server.
+
+    startup_s: how long it may take to answer.
+    """
 
     text: str
     startup_s: float = ANSWER_TIMEOUT_S
@@ -178,7 +181,8 @@ class Fleet:
     ) -> Server:
         """Start a server and wait until `answers(port)`; from any thread.
 
-        slot: servers of one slot share {workdir}, one after another. surroundings: of the server with a name.
+        slot: servers of one slot share {workdir}, one after another.
+        surroundings: of the server with a name.
 
         A port that is taken is replaced by a fresh one a few times. Raises HarnessError when the command is not there,
         exits, or does not answer in time.

@@ -58,7 +58,8 @@ def run_reader(
 ) -> list[str]:
     """The names that a reader's command prints, one a line; HarnessError when it fails.
 
-    directory: replaces {dir}, as servers are told it. environment: added to the kit's own.
+    directory: replaces {dir}, as servers are told it.
+    environment: added to the kit's own.
     """
     try:
         words = [word.replace("{dir}", directory) for word in shlex.split(command)]

@@ -26,7 +26,11 @@ EXECUTOR_STEPS = frozenset({"executor killed", "executor paused", RECONCILE.name
 
 
 class Choices:
-    """The rounds that fit into a budget. names: take these steps alone. met, armed: steps by mode and name, so far."""
+    """The rounds that fit into a budget.
+
+    names: take these steps alone.
+    met, armed: steps by mode and name, so far.
+    """
 
     def __init__(
         self,

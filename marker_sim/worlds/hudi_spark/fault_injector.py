@@ -19,7 +19,10 @@ from marker_sim.worlds.recorder import Recorder
 
 
 class WriteFaultInjector:
-    """What a step does to one write. step: None for a write without misfortune. executors: their processes now.
+    """What a step does to one write.
+
+    step: None for a write without misfortune.
+    executors: their processes now.
 
     Whoever was stopped goes on when its time is over, or at `end`.
     """

@@ -31,10 +31,15 @@ _COMPLETED = _TIMELINE + r"\d+(_\d+)?\.(delta)?commit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePhase:
-    """A place. pattern: of paths below the table. nths: which of the effects that fit. whens: on S3.
+    """A place.
 
-    ats: on a local file system. mode: the mode that has it, "" for both. metadata: whether only a table with a metadata
-    table has it. deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
+    pattern: of paths below the table.
+    nths: which of the effects that fit.
+    whens: on S3.
+    ats: on a local file system.
+    mode: the mode that has it, "" for both.
+    metadata: whether only a table with a metadata table has it.
+    deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
     rewrites: whether only a write has it that writes marker files again, on a local file system.
     """
 

@@ -16,10 +16,13 @@ DRIVER = "driver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFault:
-    """One misfortune and the effect on storage at which it comes. who: suffers it. pattern: of paths below the table.
+    """One misfortune and the effect on storage at which it comes.
 
-    nth, times, when, duration_ms, value: as of an Aim. at: the moment of a file on a local file system. word: the
-    place, in `fault` events of kills.
+    who: suffers it.
+    pattern: of paths below the table.
+    nth, times, when, duration_ms, value: as of an Aim.
+    at: the moment of a file on a local file system.
+    word: the place, in `fault` events of kills.
     """
 
     who: Who

@@ -35,7 +35,11 @@ SPECULATION = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Master:
-    """Where drivers find executors. conf: what they are told besides. executors: those that are processes."""
+    """Where drivers find executors.
+
+    conf: what they are told besides.
+    executors: those that are processes.
+    """
 
     url: str
     conf: dict[str, str]
@@ -66,7 +70,11 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTable:
-    """A round that is over. interrupted: by Ctrl-C. trouble: of the kit's surroundings, which ended it."""
+    """A round that is over.
+
+    interrupted: by Ctrl-C.
+    trouble: of the kit's surroundings, which ended it.
+    """
 
     history: History
     count: Count
@@ -89,7 +97,10 @@ def play_round(
     profile: str,
     meddle: Callable[[TableStorage, str], None] | None = None,
 ) -> PlayedTable:
-    """Run a round. profile: for the header. meddle: called before each audit, for tests of the kit.
+    """Run a round.
+
+    profile: for the header.
+    meddle: called before each audit, for tests of the kit.
 
     HarnessError when the kit's surroundings failed before there was anything to judge.
     """

@@ -46,10 +46,13 @@ _JVM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How one table is written. version6: whether a 1.x writer keeps the table at version 6.
+    """How one table is written.
 
-    partitions: a key of PARTITIONS. small_files: whether new rows go into small files that are there, so that a write
-    makes one file for each partition; else they make file groups of their own. threads: MARKERS<n> at most.
+    version6: whether a 1.x writer keeps the table at version 6.
+    partitions: a key of PARTITIONS.
+    small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
+        else they make file groups of their own.
+    threads: MARKERS<n> at most.
     """
 
     table_type: str

@@ -40,7 +40,12 @@ _READER_DIED = ("did not end within", "ended with -")
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What a round came to. met, armed: steps by name. counts: what else happened. refused: why writes were."""
+    """What a round came to.
+
+    met, armed: steps by name.
+    counts: what else happened.
+    refused: why writes were.
+    """
 
     met: Counter[str] = field(default_factory=Counter)
     armed: Counter[str] = field(default_factory=Counter)
@@ -64,7 +69,9 @@ class Pace:
 
 
 class Table:
-    """A table under test and the driver that writes it. executors: those that are processes of their own.
+    """A table under test and the driver that writes it.
+
+    executors: those that are processes of their own.
 
     meddle: called before each audit, for tests of the kit.
     """

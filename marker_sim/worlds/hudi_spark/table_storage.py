@@ -32,7 +32,11 @@ _REGION = "us-east-1"
 
 
 class TableStorage(Protocol):
-    """One round's storage. tree: its files at rest. uri: of the table, for Spark; reader: the same for hudi-rs."""
+    """One round's storage.
+
+    tree: its files at rest.
+    uri: of the table, for Spark; reader: the same for hudi-rs.
+    """
 
     tree: Tree
     uri: str

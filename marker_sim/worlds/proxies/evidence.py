@@ -23,9 +23,13 @@ _PIECE_BYTES = 65_536
 class Exchange:
     """A request and what came of it.
 
-    end: a whole reply; refused, reset or closed before one; silent until patience ran out. status: of the reply, 0 for
-    none. received: its bytes. pieces: in how many reads they came. took_s: until the end. lingered_s: from the end of a
-    whole reply until the connection was closed by the other side, -1 when it was not or nobody waited.
+    end: a whole reply; refused, reset or closed before one; silent until patience ran out.
+    status: of the reply, 0 for none.
+    received: its bytes.
+    pieces: in how many reads they came.
+    took_s: until the end.
+    lingered_s: from the end of a whole reply until the connection was closed by the other side, -1 when it was not or
+        nobody waited.
     """
 
     end: End

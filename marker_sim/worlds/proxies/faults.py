@@ -76,8 +76,11 @@ _TOXICS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireFault:
-    """One fault of a wire. attributes: toxiproxy's, by name. toxicity: the share of connections. duration_ms: how long
-    it stays on after it was shown to work.
+    """One fault of a wire.
+
+    attributes: toxiproxy's, by name.
+    toxicity: the share of connections.
+    duration_ms: how long it stays on after it was shown to work.
     """
 
     kind: WireFaultKind
@@ -89,7 +92,10 @@ class WireFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Whether a fault was seen to happen, in words with figures. broken: requests of clients that it touched."""
+    """Whether a fault was seen to happen, in words with figures.
+
+    broken: requests of clients that it touched.
+    """
 
     fault: WireFault
     happened: bool
@@ -242,9 +248,11 @@ def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, st
 
 
 class WireFaults:
-    """Puts faults on a wire one after another and tells the history. name: of the wire in it.
+    """Puts faults on a wire one after another and tells the history.
 
-    request: what is sent to see whether a fault works; it must have no effect, and a whole reply. wait: lets time pass.
+    name: of the wire in it.
+    request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
+    wait: lets time pass.
     """
 
     def __init__(self, recorder: Recorder, name: str, request: bytes, wait: Callable[[float], object]) -> None:

@@ -34,7 +34,10 @@ _UNKNOWN_TO_STORE = (400, 501)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbedCapabilities:
-    """What an endpoint keeps. tries: rounds decided by promise; seen: a sentence by promise."""
+    """What an endpoint keeps.
+
+    tries: rounds decided by promise; seen: a sentence by promise.
+    """
 
     put_if_absent: bool
     put_if_unchanged: bool

@@ -63,10 +63,12 @@ class RequestCounts:
 class S3Front:
     """Serves one bucket from its making until `close`. A process of the history is whoever signs with its name.
 
-    roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves.
-    spared: a process that meets no fault: the kit's own, which reads what is stored.
-    rates: how probable each kind of fault is at a call, drawn from `seed`. silence_ms: how long nothing is heard of a
-    request that times out. late_ms: how long after its silence a drawn TIMEOUT_LATE is applied at most.
+    roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
+    process that meets no fault: the kit's own, which reads what is stored.
+
+    rates: how probable each kind of fault is at a call, drawn from `seed`.
+    silence_ms: how long nothing is heard of a request that times out.
+    late_ms: how long after its silence a drawn TIMEOUT_LATE is applied at most.
     """
 
     def __init__(

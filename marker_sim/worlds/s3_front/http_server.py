@@ -39,7 +39,10 @@ class NoReply(Exception):
 
 
 class Response(NamedTuple):
-    """A whole reply. status: "200 OK"."""
+    """A whole reply.
+
+    status: "200 OK".
+    """
 
     status: str
     headers: list[tuple[str, str]]

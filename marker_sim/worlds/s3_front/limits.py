@@ -28,7 +28,10 @@ def prefix_of(path: str) -> str:
 
 
 class Limits:
-    """The buckets of every prefix. Whoever calls `take` holds a lock. clock: seconds, monotonic."""
+    """The buckets of every prefix. Whoever calls `take` holds a lock.
+
+    clock: seconds, monotonic.
+    """
 
     def __init__(
         self,

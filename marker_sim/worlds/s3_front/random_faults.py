@@ -37,7 +37,10 @@ def check_rates(rates: Mapping[FaultKind, float]) -> tuple[tuple[FaultKind, floa
 
 
 class RandomFaults:
-    """The generator and the runs. Whoever calls it holds a lock. late_ms: how late a late effect is at most."""
+    """The generator and the runs. Whoever calls it holds a lock.
+
+    late_ms: how late a late effect is at most.
+    """
 
     def __init__(self, seed: int, rates: Mapping[FaultKind, float], silence_ms: int, late_ms: int) -> None:
         self._rates = check_rates(rates)

@@ -47,7 +47,9 @@ _ABOUT_BUCKETS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Request:
-    """One request about the bucket. keys: those it may change or reads; many: a deletion of many keys.
+    """One request about the bucket.
+
+    keys: those it may change or reads; many: a deletion of many keys.
 
     upload: the upload in parts that it goes on with or ends, "" for none.
     """

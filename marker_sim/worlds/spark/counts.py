@@ -14,7 +14,10 @@ TOO_LATE = "after its instant was over"
 
 @dataclass(slots=True, kw_only=True)
 class SparkCounts:
-    """Sums over runs. kills: of drivers, by phase. faults: all others, by their word; an executor's death is one.
+    """Sums over runs.
+
+    kills: of drivers, by phase.
+    faults: all others, by their word; an executor's death is one.
 
     jobs: writes that began, completed: commits on the timeline. copies: attempts that succeeded beside another one of
     their task, so that one file had to go; again: those that succeeded after another one had. late: attempts that took

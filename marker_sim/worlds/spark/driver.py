@@ -64,7 +64,10 @@ SETTINGS = {
 
 
 class SparkDriver:
-    """Performs writes with a session. spec: pickled, what executors need to reach kit and storage."""
+    """Performs writes with a session.
+
+    spec: pickled, what executors need to reach kit and storage.
+    """
 
     def __init__(self, child: Child, session: SparkSession, spec: bytes) -> None:
         self._child = child

@@ -48,7 +48,10 @@ class TaskFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverKill:
-    """The driver dies in a write (from 1) at the `nth` time of a phase. phase: one of PHASES or STEPS."""
+    """The driver dies in a write (from 1) at the `nth` time of a phase.
+
+    phase: one of PHASES or STEPS.
+    """
 
     write: int
     phase: str
@@ -102,7 +105,10 @@ PATHS = {"markers": _TEMP, "data": _DATA}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlan:
-    """A run. plan: mode, storage, tables and writes, without faults of its own; faults: in any order."""
+    """A run.
+
+    plan: mode, storage, tables and writes, without faults of its own; faults: in any order.
+    """
 
     plan: Plan
     faults: tuple[TaskFault | DriverKill | ServerKill | StorageFault, ...] = ()

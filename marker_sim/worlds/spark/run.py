@@ -48,7 +48,11 @@ SERVER_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRun:
-    """What came of a run. missed: the faults of the plan that never struck. drivers: how many there were."""
+    """What came of a run.
+
+    missed: the faults of the plan that never struck.
+    drivers: how many there were.
+    """
 
     history: History
     missed: tuple[Any, ...]

@@ -51,7 +51,10 @@ class Draft(NamedTuple):
 
 
 class WriteTasks(NamedTuple):
-    """The body of every task of a write, sent to the executors. ordinal: of the write, from 1."""
+    """The body of every task of a write, sent to the executors.
+
+    ordinal: of the write, from 1.
+    """
 
     spec: bytes
     place: MarkerDirectory
