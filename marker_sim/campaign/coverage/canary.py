@@ -67,7 +67,7 @@ def draw(
 ) -> tuple[Mutant, CanaryPlace] | None:
     """The canary of a seed and its place; None when the profile promises nothing that one breaks there.
 
-    It breaks a guarantee that is judged, if such a canary exists; otherwise any, to test worlds and generators at least.
+    It breaks a guarantee that is judged, if there is such a canary; otherwise any, to test worlds and generators.
     """
     open_to = {f"{mode}/{storage}" for mode, storage in places}
     fitting = [
