@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from marker_sim.campaign.pieces import WRITES_EVERY
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.judges import judge
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -104,7 +105,8 @@ class Machine(RuleBasedStateMachine):
     @rule(after=st.integers(1, 30), kind=st.sampled_from([FaultKind.KILL, FaultKind.THROTTLED, FaultKind.PAUSE]))
     def fault(self, after: int, kind: FaultKind) -> None:
         state = self.cluster.host.actor("server")
-        state.expect(Fault(kind=kind, actor="server", step=state.steps + after, duration_ms=50))
+        settings = settings_of_schema_1(kind, 50, 1)
+        state.expect(Fault(kind=kind, target="server", trigger=Step(state.steps + after), settings=settings))
 
     def teardown(self) -> None:
         self.cluster.end()

@@ -16,11 +16,11 @@ import threading
 import time
 from typing import Literal
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import stored_names
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.seeds import plan_seed
 from marker_sim.worlds.interceptor import WRITES, Trigger
 from marker_sim.worlds.processes.cluster import ProcessCluster
@@ -65,7 +65,7 @@ class Round:
 
     def _kill_at_times(self, kills: int) -> None:
         """Kill whatever server is there, a number of times, until the run is over."""
-        fault = Fault(kind=FaultKind.KILL, actor="server", step=0)
+        fault = Fault.of(FaultKind.KILL, "server", Step(0))
         while kills and not self._over.wait(self._rng.uniform(*SECONDS_BETWEEN)):
             server = self._cluster.servers.address("server")
             if server is not None and server.alive and server.ready.is_set() and not self._cluster.faults.healed:

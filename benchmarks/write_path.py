@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 from marker_sim.campaign.runs import compare_modes, execute, promised_breach
-from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import FaultKind
-from marker_sim.faults.sites import SITES
-from marker_sim.faults.table import ANY_STORAGE
+from marker_sim.faults import Fault
+from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 
-SCHEMA = 1
+SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, that meant what its kind made of them.
 MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
@@ -75,21 +74,6 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """A misfortune that arms at the `step`-th seam call of `actor`: a client, "driver", "executor-0", "server".
-
-    site: a place of sites.py; then `step` counts the actor's arrivals there. Both count over all lives of the actor.
-    """
-
-    kind: FaultKind
-    actor: str
-    step: int
-    duration_ms: int = 0
-    value: int = 1
-    site: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Determines one run. jitter: 0 for uniform latencies, else the number that all latencies are derived from.
 
@@ -141,11 +125,7 @@ class Plan:
             _entry(write, _WRITE_DEFAULTS) | {"tasks": [_entry(task, _TASK_DEFAULTS) for task in write.tasks]}
             for write in self.writes
         ]
-        out["faults"] = [
-            {name: getattr(fault, name) for name in _FAULT_FIELDS if name != "site" or fault.site}
-            | {"kind": fault.kind.value}
-            for fault in self.faults
-        ]
+        out["faults"] = [fault.to_dict() for fault in self.faults]
         return out
 
     @staticmethod
@@ -167,7 +147,7 @@ class Plan:
                 for write in raw.get("writes", ())
             )
             known["ops"] = tuple(Op(**op) for op in raw.get("ops", ()))
-            known["faults"] = tuple(Fault(**{**f, "kind": FaultKind(f["kind"])}) for f in raw.get("faults", ()))
+            known["faults"] = tuple(Fault.from_dict(fault) for fault in raw.get("faults", ()))
             plan = Plan(**known)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise UsageError(f"{origin} is not a plan: {error}; `marker-sim verify` writes one as plan.json") from error
@@ -186,9 +166,7 @@ class Plan:
                 problems.append(f"operation {op.kind!r} is none of {OPERATIONS}")
             if not 0 <= op.directory < len(self.directories):
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
-        for fault in self.faults:
-            if fault.site and fault.site not in SITES:
-                problems.append(f"site {fault.site!r} is none of those in marker_sim/faults/sites.py")
+        problems += [problem for fault in self.faults if (problem := fault.problem())]
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:
             problems.append("executors must be at least 1")
@@ -241,7 +219,6 @@ _PLAN_FIELDS = tuple(f.name for f in fields(Plan))
 _OP_DEFAULTS = tuple((f.name, f.default) for f in fields(Op))
 _TASK_DEFAULTS = tuple((f.name, f.default) for f in fields(Task))
 _WRITE_DEFAULTS = tuple((f.name, f.default) for f in fields(Write) if f.name != "tasks")
-_FAULT_FIELDS = tuple(f.name for f in fields(Fault))
 
 
 def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:

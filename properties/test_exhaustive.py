@@ -52,11 +52,13 @@ def test_every_actor_dies_at_each_of_its_calls_in_each_way_that_its_storage_has(
     space = Space(reference(), ("timeline",), ("s3", "local"), ("uniform",))
     for part, points in zip(space.parts, space.points, strict=True):
         for actor in ("driver", "executor-0", "executor-1", "executor-2", "server"):
-            steps = sorted({p.step for p in points if p.actor == actor})
+            steps = sorted({p.n for p in points if p.target == actor})
             assert steps == list(range(1, len(steps) + 1)) and len(steps) >= 5, (actor, steps)
         under_way = FaultKind.TORN_WRITE if part.storage == "local" else FaultKind.ORPHANED
         assert {p.kind for p in points} == {FaultKind.KILL, FaultKind.ATTEMPT_KILLED, under_way}
-        kills = {(p.actor[:6], p.duration_ms, p.value) for p in points if p.kind is FaultKind.KILL}
+        kills = {
+            (p.target[:6], p.settings.restart_ms, p.settings.executors_ms) for p in points if p.kind is FaultKind.KILL
+        }
         assert kills == {("driver", 0, 0), ("driver", 0, 2000), ("execut", 0, 1), ("server", 0, 1), ("server", 3000, 1)}
 
 
@@ -90,7 +92,7 @@ def test_pieces_for_several_processes_are_disjoint_and_together_the_whole() -> N
 def test_a_crash_that_does_not_happen_is_not_covered() -> None:
     space = Space(reference(), ("direct",), ("s3",), ("uniform",))
     case = next(space.cases())
-    crash = replace(case.crashes[0], step=9_999)
+    crash = case.crashes[0].at(9_999)
     never = Case(START, case.part, replace(case.plan, faults=(crash,)), (crash,))
     assert not examine(never, space.system, PROFILE).covered
     assert examine(case, space.system, PROFILE).covered

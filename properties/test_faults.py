@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from marker_sim.campaign.runs import execute
-from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, FaultKind, drawable
+from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, Fault, FaultKind, Site, Step, drawable
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.plan import Fault, Op, Plan, Task, Write, read_plan
+from marker_sim.plan import Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.system import System, reference
 
@@ -25,8 +26,9 @@ TIMELINE = Plan(ops=(CREATE,))
 DIRECT = Plan(mode="direct", ops=(CREATE,))
 
 
-def fault(kind: FaultKind, actor: str = "executor-0", step: int = 1, site: str = "", **more: int) -> Fault:
-    return Fault(kind=kind, actor=actor, step=step, site=site, **more)
+def fault(kind: FaultKind, actor: str = "executor-0", step: int = 1, site: str = "", **more: Any) -> Fault:
+    trigger = Site(site, step) if site else Step(step)
+    return Fault.of(kind, actor, trigger, **more)
 
 
 def run(plan: Plan, *faults: Fault, system: System | None = None) -> History:
@@ -55,28 +57,28 @@ def test_every_kind_of_fault_has_a_class() -> None:
     assert {FAULT_CLASS[kind.value] for kind in FaultKind} <= set(FAULT_CLASSES)
 
 
-@pytest.mark.parametrize("value", [1, 2])
-def test_a_client_whose_connection_is_reset_hears_of_it_at_once(value: int) -> None:
-    history = run(TIMELINE, fault(FaultKind.RESET, value=value))
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_client_whose_connection_is_reset_hears_of_it_at_once(lost: bool) -> None:
+    history = run(TIMELINE, fault(FaultKind.RESET, lost=lost))
     assert struck(history, FaultKind.RESET) and outcome(history) == "info" and waited_ms(history) < 50
     arrived = [event for event in history.events if event.operation == "arrived"]
     first = next(event.index for event in history.events if event.kind == "invoke")
-    assert any(event.caused_by == first for event in arrived) == (value == 1)
+    assert any(event.caused_by == first for event in arrived) != lost
     assert not broken(history)
 
 
 def test_a_slow_link_is_slow_both_ways_for_as_long_as_it_lasts() -> None:
     usual = waited_ms(run(TIMELINE))
-    history = run(replace(TIMELINE, ops=(CREATE, LIST)), fault(FaultKind.SLOW_LINK, duration_ms=1200, value=400))
+    history = run(replace(TIMELINE, ops=(CREATE, LIST)), fault(FaultKind.SLOW_LINK, for_ms=1200, late_ms=400))
     assert waited_ms(history) > usual + 700
     assert [event.value for event in struck(history, FaultKind.SLOW_LINK) if event.value] == ["begin", "end"]
     assert not broken(history)
 
 
 def test_what_is_sent_over_a_cut_link_waits_or_is_lost() -> None:
-    held = run(TIMELINE, fault(FaultKind.CUT_LINK, duration_ms=1500, value=1))
+    held = run(TIMELINE, fault(FaultKind.CUT_LINK, for_ms=1500))
     assert outcome(held) == "ok" and 1500 < waited_ms(held) < 2000
-    lost = run(TIMELINE, fault(FaultKind.CUT_LINK, duration_ms=1500, value=2))
+    lost = run(TIMELINE, fault(FaultKind.CUT_LINK, for_ms=1500, lost=True))
     assert outcome(lost) == "info" and waited_ms(lost) > 29_000
     assert not broken(held) and not broken(lost)
 
@@ -89,7 +91,7 @@ def test_an_overloaded_server_serves_one_request_after_the_other() -> None:
         told = [e.time_ns for e in history.events if e.kind == "ok" and e.path in names]
         return (max(told) - min(told)) / 1e6
 
-    busy = run(replace(TIMELINE, ops=ops), fault(FaultKind.OVERLOADED, "server", duration_ms=4000, value=300))
+    busy = run(replace(TIMELINE, ops=ops), fault(FaultKind.OVERLOADED, "server", for_ms=4000, pace_ms=300))
     assert struck(busy, FaultKind.OVERLOADED) and not broken(busy)
     assert between_ms(busy) > 1000 > between_ms(run(replace(TIMELINE, ops=ops)))
 
@@ -114,15 +116,15 @@ def test_a_conflict_says_nothing_of_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("storage", ["local", "hdfs"])
-@pytest.mark.parametrize("value", [1, 2])
-def test_an_io_error_may_have_had_its_effect(storage: str, value: int) -> None:
-    put = fault(FaultKind.IO_ERROR, site="executor: marker asked for", value=value)
+@pytest.mark.parametrize("applied", [False, True])
+def test_an_io_error_may_have_had_its_effect(storage: str, applied: bool) -> None:
+    put = fault(FaultKind.IO_ERROR, site="executor: marker asked for", applied=applied)
     history = run(replace(DIRECT, storage=storage), put)
     (hit,) = struck(history, FaultKind.IO_ERROR)
     written = [e for e in history.events if e.kind == "effect" and str(e.path).endswith("/a.marker.CREATE")]
     assert len(written) == 1 and not broken(history)
     answer = next(event for event in history.events if event.kind == "ok" and event.operation == "create")
-    assert answer.value == ("created" if value == 1 else "exists"), hit
+    assert answer.value == ("exists" if applied else "created"), hit
 
 
 class _ListsKeys(DirectMarkers):
@@ -148,7 +150,7 @@ def test_a_driver_whose_clock_went_back_still_makes_later_instants() -> None:
     """The second write begins at a time before the first one's; whoever trusts the clock puts it before the first."""
     writes = (Write(tasks=(Task(),)), Write(tasks=(Task(kind="MERGE"),)), Write(tasks=(Task(kind="MERGE"),)))
     plan = Plan(mode="direct", directories=(), writes=writes)
-    back = fault(FaultKind.CLOCK_JUMPED, "driver", site="driver: completed instant written", value=-3_600_000)
+    back = fault(FaultKind.CLOCK_JUMPED, "driver", site="driver: completed instant written", jump_ms=-3_600_000)
     history = run(plan, back)
     assert struck(history, FaultKind.CLOCK_JUMPED) and not broken(history)
     trusting = load_mutant(find_mutant("instant-of-the-clock"))
@@ -157,8 +159,8 @@ def test_a_driver_whose_clock_went_back_still_makes_later_instants() -> None:
 
 def test_power_loss_drops_what_was_not_synced_and_nothing_is_promised_under_it() -> None:
     plan = replace(TIMELINE, storage="local")
-    gone = fault(FaultKind.POWER_LOST, "server", site="server: reply", duration_ms=20, value=1000)
-    history = run(replace(plan, ops=(CREATE, LIST)), replace(gone, step=2))
+    gone = fault(FaultKind.POWER_LOST, "server", site="server: reply", restart_ms=20, unsynced_ms=1000)
+    history = run(replace(plan, ops=(CREATE, LIST)), gone.at(2))
     assert struck(history, FaultKind.POWER_LOST)
     lost = [finding for finding in judge(history) if finding.breaches]
     assert {breach.under for finding in lost for breach in finding.breaches} == {"power-loss"}

@@ -19,11 +19,11 @@ from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.campaign.result import Campaign, CoverageGap
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.plan import PLACES, Fault, Op, Plan, Task, Write
+from marker_sim.plan import PLACES, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
 from marker_sim.search.swarm import make_plan
@@ -158,13 +158,13 @@ def test_a_death_is_filed_under_what_its_process_was_doing() -> None:
     ops = (Op(actor="executor-0", kind="create", name=NAME),)
     seen: set[str] = set()
     for step in range(1, 24):
-        fault = Fault(kind=FaultKind.KILL, actor="server", step=step)
+        fault = Fault.of(FaultKind.KILL, "server", Step(step))
         history, _ = execute(Plan(ops=ops, faults=(fault,)), reference())
         seen |= {phase for kind, phase in activity(history).strikes if kind == "kill"}
     assert {"server: batch pending", "server: written and not answered"} <= seen
     phases = []
     for step in range(1, 16):
-        fault = Fault(kind=FaultKind.KILL, actor="driver", step=step, value=0)
+        fault = Fault.of(FaultKind.KILL, "driver", Step(step), executors_ms=0)
         plan = Plan(mode="direct", writes=(Write(tasks=(Task(),)),), directories=(), faults=(fault,))
         history, _ = execute(plan, reference())
         phases += [phase for kind, phase in activity(history).strikes if kind == "kill"]

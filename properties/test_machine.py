@@ -117,7 +117,7 @@ def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) ->
     machine.start(3, tables=("t", "t2"), merge_on_read=True, jitter=11)
     for number in range(4):
         machine.add_task(("dt=2020-01-01", f"f{number % 2}"), kind="APPEND", copies=1 + number % 2)
-        machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, 20)
+        machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, restart_ms=20)
         machine.change_write(table=number % 2)
         machine.play(abandon=number == 1)
     played = machine._running

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Plan, Task, Write, read_plan, write_plan
+from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.plan import Plan, Task, Write, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.writes import make_write_plan
@@ -31,7 +32,7 @@ def test_a_plan_of_writes_is_the_same_after_it_was_stored(storage: str, chaos_se
 
 
 def test_a_plan_of_writes_reads_as_sentences() -> None:
-    killed = Fault(kind=FaultKind.KILL, actor="driver", step=9, duration_ms=20, value=300)
+    killed = Fault.of(FaultKind.KILL, "driver", Step(9), restart_ms=20, executors_ms=300)
     task = Task(partition="dt=1", group="f7", kind="MERGE", copies=2, slow_ms=10)
     plan = replace(ONE, writes=(Write(tasks=(task,), markers="timeline", abandon=True),), faults=(killed,))
     head, write, fault = plan_sentences(plan)
@@ -88,3 +89,66 @@ def test_shrinking_keeps_what_matters_and_nothing_else() -> None:
     small = shrink(plan, fails)
     assert small.entries == 1 and not small.faults
     assert small.writes[0].tasks[0] == Task(kind="APPEND", group=small.writes[0].tasks[0].group)
+
+
+# What plans of schema 1 said of every kind with settings, and what that meant.
+OLD = (
+    ({"kind": "kill", "duration_ms": 20, "value": 300}, {"restart_ms": 20, "executors_ms": 300}),
+    ({"kind": "pause", "duration_ms": 200, "value": 1}, {"for_ms": 200}),
+    ({"kind": "overload", "duration_ms": 1500, "value": 40}, {"for_ms": 1500, "pace_ms": 40}),
+    ({"kind": "clock-jump", "duration_ms": 0, "value": -40}, {"jump_ms": -40}),
+    ({"kind": "attempt-killed", "duration_ms": 300}, {"late_ms": 300}),
+    ({"kind": "speculative", "value": 2}, {"attempts": 2}),
+    ({"kind": "connection-reset", "value": 1}, {"lost": False}),
+    ({"kind": "connection-reset", "value": 2}, {"lost": True}),
+    ({"kind": "slow-link", "duration_ms": 200, "value": 30}, {"for_ms": 200, "late_ms": 30}),
+    ({"kind": "cut-link", "duration_ms": 200, "value": 2}, {"for_ms": 200, "lost": True}),
+    ({"kind": "throttled", "value": 12}, {"calls": 12}),
+    ({"kind": "server-error", "value": 1}, {"applied": False}),
+    ({"kind": "io-error", "value": 2}, {"applied": True}),
+    ({"kind": "timeout-lost", "value": 40}, {"calls": 40}),
+    ({"kind": "orphaned-request", "duration_ms": -1, "value": 900}, {"restart_ms": -1, "late_ms": 900}),
+    ({"kind": "damage", "value": 1}, {"removed": False}),
+    ({"kind": "damage", "value": 2}, {"removed": True}),
+    ({"kind": "torn-write", "duration_ms": 20, "value": 1}, {"restart_ms": 20, "empty": False}),
+    ({"kind": "torn-write", "value": 0}, {"empty": True}),
+    ({"kind": "power-loss", "duration_ms": 20, "value": 1000}, {"restart_ms": 20, "unsynced_ms": 1000}),
+)
+
+
+@pytest.mark.parametrize(("old", "settings"), OLD)
+def test_a_fault_of_schema_1_opens_as_what_it_meant(old: dict[str, Any], settings: dict[str, Any]) -> None:
+    kind = FaultKind(old["kind"])
+    step, arrival = {"actor": "server", "step": 3}, {"actor": "server", "step": 2, "site": "server: reply"}
+    plan = Plan.from_dict({"schema": 1, "ops": [], "faults": [old | step, old | arrival]})
+    expected = Fault.of(kind, "server", Step(3), **settings)
+    assert plan.faults == (expected, replace(expected, trigger=Site("server: reply", 2)))
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@pytest.mark.parametrize("kind", FaultKind, ids=lambda kind: kind.value)
+def test_a_fault_is_the_same_after_it_was_stored(kind: FaultKind) -> None:
+    strange = {"for_ms": 7, "restart_ms": -1, "late_ms": 9, "jump_ms": -40}
+    given: dict[str, Any] = {
+        name: strange.get(name, True if choices[0] is False else 11) for name, choices in kind.row.settings.items()
+    }
+    fault = Fault.of(kind, "driver", Step(4), **given)
+    raw = json.loads(json.dumps(fault.to_dict()))
+    assert Fault.from_dict(raw) == fault and set(kind.row.settings) <= raw.keys()
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"kind": "pause", "step": 1, "calls": 3}, "fault 'pause' takes for_ms, not calls"),
+        ({"kind": "conflict", "step": 1, "for_ms": 3}, "fault 'conflict' takes no settings, not for_ms"),
+        ({"kind": "server-error", "step": 1, "applied": 2}, "applied of fault 'server-error' is 2, not bool"),
+        ({"kind": "pause", "step": 1, "for_ms": "2"}, "for_ms of fault 'pause' is '2', not int"),
+        ({"kind": "pause", "step": 1, "fro_ms": 2}, "fro_ms"),
+        ({"kind": "lunch", "step": 1}, "lunch"),
+        ({"kind": "pause"}, "step"),
+    ],
+)
+def test_a_fault_that_its_kind_cannot_be_is_refused_in_a_sentence(fault: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Plan.from_dict({"ops": [], "faults": [{"target": "server"} | fault]})

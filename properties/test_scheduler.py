@@ -12,12 +12,12 @@ from dataclasses import replace
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import judge
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Context, Created
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.system import System, reference
 from marker_sim.worlds.simulated.cluster import Cluster, run
 from marker_sim.worlds.simulated.watchdog import watched
@@ -47,7 +47,9 @@ def test_a_killed_process_has_no_effect_any_more_even_if_it_swallows_its_end() -
         return store
 
     plan = Plan(
-        mode="direct", ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),)
+        mode="direct",
+        ops=CREATES,
+        faults=(Fault.of(FaultKind.KILL, "executor-0", Step(3), restart_ms=-1),),
     )
     history = run(plan, System(name="stubborn", direct=factory))
     killed = next(e.index for e in history.events if e.kind == "fault" and e.operation == "kill")
@@ -58,14 +60,17 @@ def test_a_killed_process_has_no_effect_any_more_even_if_it_swallows_its_end() -
 
 
 def test_a_killed_server_comes_back_on_the_same_storage() -> None:
-    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="server", step=12, duration_ms=100),))
+    plan = Plan(
+        ops=CREATES,
+        faults=(Fault.of(FaultKind.KILL, "server", Step(12), restart_ms=100),),
+    )
     history = run(plan, reference())
     lives = [e.process for e in history.events if e.operation == "started"]
     assert lives == ["server#1", "server#2"]
 
 
 def test_a_client_never_acts_again_after_an_unknown_outcome() -> None:
-    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.REPLY_LOST, actor="executor-0", step=1),))
+    plan = Plan(ops=CREATES, faults=(Fault.of(FaultKind.REPLY_LOST, "executor-0", Step(1)),))
     history = run(plan, reference())
     unknown = next(e for e in history.events if e.kind == "info")
     assert not [e for e in history.events[unknown.index + 1 :] if e.process == unknown.process]
@@ -75,7 +80,7 @@ def test_a_client_never_acts_again_after_an_unknown_outcome() -> None:
 
 
 def test_thirty_virtual_seconds_take_no_time() -> None:
-    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.REQUEST_LOST, actor="executor-0", step=1),))
+    plan = Plan(ops=CREATES, faults=(Fault.of(FaultKind.REQUEST_LOST, "executor-0", Step(1)),))
     began = time.monotonic()
     history = run(plan, reference())
     assert time.monotonic() - began < 10.0
@@ -114,7 +119,7 @@ def test_what_a_dead_actor_says_while_it_is_unwound_is_not_recorded() -> None:
             except BaseException:
                 return Created.EXISTS
 
-    faults = (Fault(kind=FaultKind.KILL, actor="executor-0", step=3, duration_ms=-1),)
+    faults = (Fault.of(FaultKind.KILL, "executor-0", Step(3), restart_ms=-1),)
     history = run(Plan(mode="direct", ops=CREATES, faults=faults), System(name="stubborn", direct=Stubborn))
     assert history.events[-1].operation == "snapshot"
     assert not any(finding.breaches for finding in judge(history))

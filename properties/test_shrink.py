@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from marker_sim.campaign.runs import fails_with
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.plan import Op, Plan, Task, Write
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -96,49 +96,49 @@ def test_a_budget_of_seconds_is_exceeded_by_one_run_at_most(monkeypatch: pytest.
 
 def test_a_crowd_becomes_as_many_as_are_needed_within_fifty_runs() -> None:
     ops = tuple(Op(actor=f"executor-{n}", kind="create", name=f"p/{n}.marker.CREATE", after_ms=n) for n in range(200))
-    faults = (Fault(kind=FaultKind.SERVER_ERROR, actor="server", step=300),)
+    faults = (Fault.of(FaultKind.SERVER_ERROR, "server", Step(300)),)
     small = shrink(Plan(ops=ops, faults=faults, jitter=7), lambda plan: len(plan.ops) >= 30, runs_max=50)
     assert (len(small.ops), small.faults, small.jitter) == (30, (), 0)
 
 
 def test_a_step_far_into_a_long_plan_becomes_a_place() -> None:
     ops = tuple(Op(actor="driver", kind="create", name=f"p/{n}.parquet.marker.CREATE") for n in range(60))
-    fault = Fault(kind=FaultKind.TIMEOUT_LATE, actor="server", step=120)
+    fault = Fault.of(FaultKind.TIMEOUT_LATE, "server", Step(120))
 
     def fails(candidate: Plan) -> bool:
         """The step is that call in the whole plan only; the place is the same in all."""
         if not candidate.ops or not candidate.faults:
             return False
         (hit,) = candidate.faults
-        return hit.site == "server: batch file put" or (not hit.site and hit.step == 2 * len(candidate.ops) == 120)
+        return hit.site == "server: batch file put" or (not hit.site and hit.n == 2 * len(candidate.ops) == 120)
 
     small = shrink(Plan(ops=ops, faults=(fault,)), fails)
     assert small.entries == 2 and small.faults[0].site == "server: batch file put"
 
 
 def test_refusals_of_one_call_become_one_fault_that_lasts() -> None:
-    faults = tuple(Fault(kind=FaultKind.SERVER_ERROR, actor="server", step=step) for step in (2, 3, 4, 5))
+    faults = tuple(Fault.of(FaultKind.SERVER_ERROR, "server", Step(step)) for step in (2, 3, 4, 5))
     op = Op(actor="executor-0", kind="create", name="p/a.parquet.marker.CREATE")
 
     def fails(candidate: Plan) -> bool:
-        return sum(f.value if f.kind is FaultKind.THROTTLED else 1 for f in candidate.faults) >= 4
+        return sum(f.settings.calls for f in candidate.faults) >= 4
 
     small = shrink(Plan(ops=(op,), faults=faults), fails)
-    assert [(f.kind, f.value) for f in small.faults] == [(FaultKind.THROTTLED, 4)]
+    assert [(f.kind, f.settings.calls) for f in small.faults] == [(FaultKind.THROTTLED, 4)]
 
 
 def test_what_is_left_of_faults_at_one_site_moves_up() -> None:
     site = "server: directory listed"
-    faults = tuple(Fault(kind=FaultKind.IO_ERROR, actor="server", step=step, site=site) for step in range(1, 8))
+    faults = tuple(Fault.of(FaultKind.IO_ERROR, "server", Site(site, step)) for step in range(1, 8))
     op = Op(actor="executor-0", kind="create", name="p/a.parquet.marker.CREATE")
 
     def fails(candidate: Plan) -> bool:
         """Four in a row, and whoever was refused at the first is refused three times more."""
-        steps = [fault.step for fault in candidate.faults]
+        steps = [fault.n for fault in candidate.faults]
         first = 1 + sum(step in (1, 2, 3) for step in steps if len(steps) > 4)
         return all(first + n in steps for n in range(4))
 
-    assert [fault.step for fault in shrink(Plan(ops=(op,), storage="local", faults=faults), fails).faults] == [
+    assert [fault.n for fault in shrink(Plan(ops=(op,), storage="local", faults=faults), fails).faults] == [
         1,
         2,
         3,
@@ -148,7 +148,7 @@ def test_what_is_left_of_faults_at_one_site_moves_up() -> None:
 
 def test_two_clients_become_one_and_a_request_under_way_a_plain_kill() -> None:
     ops = tuple(Op(actor=f"executor-{n}", kind="create", name=f"p/{n}.parquet.marker.CREATE") for n in range(6))
-    fault = Fault(kind=FaultKind.ORPHANED, actor="executor-3", step=9, duration_ms=400, value=900)
+    fault = Fault.of(FaultKind.ORPHANED, "executor-3", Step(9), restart_ms=400, late_ms=900)
     plan = Plan(ops=ops, faults=(fault,), jitter=7)
 
     def fails(candidate: Plan) -> bool:
@@ -158,7 +158,7 @@ def test_two_clients_become_one_and_a_request_under_way_a_plain_kill() -> None:
     small = shrink(plan, fails)
     assert len({op.actor for op in small.ops}) == 1 and len(small.ops) == 2
     assert small.jitter == 0
-    assert [(f.kind, f.step, f.duration_ms, f.value) for f in small.faults] == [(FaultKind.KILL, 1, 0, 1)]
+    assert [(f.kind, f.n, f.settings) for f in small.faults] == [(FaultKind.KILL, 1, FaultSettings())]
 
 
 def test_entries_that_can_only_go_together_go_together() -> None:
@@ -175,9 +175,9 @@ def test_entries_that_can_only_go_together_go_together() -> None:
 
 def test_a_fault_at_a_site_stays_there_and_strikes_earlier() -> None:
     site = "driver: rollback requested"
-    fault = Fault(kind=FaultKind.KILL, actor="driver", step=5, site=site, duration_ms=30)
+    fault = Fault.of(FaultKind.KILL, "driver", Site(site, 5), restart_ms=30)
     plan = Plan(
         directories=(), writes=tuple(Write(tasks=(Task(), Task(group="f1"))) for _ in range(4)), faults=(fault,)
     )
     small = shrink(plan, lambda p: any(f.site == site for f in p.faults))
-    assert small.faults == (replace(fault, step=1, duration_ms=0),) and small.entries == 1
+    assert small.faults == (fault.at(1).but(restart_ms=0),) and small.entries == 1

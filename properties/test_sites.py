@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import UsageError
-from marker_sim.faults import FaultKind
-from marker_sim.faults.sites import ANSWER_HANDED_OVER, LOCK_ASKED, REPLY, REQUEST_QUEUED, SITES, WORKER_STARTED, Site
+from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.faults.sites import (
+    ANSWER_HANDED_OVER,
+    LOCK_ASKED,
+    REPLY,
+    REQUEST_QUEUED,
+    SITES,
+    WORKER_STARTED,
+    SiteRow,
+)
 from marker_sim.history import History
-from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.plan import Op, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -26,9 +35,9 @@ TWICE = (Task(copies=2), Task(group="f1"))
 LEFT = Write(tasks=TWICE, abandon=True)
 
 
-def plan_for(site: Site) -> Plan:
+def plan_for(site: SiteRow) -> Plan:
     """A plan that comes by a site: an instant is given up and rolled back, groups merge, what is left is swept."""
-    dies = Fault(kind=FaultKind.KILL, actor="driver", step=1, site="driver: completed instant written")
+    dies = Fault.of(FaultKind.KILL, "driver", Site("driver: completed instant written", 1))
     merge = Write(tasks=(Task(kind="MERGE"), Task(group="f1", kind="MERGE")), after_ms=100)
     writes = (LEFT, Write(tasks=TWICE), merge, replace(merge, after_ms=5000))
     plan = Plan(mode="timeline", directories=(), writes=writes, executors=2)
@@ -43,9 +52,9 @@ def plan_for(site: Site) -> Plan:
     return plan
 
 
-def struck(plan: Plan, kind: FaultKind, site: str, step: int = 1, **more: int) -> History:
+def struck(plan: Plan, kind: FaultKind, site: str, step: int = 1, **more: Any) -> History:
     actor = {"executor": "executor-0"}.get(SITES[site].actor, SITES[site].actor)
-    fault = Fault(kind=kind, actor=actor, step=step, site=site, **more)
+    fault = Fault.of(kind, actor, Site(site, step), **more)
     return execute(replace(plan, faults=(*plan.faults, fault)), reference())[0]
 
 
@@ -54,8 +63,8 @@ def happened(history: History, operation: str, kind: str = "fault") -> list[int]
 
 
 @pytest.mark.parametrize("site", SITES.values(), ids=lambda site: site.name)
-def test_every_site_is_met(site: Site) -> None:
-    assert happened(struck(plan_for(site), FaultKind.PAUSE, site.name, duration_ms=5), "pause"), "nobody came there"
+def test_every_site_is_met(site: SiteRow) -> None:
+    assert happened(struck(plan_for(site), FaultKind.PAUSE, site.name, for_ms=5), "pause"), "nobody came there"
 
 
 def effects_of(history: History, process: str, part: str) -> list[int]:
@@ -67,11 +76,11 @@ def test_a_server_dies_before_the_pull_after_it_before_the_file_after_it_and_bet
     plan = Plan(ops=CREATES, num_threads=1)
     seen = []
     for site, step in ((REQUEST_QUEUED, 1), (WORKER_STARTED, 2), ("server: batch file put", 1)):
-        history = struck(plan, FaultKind.KILL, site, step, duration_ms=50)
+        history = struck(plan, FaultKind.KILL, site, step, restart_ms=50)
         assert not effects_of(history, "server#1", "MARKERS0"), site
         seen.append((site, len(happened(history, "arrived", "observe")), len(history.events)))
     for site, step, answered in (("server: batch file written", 1, 0), (ANSWER_HANDED_OVER, 2, 0), (REPLY, 3, 2)):
-        history = struck(plan, FaultKind.KILL, site, step, duration_ms=50)
+        history = struck(plan, FaultKind.KILL, site, step, restart_ms=50)
         assert len(effects_of(history, "server#1", "MARKERS0")) == 1, site
         dead = happened(history, "kill")[0]
         told = [e for e in history.events if e.kind == "ok" and e.operation == "create" and e.path != "probe"]
@@ -91,20 +100,19 @@ def test_a_driver_dies_right_after_its_completed_instant_is_there(mode: str) -> 
 
 def test_a_step_counts_arrivals_and_a_storage_fault_hits_the_call_of_its_site() -> None:
     plan = Plan(mode="direct", ops=tuple(replace(CREATES[0], name=f"f{n}.marker.CREATE") for n in range(4)))
-    fault = Fault(kind=FaultKind.SERVER_ERROR, actor="executor-0", step=3, site="executor: marker asked for")
+    fault = Fault.of(FaultKind.SERVER_ERROR, "executor-0", Site("executor: marker asked for", 3))
     history = execute(replace(plan, faults=(fault,)), reference())[0]
     (hit,) = [event for event in history.events if event.kind == "fault" and event.operation == "server-error"]
     assert str(hit.path).endswith("f2.marker.CREATE")
 
 
-def test_a_plan_without_sites_is_stored_as_before_and_one_with_an_unknown_site_is_refused() -> None:
-    plan = Plan(ops=CREATES, faults=(Fault(kind=FaultKind.KILL, actor="server", step=3),))
+def test_a_plan_with_an_unknown_site_is_refused() -> None:
+    plan = Plan(ops=CREATES, faults=(Fault.of(FaultKind.KILL, "server", Step(3)),))
     raw = json.loads(json.dumps(plan.to_dict()))
-    assert "site" not in raw["faults"][0] and Plan.from_dict(raw) == plan
-    named = replace(plan, faults=(replace(plan.faults[0], site=REPLY),))
+    named = replace(plan, faults=(replace(plan.faults[0], trigger=Site(REPLY, 3)),))
     assert Plan.from_dict(json.loads(json.dumps(named.to_dict()))) == named
     assert plan_sentences(named)[-1].startswith("The third time the server replies to a request, it is killed")
-    raw["faults"][0]["site"] = "server: lunch"
+    raw["faults"] = [named.faults[0].to_dict() | {"site": "server: lunch"}]
     with pytest.raises(UsageError, match="site 'server: lunch'"):
         Plan.from_dict(raw)
 

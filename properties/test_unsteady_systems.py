@@ -21,10 +21,10 @@ from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.nightly.work import NightlyTask, stored, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.plan import Fault, Plan
+from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
@@ -135,7 +135,7 @@ def test_a_smaller_plan_that_hangs_leaves_the_failure_as_it_is() -> None:
         return True
 
     kinds = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.ORPHANED)
-    plan = Plan(faults=tuple(Fault(kind=kind, actor="server", step=3) for kind in kinds))
+    plan = Plan(faults=tuple(Fault.of(kind, "server", Step(3)) for kind in kinds))
     assert len(shrink(plan, fails, budget_s=2.0).faults) == 2
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from marker_sim.campaign.runs import execute, promised_breach
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
@@ -47,7 +49,7 @@ def steps_of(plan: Plan, actor: str) -> int:
     """How many steps an actor makes before everything heals."""
     last = 0
     for step in range(8, 400, 8):
-        fault = Fault(kind=FaultKind.PAUSE, actor=actor, step=step, duration_ms=1)
+        fault = Fault.of(FaultKind.PAUSE, actor, Step(step), for_ms=1)
         history, _ = execute(replace(plan, faults=(fault,)), reference())
         if not count(history, "fault", "pause"):
             return last + 8
@@ -73,7 +75,7 @@ def test_a_driver_may_die_at_every_step(mode: str, storage: str) -> None:
     steps = steps_of(plan_of(mode, storage), "driver")
     assert steps >= 24
     for step in range(1, steps + 1):
-        history = holds(plan_of(mode, storage, Fault(kind=FaultKind.KILL, actor="driver", step=step, value=1)))
+        history = holds(plan_of(mode, storage, Fault.of(FaultKind.KILL, "driver", Step(step))))
         for operation in reached:
             reached[operation] += count(history, "ok", operation)
     assert all(reached.values()), reached
@@ -87,7 +89,7 @@ def test_a_rollback_may_be_cut_short_at_every_step(mode: str, storage: str) -> N
     plan = plan_of(mode, storage, writes=(abandoned, SECOND, SECOND))
     first = steps_of(replace(plan, writes=(abandoned,)), "driver")
     for step in range(max(1, first - 8), first + 40):
-        kill = Fault(kind=FaultKind.KILL, actor="driver", step=step, duration_ms=10, value=0)
+        kill = Fault.of(FaultKind.KILL, "driver", Step(step), restart_ms=10, executors_ms=0)
         history = holds(replace(plan, faults=(kill,)))
         interrupted += count(history, "invoke", "rollback") > count(history, "ok", "rollback")
     assert interrupted >= 5
@@ -100,10 +102,12 @@ def test_a_driver_and_its_successor_may_both_die(mode: str, storage: str) -> Non
     runs = 0
     for first in range(1, 34):
         for second in range(first + 1, 34, 1 + first % 2):
-            kind = FaultKind.ORPHANED if storage == "s3" and first % 3 else FaultKind.KILL
+            on_its_way = storage == "s3" and first % 3
+            kind = FaultKind.ORPHANED if on_its_way else FaultKind.KILL
+            late: dict[str, Any] = {"late_ms": 1500} if on_its_way else {"executors_ms": 1500}
             faults = (
-                Fault(kind=kind, actor="driver", step=first, duration_ms=20, value=1500),
-                Fault(kind=FaultKind.KILL, actor="driver", step=second, duration_ms=20, value=0),
+                Fault.of(kind, "driver", Step(first), restart_ms=20, **late),
+                Fault.of(FaultKind.KILL, "driver", Step(second), restart_ms=20, executors_ms=0),
             )
             holds(replace(plan, faults=faults))
             runs += 1
@@ -120,14 +124,14 @@ def tokens(history: History, kind: str) -> list[tuple[int, int, int]]:
 
 
 def test_an_attempt_that_is_killed_never_ends_and_is_followed_by_another() -> None:
-    fault = Fault(kind=FaultKind.ATTEMPT_KILLED, actor="executor-0", step=3)
+    fault = Fault.of(FaultKind.ATTEMPT_KILLED, "executor-0", Step(3))
     history = holds(plan_of("direct", "s3", fault, writes=(ONE,)))
     assert [token[2] for token in tokens(history, "invoke")] == [0, 1]
     assert [token[2] for token in tokens(history, "ok")] == [1]
 
 
 def test_a_zombie_writes_its_file_when_its_instant_is_long_committed() -> None:
-    fault = Fault(kind=FaultKind.ZOMBIE, actor="executor-0", step=3, duration_ms=600)
+    fault = Fault.of(FaultKind.ZOMBIE, "executor-0", Step(3), for_ms=600)
     history = holds(plan_of("timeline", "s3", fault, writes=(ONE, replace(ONE, after_ms=1000))))
     assert [token[2] for token in tokens(history, "ok")] == [1, 0]
     late = judge(history, frozenset({"G20"}))[0].breaches
@@ -139,7 +143,7 @@ def test_a_zombie_writes_its_file_when_its_instant_is_long_committed() -> None:
 
 
 def test_a_speculative_copy_succeeds_beside_the_first_attempt() -> None:
-    fault = Fault(kind=FaultKind.SPECULATIVE, actor="executor-0", step=1, value=1)
+    fault = Fault.of(FaultKind.SPECULATIVE, "executor-0", Step(1))
     task = Task(slow_ms=50)
     write = Write(tasks=(task, Task(group="f1", slow_ms=200)))
     history = holds(plan_of("direct", "s3", fault, writes=(write,), executors=3))
@@ -147,7 +151,7 @@ def test_a_speculative_copy_succeeds_beside_the_first_attempt() -> None:
 
 
 def test_a_stage_that_is_retried_runs_every_task_again() -> None:
-    fault = Fault(kind=FaultKind.STAGE_RETRIED, actor="executor-1", step=3)
+    fault = Fault.of(FaultKind.STAGE_RETRIED, "executor-1", Step(3))
     history = holds(plan_of("direct", "s3", fault, writes=(Write(tasks=(Task(), Task(group="f1"))),)))
     stages = sorted({token[1] % 100 for token in tokens(history, "invoke")})
     assert stages == [0, 1]
@@ -158,7 +162,7 @@ def test_a_stage_may_run_again_while_its_driver_finalizes_and_nobody_counts_it()
     """Hudi I 19593: the results are computed a second time; the commit names the first attempts, and only them."""
     again = 0
     for step in range(5, 14):
-        fault = Fault(kind=FaultKind.STAGE_RETRIED, actor="driver", step=step)
+        fault = Fault.of(FaultKind.STAGE_RETRIED, "driver", Step(step))
         history = holds(plan_of("direct", "s3", fault, writes=(Write(tasks=(Task(), Task(group="f1"))),)))
         fired = count(history, "fault", "stage-retried")
         again += fired
@@ -174,7 +178,7 @@ def test_a_request_on_its_way_is_applied_after_its_sender_died(mode: str) -> Non
     """The completed instant of a dead driver lands while its successor waits, and counts."""
     landed = 0
     for step in range(4, 24):
-        fault = Fault(kind=FaultKind.ORPHANED, actor="driver", step=step, duration_ms=0, value=900)
+        fault = Fault.of(FaultKind.ORPHANED, "driver", Step(step), late_ms=900)
         history = holds(plan_of(mode, "s3", fault))
         died = next((e.index for e in history.events if e.kind == "fault" and e.operation == "kill"), None)
         landed += died is not None and any(
@@ -188,7 +192,7 @@ def test_a_request_on_its_way_is_applied_after_its_sender_died(mode: str) -> Non
 def test_an_attempt_may_be_hit_at_every_step(mode: str, storage: str, kind: FaultKind) -> None:
     fired = 0
     for step in range(1, 24):
-        fault = Fault(kind=kind, actor="executor-0", step=step, duration_ms=40)
+        fault = Fault(kind=kind, target="executor-0", trigger=Step(step), settings=settings_of_schema_1(kind, 40, 1))
         history = holds(plan_of(mode, storage, fault))
         fired += count(history, "fault", kind.value)
     assert fired >= 6

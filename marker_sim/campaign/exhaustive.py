@@ -24,10 +24,11 @@ from marker_sim.campaign.pieces import COLLECT_EVERY
 from marker_sim.campaign.runs import promised_breach
 from marker_sim.campaign.servability import findings_in
 from marker_sim.errors import UsageError
+from marker_sim.faults import Fault
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.plan import MODES, STORAGES, Fault, Plan
+from marker_sim.plan import MODES, STORAGES, Plan
 from marker_sim.search.crash_points import watch
 from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
 from marker_sim.system import System

@@ -25,8 +25,8 @@ from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.campaign.servability import cannot_serve
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind, drawable
-from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.faults import FaultKind, FaultSettings
+from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach, Finding
@@ -106,13 +106,13 @@ class Example(RuleBasedStateMachine):
         self._faults_max = 1
         self._write = Write()
         self._tasks: dict[Group, Task] = {}
-        self._faults: list[tuple[FaultKind, str, int, int, int]] = []
+        self._faults: list[tuple[FaultKind, str, int, FaultSettings]] = []
 
     @classmethod
     def can(cls, kind: FaultKind) -> bool:
         """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
-        return not damage and kind in drawable(cls.mode, cls.storage)
+        return not damage and kind.row.possible(cls.mode, cls.storage)
 
     @property
     def pieces(self) -> int:
@@ -147,7 +147,7 @@ class Example(RuleBasedStateMachine):
         self._tasks[group] = replace(self._tasks.get(group, Task(partition=partition, group=name)), **changes)
         return group
 
-    def add_fault(self, kind: FaultKind, who: str, ahead: int, duration_ms: int = 0, value: int = 1) -> None:
+    def add_fault(self, kind: FaultKind, who: str, ahead: int, **settings: Any) -> None:
         """A fault `ahead` steps of its victim from the next write's beginning; without a server the driver is hit."""
         if len(self._faults) >= self._faults_max:
             self.play(abandon=False)
@@ -156,7 +156,7 @@ class Example(RuleBasedStateMachine):
             who = f"executor-{int(slot) % self._running.plan.executors}"
         elif role == "server" and not (self.mode == "timeline" and self.storage in BATCHED_STORAGES):
             who = "driver"
-        self._faults.append((kind, who, ahead, duration_ms, value))
+        self._faults.append((kind, who, ahead, FaultSettings(**settings)))
 
     def play(self, abandon: bool) -> None:
         """Let the driver perform the open write, of one task if none was added, and judge what there is."""
@@ -167,8 +167,8 @@ class Example(RuleBasedStateMachine):
         cluster, events = self._running, self._running.scheduler.events
         table = self._write.table % len(cluster.plan.tables)
         write = replace(self._write, table=table, tasks=tuple(self._tasks.values()) or (Task(),), abandon=abandon)
-        for kind, who, ahead, duration_ms, value in self._faults:
-            cluster.add_fault(kind, who, ahead, duration_ms, value)
+        for kind, who, ahead, settings in self._faults:
+            cluster.add_fault(kind, who, ahead, settings)
         before = len(events)
         self._broken = True
         with watched(lambda: cluster.scheduler.steps):

@@ -199,22 +199,22 @@ class WritePathMachine(Example):
     @_step(slot=_SLOT, ahead=_AHEAD, back_ms=_BACK_MS | st.just(-1))
     def kill_executor(self, slot: int, ahead: int, back_ms: int) -> None:
         """An executor dies with all its attempts; another takes its place later, or never."""
-        self.add_fault(FaultKind.KILL, f"executor-{slot}", ahead, back_ms)
+        self.add_fault(FaultKind.KILL, f"executor-{slot}", ahead, restart_ms=back_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, heard_ms=st.sampled_from((0, 20, 300)))
     def kill_attempt(self, slot: int, ahead: int, heard_ms: int) -> None:
         """An attempt ends between two storage calls; the driver hears of it and runs the task again."""
-        self.add_fault(FaultKind.ATTEMPT_KILLED, f"executor-{slot}", ahead, heard_ms)
+        self.add_fault(FaultKind.ATTEMPT_KILLED, f"executor-{slot}", ahead, late_ms=heard_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, for_ms=st.sampled_from((0, 10, 40, 150, 600, 4000)))
     def turn_attempt_into_a_zombie(self, slot: int, ahead: int, for_ms: int) -> None:
         """An attempt counts as dead, stands still and then goes on."""
-        self.add_fault(FaultKind.ZOMBIE, f"executor-{slot}", ahead, for_ms)
+        self.add_fault(FaultKind.ZOMBIE, f"executor-{slot}", ahead, for_ms=for_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, more=st.integers(1, 2))
     def speculate(self, slot: int, ahead: int, more: int) -> None:
         """The driver starts more attempts of the task that an executor is busy with."""
-        self.add_fault(FaultKind.SPECULATIVE, f"executor-{slot}", ahead, 0, more)
+        self.add_fault(FaultKind.SPECULATIVE, f"executor-{slot}", ahead, attempts=more)
 
     @_step(slot=_SLOT, ahead=_AHEAD)
     def retry_the_stage(self, slot: int, ahead: int) -> None:
@@ -229,54 +229,54 @@ class WritePathMachine(Example):
     @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
     def kill_driver(self, ahead: int, next_ms: int, executors_go_on_ms: int) -> None:
         """The driver dies in its begin, its tasks, finalize, commit, marker deletion or a rollback."""
-        self.add_fault(FaultKind.KILL, "driver", ahead, next_ms, executors_go_on_ms)
+        self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=executors_go_on_ms)
 
     @_step(ahead=_DRIVER_AHEAD, later=st.integers(1, 14), next_ms=_BACK_MS)
     def kill_driver_and_its_successor(self, ahead: int, later: int, next_ms: int) -> None:
         """The next driver dies too, in the middle of what it takes back."""
-        self.add_fault(FaultKind.KILL, "driver", ahead, next_ms, 0)
-        self.add_fault(FaultKind.KILL, "driver", ahead + later, next_ms, 0)
+        self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=0)
+        self.add_fault(FaultKind.KILL, "driver", ahead + later, restart_ms=next_ms, executors_ms=0)
 
     @_step(
         who=st.sampled_from(("driver", "executor-0", "executor-1")), ahead=_AHEAD, for_ms=st.sampled_from((20, 1500))
     )
     def pause(self, who: str, ahead: int, for_ms: int) -> None:
         """A process stops for a while; its connections stay open."""
-        self.add_fault(FaultKind.PAUSE, who, ahead, for_ms)
+        self.add_fault(FaultKind.PAUSE, who, ahead, for_ms=for_ms)
 
     # The timeline server, where there is one.
 
     @_step(ahead=_AHEAD, back_ms=_BACK_MS)
     def crash_timeline_server(self, ahead: int, back_ms: int) -> None:
         """The server dies somewhere in a batch and starts again on the same storage."""
-        self.add_fault(FaultKind.KILL, "server", ahead, back_ms)
+        self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
 
     @_step(ahead=_AHEAD, back_ms=st.sampled_from((2000, 20_000)))
     def crash_timeline_server_and_restart_it_late(self, ahead: int, back_ms: int) -> None:
         """The server dies, and clients give up before it is back."""
-        self.add_fault(FaultKind.KILL, "server", ahead, back_ms)
+        self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
 
     @_step(ahead=_AHEAD, for_ms=st.sampled_from((20, 200, 1500, 4000)))
     def pause_timeline_server(self, ahead: int, for_ms: int) -> None:
         """The server stops in the middle of what it does and goes on."""
-        self.add_fault(FaultKind.PAUSE, "server", ahead, for_ms)
+        self.add_fault(FaultKind.PAUSE, "server", ahead, for_ms=for_ms)
 
     @_step(ahead=_AHEAD, for_ms=st.sampled_from((300, 1500, 5000)))
     def start_a_second_timeline_server(self, ahead: int, for_ms: int) -> None:
         """Another server lives on the same storage for a while."""
-        self.add_fault(FaultKind.SECOND_SERVER, "server", ahead, for_ms)
+        self.add_fault(FaultKind.SECOND_SERVER, "server", ahead, for_ms=for_ms)
 
     @_step(ahead=_AHEAD, value=st.integers(1, 2))
     def damage_type_files(self, ahead: int, value: int) -> None:
         """The type file of every marker directory is emptied (1) or removed (2), as a crash of Hudi's server can."""
-        self.add_fault(FaultKind.TYPE_DAMAGED, "server", ahead, 0, value)
+        self.add_fault(FaultKind.TYPE_DAMAGED, "server", ahead, removed=value == 2)
 
     # Storage.
 
     @_step(who=_ANYBODY, ahead=_AHEAD, calls=st.sampled_from((1, 2, 5, 12)))
     def throttle_storage(self, who: str, ahead: int, calls: int) -> None:
         """503 SlowDown for some calls in one marker directory."""
-        self.add_fault(FaultKind.THROTTLED, who, ahead, 0, calls)
+        self.add_fault(FaultKind.THROTTLED, who, ahead, calls=calls)
 
     @_step(who=_ANYBODY, ahead=_AHEAD)
     def fail_storage(self, who: str, ahead: int) -> None:
@@ -287,32 +287,32 @@ class WritePathMachine(Example):
     def time_out_storage(self, who: str, ahead: int, applied: bool, calls: int) -> None:
         """Silence: of one call that is applied, or of some that never are."""
         kind = FaultKind.TIMEOUT_APPLIED if applied else FaultKind.TIMEOUT_LOST
-        self.add_fault(kind, who, ahead, 0, 1 if applied else calls)
+        self.add_fault(kind, who, ahead, **({} if applied else {"calls": calls}))
 
     @_step(who=_ANYBODY, ahead=_AHEAD, late_ms=st.sampled_from((10, 300, 1900)))
     def apply_after_the_time_out(self, who: str, ahead: int, late_ms: int) -> None:
         """A call that nobody answered is applied when its caller has long stopped waiting."""
-        self.add_fault(FaultKind.TIMEOUT_LATE, who, ahead, late_ms)
+        self.add_fault(FaultKind.TIMEOUT_LATE, who, ahead, late_ms=late_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS, lands_ms=st.sampled_from((5, 120, 900, 2500)))
     def die_with_a_request_on_its_way(self, who: str, ahead: int, back_ms: int, lands_ms: int) -> None:
         """A process dies after it sent a put or delete, which is applied later."""
-        self.add_fault(FaultKind.ORPHANED, who, ahead, back_ms, lands_ms)
+        self.add_fault(FaultKind.ORPHANED, who, ahead, restart_ms=back_ms, late_ms=lands_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD, by_ms=st.sampled_from((30, 120, 900)))
     def slow_down_storage(self, who: str, ahead: int, by_ms: int) -> None:
         """One call takes longer."""
-        self.add_fault(FaultKind.SLOW_STORAGE, who, ahead, by_ms)
+        self.add_fault(FaultKind.SLOW_STORAGE, who, ahead, late_ms=by_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS)
     def tear_a_write(self, who: str, ahead: int, back_ms: int) -> None:
         """A process dies in the middle of a write to a local file."""
-        self.add_fault(FaultKind.TORN_WRITE, who, ahead, back_ms)
+        self.add_fault(FaultKind.TORN_WRITE, who, ahead, restart_ms=back_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD, for_ms=st.sampled_from((50, 500, 2000)))
     def fill_the_disk(self, who: str, ahead: int, for_ms: int) -> None:
         """No space left, for everybody, for a while."""
-        self.add_fault(FaultKind.DISK_FULL, who, ahead, for_ms)
+        self.add_fault(FaultKind.DISK_FULL, who, ahead, for_ms=for_ms)
 
     # The wire to the timeline server.
 
@@ -329,39 +329,39 @@ class WritePathMachine(Example):
     @_step(slot=_SLOT, ahead=_AHEAD, apart_ms=st.sampled_from((0, 5, 60, 400, 2500)))
     def double_a_request(self, slot: int, ahead: int, apart_ms: int) -> None:
         """The server sees a request twice."""
-        self.add_fault(FaultKind.DUPLICATED, f"executor-{slot}", ahead, apart_ms)
+        self.add_fault(FaultKind.DUPLICATED, f"executor-{slot}", ahead, late_ms=apart_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, by_ms=st.sampled_from((5, 60, 400, 2500)))
     def delay_a_request(self, slot: int, ahead: int, by_ms: int) -> None:
         """A request is overtaken by others."""
-        self.add_fault(FaultKind.DELAYED, f"executor-{slot}", ahead, by_ms)
+        self.add_fault(FaultKind.DELAYED, f"executor-{slot}", ahead, late_ms=by_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, arrived=st.booleans())
     def reset_a_connection(self, slot: int, ahead: int, arrived: bool) -> None:
         """A connection breaks, when the server has the request or before."""
-        self.add_fault(FaultKind.RESET, f"executor-{slot}", ahead, 0, 1 if arrived else 2)
+        self.add_fault(FaultKind.RESET, f"executor-{slot}", ahead, lost=not arrived)
 
     @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS)
     def slow_down_a_link(self, slot: int, ahead: int, for_ms: int) -> None:
         """Everything between an executor and servers takes longer."""
-        self.add_fault(FaultKind.SLOW_LINK, f"executor-{slot}", ahead, for_ms, 200)
+        self.add_fault(FaultKind.SLOW_LINK, f"executor-{slot}", ahead, for_ms=for_ms, late_ms=200)
 
     @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS, how=st.sampled_from((1, 2)))
     def cut_a_link(self, slot: int, ahead: int, for_ms: int, how: int) -> None:
         """Nothing passes between an executor and servers: it waits (1) or is lost (2)."""
-        self.add_fault(FaultKind.CUT_LINK, f"executor-{slot}", ahead, for_ms, how)
+        self.add_fault(FaultKind.CUT_LINK, f"executor-{slot}", ahead, for_ms=for_ms, lost=how == 2)
 
     # Servers and hosts.
 
     @_step(ahead=_AHEAD, for_ms=_LINK_MS, pace_ms=st.sampled_from((5, 300)))
     def overload_the_server(self, ahead: int, for_ms: int, pace_ms: int) -> None:
         """The server takes up one request after the other."""
-        self.add_fault(FaultKind.OVERLOADED, "server", ahead, for_ms, pace_ms)
+        self.add_fault(FaultKind.OVERLOADED, "server", ahead, for_ms=for_ms, pace_ms=pace_ms)
 
     @_step(ahead=_DRIVER_AHEAD, by_ms=st.sampled_from((-3_600_000, -40, 3_600_000)))
     def turn_the_clock(self, ahead: int, by_ms: int) -> None:
         """The driver's clock jumps; its successor has another."""
-        self.add_fault(FaultKind.CLOCK_JUMPED, "driver", ahead, 0, by_ms)
+        self.add_fault(FaultKind.CLOCK_JUMPED, "driver", ahead, jump_ms=by_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD)
     def answer_that_another_request_is_under_way(self, who: str, ahead: int) -> None:
@@ -376,4 +376,4 @@ class WritePathMachine(Example):
     @_step(who=_ANYBODY, ahead=_AHEAD, applied=st.booleans())
     def fail_input_and_output(self, who: str, ahead: int, applied: bool) -> None:
         """EIO, and the caller cannot know."""
-        self.add_fault(FaultKind.IO_ERROR, who, ahead, 0, 2 if applied else 1)
+        self.add_fault(FaultKind.IO_ERROR, who, ahead, applied=applied)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from marker_sim.campaign.servability import cannot_serve, findings_in
-from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import modes_agree
 from marker_sim.judges.findings import Breach, Finding

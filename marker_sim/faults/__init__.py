@@ -1,9 +1,26 @@
 """What can go wrong in a run.
 
-table.py  the kinds of faults and their properties
-sites.py  named places in a run at which a fault can be injected
+table.py    the kinds of faults: one row each
+row.py      what a row says
+model.py    one fault of a plan
+trigger.py  when it arms
+sites.py    named places at which it may
 """
 
-from marker_sim.faults.table import FAULT_CLASS, FAULT_CLASSES, FaultKind, FaultRow, drawable
+from marker_sim.faults.model import Fault, FaultSettings
+from marker_sim.faults.row import FaultRow
+from marker_sim.faults.table import FAULT_CLASS, FAULT_CLASSES, FaultKind, drawable
+from marker_sim.faults.trigger import Site, Step, Trigger
 
-__all__ = ["FAULT_CLASS", "FAULT_CLASSES", "FaultKind", "FaultRow", "drawable"]
+__all__ = [
+    "FAULT_CLASS",
+    "FAULT_CLASSES",
+    "Fault",
+    "FaultKind",
+    "FaultRow",
+    "FaultSettings",
+    "Site",
+    "Step",
+    "Trigger",
+    "drawable",
+]

@@ -6,72 +6,12 @@ at the first call of its target that it fits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Literal
 
-S3_MODELS = ("s3", "s3-unconditional")
-REMOTE = (*S3_MODELS, "hdfs")
-ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
-# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
-BATCHED_STORAGES = ("s3", "local")
+from marker_sim.faults.row import BATCHED_STORAGES, CONTENTS, REMOTE, S3_MODELS, FaultRow
 
-CONTENTS = ("put", "overwrite")
-CHANGES = (*CONTENTS, "delete")
-ANY_CALL = (*CHANGES, "get", "list")
-ANY_ROLE = ("server", "driver", "executor")
-_CALLERS = (*ANY_ROLE, "client")
-
-Family = Literal["process", "task", "wire", "storage"]
 _RESTART_MS = (0, 20, 100, 400)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRow:
-    """What holds of one kind.
-
-    family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
-    server, or its next call on storage.
-    cls: one of `FAULT_CLASSES`, under which verdicts count violations.
-    sentence: what happens, for reports; "it" is the target. One for each value from 1 on where that differs, the last
-    for all greater ones.
-    storages: the models on which it can happen.
-    served: whether it needs a timeline server.
-    operations: calls on storage that it can hit. conditional: only puts under a condition.
-    roles: whose sites it can be armed at. phases: of the fault matrix in which it can strike, as beginnings of names.
-    durations_ms, values: what generators draw; what they mean is said in the sentence as {ms} and {n}.
-    simpler: words of the kinds that a shrinker tries instead, the simplest first.
-    kills: its target dies. fails: its target's call ends in an error. of_writes: plans of operations cannot have it.
-    drawn: whether generators draw it.
-    """
-
-    family: Family
-    cls: str
-    sentence: str | tuple[str, ...]
-    storages: tuple[str, ...] = ANY_STORAGE
-    served: bool = False
-    operations: tuple[str, ...] = ANY_CALL
-    conditional: bool = False
-    roles: tuple[str, ...] = ANY_ROLE
-    phases: tuple[str, ...] = _CALLERS
-    durations_ms: tuple[int, ...] = (0,)
-    values: tuple[int, ...] = (1,)
-    simpler: tuple[str, ...] = ()
-    kills: bool = False
-    fails: bool = False
-    of_writes: bool = False
-    drawn: bool = True
-
-    def possible(self, mode: str, storage: str) -> bool:
-        """Whether plans of a marker mode and a storage can have it."""
-        return storage in self.storages and (mode == "timeline" or not self.served)
-
-    def hits(self, operation: str, storage: str, conditional: bool) -> bool:
-        """Whether it can happen to a call on storage. conditional: the call is a put under a condition."""
-        return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
-
-
 _process = partial(FaultRow, family="process")
 _server = partial(_process, served=True, storages=BATCHED_STORAGES)
 _task = partial(FaultRow, family="task", cls="client", roles=("executor",), phases=("executor",), of_writes=True)
@@ -107,30 +47,33 @@ class FaultKind(Enum):
         """The kinds of `FaultRow.simpler`."""
         return tuple(FaultKind(word) for word in self.row.simpler)
 
-    # Processes. A driver's executors go on for {n} ms after its death.
+    # Processes.
     KILL = (
         "kill",
         _process(
             cls="restart",
-            sentence="it is killed and starts again {ms} ms later",
-            durations_ms=_RESTART_MS,
+            sentence="it is killed and starts again {restart_ms} ms later",
+            settings={"restart_ms": _RESTART_MS, "executors_ms": (1,)},
             kills=True,
         ),
     )
     PAUSE = (
         "pause",
         _process(
-            cls="pause", sentence="it is paused for {ms} ms", durations_ms=(20, 200, 1500, 4000), simpler=("kill",)
+            cls="pause",
+            sentence="it is paused for {for_ms} ms",
+            settings={"for_ms": (20, 200, 1500, 4000)},
+            simpler=("kill",),
         ),
     )
     SECOND_SERVER = (
         "second-server",
         _server(
             cls="second-server",
-            sentence="a second server starts on the same storage and runs for {ms} ms",
+            sentence="a second server starts on the same storage and runs for {for_ms} ms",
             roles=("server",),
             phases=("server: idle",),  # It is counted where the second one is: just started.
-            durations_ms=(300, 1500, 5000),
+            settings={"for_ms": (300, 1500, 5000)},
             simpler=("kill",),
         ),
     )
@@ -138,21 +81,20 @@ class FaultKind(Enum):
         "overload",
         _server(
             cls="pause",
-            sentence="it becomes slow: one request every {n} ms, for {ms} ms",
+            sentence="it becomes slow: one request every {pace_ms} ms, for {for_ms} ms",
             roles=("server",),
             phases=("server",),
-            durations_ms=(200, 1500, 4000),
-            values=(5, 40, 300),
+            settings={"for_ms": (200, 1500, 4000), "pace_ms": (5, 40, 300)},
         ),
     )
     CLOCK_JUMPED = (  # Others keep theirs.
         "clock-jump",
         _process(
             cls="client",
-            sentence="its clock jumps by {n} ms",
+            sentence="its clock jumps by {jump_ms} ms",
             roles=("driver",),
             phases=("driver", "client"),
-            values=(-3_600_000, -40, 3_600_000),
+            settings={"jump_ms": (-3_600_000, -40, 3_600_000)},
             of_writes=True,
         ),
     )
@@ -160,27 +102,24 @@ class FaultKind(Enum):
     ATTEMPT_KILLED = (
         "attempt-killed",
         _task(
-            sentence="its attempt is killed; the driver is notified {ms} ms later",
-            durations_ms=(0, 20, 300),
+            sentence="its attempt is killed; the driver is notified {late_ms} ms later",
+            settings={"late_ms": (0, 20, 300)},
         ),
     )
     ZOMBIE = (
         "zombie",
         _task(
-            sentence="the driver counts its attempt as failed; the attempt stalls for {ms} ms and continues",
-            durations_ms=(0, 10, 40, 150, 600, 4000),
+            sentence="the driver counts its attempt as failed; the attempt stalls for {for_ms} ms and continues",
+            settings={"for_ms": (0, 10, 40, 150, 600, 4000)},
             simpler=("attempt-killed",),
         ),
     )
     SPECULATIVE = (
         "speculative",
         _task(
-            sentence=(
-                "the driver starts a speculative copy of its task",
-                "the driver starts {n} speculative copies of its task",
-            ),
+            sentence="the driver starts {attempts?# speculative copies|a speculative copy} of its task",
             phases=("executor", "driver: stage"),
-            values=(1, 1, 2),
+            settings={"attempts": (1, 1, 2)},
         ),
     )
     STAGE_RETRIED = (  # On a driver that finalizes or commits nobody counts what the stage produces again.
@@ -198,63 +137,55 @@ class FaultKind(Enum):
     DUPLICATED = (
         "duplicated",
         _wire(
-            sentence="its request reaches the server twice, {ms} ms apart",
-            durations_ms=(0, 5, 60, 400, 2500),
+            sentence="its request reaches the server twice, {late_ms} ms apart",
+            settings={"late_ms": (0, 5, 60, 400, 2500)},
             simpler=("reply-lost",),
         ),
     )
     DELAYED = (
         "delayed",
         _wire(
-            sentence="its request is delayed by {ms} ms",
-            durations_ms=(5, 60, 400, 2500),
+            sentence="its request is delayed by {late_ms} ms",
+            settings={"late_ms": (5, 60, 400, 2500)},
             simpler=("request-lost",),
         ),
     )
     RESET = (
         "connection-reset",
         _wire(
-            sentence=(
-                "its connection is reset after the server has received the request",
-                "its connection is reset before the server has received the request",
-            ),
-            values=(1, 1, 2),
+            sentence="its connection is reset {lost?before|after} the server has received the request",
+            settings={"lost": (False, False, True)},
         ),
     )
     SLOW_LINK = (
         "slow-link",
         _link(
-            sentence="its link to the servers becomes slow: {n} ms more each way, for {ms} ms",
-            durations_ms=(200, 2000),
-            values=(30, 400),
+            sentence="its link to the servers becomes slow: {late_ms} ms more each way, for {for_ms} ms",
+            settings={"for_ms": (200, 2000), "late_ms": (30, 400)},
         ),
     )
     CUT_LINK = (
         "cut-link",
         _link(
-            sentence=(
-                "its link to the servers is cut for {ms} ms, and messages wait",
-                "its link to the servers is cut for {ms} ms, and messages are lost",
-            ),
-            durations_ms=(100, 1500, 40_000),
-            values=(1, 2),
+            sentence="its link to the servers is cut for {for_ms} ms, and messages {lost?are lost|wait}",
+            settings={"for_ms": (100, 1500, 40_000), "lost": (False, True)},
         ),
     )
-    # Object stores. A throttled or silent storage is so for {n} calls in the same marker directory.
+    # Object stores.
     THROTTLED = (
         "throttled",
         _refusal(
-            sentence=("storage answers 503 SlowDown", "storage answers 503 SlowDown to {n} calls"),
+            sentence="storage answers 503 SlowDown{calls? to # calls|}",
             storages=S3_MODELS,
-            values=(1, 2, 5, 12),
+            settings={"calls": (1, 2, 5, 12)},
         ),
     )
     SERVER_ERROR = (
         "server-error",
         _refusal(
-            sentence=("storage answers 500 and does nothing", "storage answers 500, but does what was asked"),
+            sentence="storage answers 500{applied?, but does what was asked| and does nothing}",
             storages=S3_MODELS,
-            values=(1, 2),
+            settings={"applied": (False, True)},
         ),
     )
     CONFLICT = (
@@ -287,19 +218,19 @@ class FaultKind(Enum):
     TIMEOUT_LOST = (
         "timeout-lost",
         _refusal(
-            sentence=("the call times out without effect", "{n} calls time out without effect"),
+            sentence="{calls?# calls time|the call times} out without effect",
             storages=REMOTE,
-            values=(1, 2, 6, 40),
+            settings={"calls": (1, 2, 6, 40)},
             simpler=("server-error", "throttled"),
         ),
     )
     TIMEOUT_LATE = (
         "timeout-late",
         _refusal(
-            sentence="the call times out and takes effect {ms} ms later",
+            sentence="the call times out and takes effect {late_ms} ms later",
             storages=("s3",),
             operations=("put", "delete"),
-            durations_ms=(10, 300, 1900),
+            settings={"late_ms": (10, 300, 1900)},
             simpler=("server-error", "timeout-lost", "timeout-applied"),
         ),
     )
@@ -307,14 +238,11 @@ class FaultKind(Enum):
         "orphaned-request",
         _storage(
             cls="restart",
-            sentence=(
-                "it sends a put or delete and dies; the request takes effect {n} ms later and it starts again {ms} ms"
-                " later"
-            ),
+            sentence="it sends a put or delete and dies; the request takes effect {late_ms} ms later"
+            " and it starts again {restart_ms} ms later",
             storages=REMOTE,
             operations=("put", "delete"),
-            durations_ms=_RESTART_MS,
-            values=(5, 120, 900, 2500),
+            settings={"restart_ms": _RESTART_MS, "late_ms": (5, 120, 900, 2500)},
             simpler=("kill",),
             kills=True,
         ),
@@ -324,32 +252,35 @@ class FaultKind(Enum):
         "damage",
         _server(
             cls="storage",
-            sentence=("every type file is emptied", "every type file is removed"),
+            sentence="every type file is {removed?removed|emptied}",
             roles=("server", "driver"),
             phases=("kit",),
-            values=(1, 2),
+            settings={"removed": (False, True)},
         ),
     )
     # Any storage.
-    SLOW_STORAGE = "slow-storage", _storage(sentence="the call takes {ms} ms longer", durations_ms=(30, 120, 900))
+    SLOW_STORAGE = (
+        "slow-storage",
+        _storage(sentence="the call takes {late_ms} ms longer", settings={"late_ms": (30, 120, 900)}),
+    )
     # Local file systems and HDFS.
     IO_ERROR = (
         "io-error",
         _refusal(
-            sentence=("the call fails with EIO and does nothing", "the call fails with EIO, but takes effect"),
+            sentence="the call fails with EIO{applied?, but takes effect| and does nothing}",
             storages=("local", "hdfs"),
-            values=(1, 2),
+            settings={"applied": (False, True)},
         ),
     )
-    # Local file systems. An in-place write stays torn, with {n} 0 empty.
+    # Local file systems.
     TORN_WRITE = (
         "torn-write",
         _storage(
             cls="restart",
-            sentence="it is killed in the middle of a write and starts again {ms} ms later",
+            sentence="it is killed in the middle of a write and starts again {restart_ms} ms later",
             storages=("local",),
             operations=CONTENTS,
-            durations_ms=_RESTART_MS,
+            settings={"restart_ms": _RESTART_MS, "empty": (False,)},
             simpler=("kill",),
             kills=True,
         ),
@@ -357,10 +288,10 @@ class FaultKind(Enum):
     DISK_FULL = (
         "disk-full",
         _storage(
-            sentence="the disk is full for {ms} ms",
+            sentence="the disk is full for {for_ms} ms",
             storages=("local",),
             operations=CONTENTS,
-            durations_ms=(50, 500, 2000),
+            settings={"for_ms": (50, 500, 2000)},
             simpler=("kill",),
         ),
     )
@@ -368,7 +299,9 @@ class FaultKind(Enum):
         "power-loss",
         _process(
             cls="power-loss",
-            sentence="power fails: it loses the writes of the last {n} ms and starts again {ms} ms later",
+            sentence="power fails: it loses the writes of the last {unsynced_ms} ms"
+            " and starts again {restart_ms} ms later",
+            settings={"restart_ms": (0,), "unsynced_ms": (1,)},
             storages=("local",),
             kills=True,
             drawn=False,
@@ -378,8 +311,8 @@ class FaultKind(Enum):
 
 def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind, ...]:
     """The kinds that plans of a place can have, in the order of the table. writes: plans with tasks and instants."""
-    rows = ((kind, kind.row) for kind in FaultKind)
-    return tuple(k for k, row in rows if row.drawn and row.possible(mode, storage) and (writes or not row.of_writes))
+    possible = (kind for kind in FaultKind if kind.row.possible(mode, storage))
+    return tuple(kind for kind in possible if writes or not kind.row.of_writes)
 
 
 # The classes that verdicts count violations under, by words in histories. "none" is the absence of every fault.

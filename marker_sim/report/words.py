@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import Fault, Op, Plan, Write
+from marker_sim.plan import Op, Plan, Write
 
+_SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _TIMES = ("first", "second", "third")
 _ACTORS = {"driver": "the driver", "server": "the server", "second": "the second server"}
 
@@ -28,7 +30,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
         head += f" {kind} tables, {plan.executors} executor(s).{server}"
     many = len(plan.directories) > 1
     operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
-    order = sorted(plan.faults, key=lambda fault: (fault.actor, fault.step))
+    order = sorted(plan.faults, key=lambda fault: (fault.target, fault.n))
     if not plan.entries:
         head += " No operation and no fault is needed: the probe at the end of every run shows the violation."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
@@ -75,17 +77,14 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
 
 def _fault(fault: Fault, writes: bool) -> str:
     when = _when(fault)
-    of_driver = writes and fault.actor == "driver"
+    of_driver = writes and fault.target == "driver"
     if fault.kind is FaultKind.KILL and of_driver:
         return (
-            f"{when}, it is killed; its executors run for {fault.value} ms more and the next driver starts"
-            f" {max(0, fault.duration_ms)} ms later."
+            f"{when}, it is killed; its executors run for {fault.settings.executors_ms} ms more"
+            f" and the next driver starts {max(0, fault.settings.restart_ms)} ms later."
         )
-    told = fault.kind.row.sentence
-    if isinstance(told, tuple):
-        told = told[min(max(fault.value, 1), len(told)) - 1]
-    sentence = told.format(ms=fault.duration_ms, n=fault.value)
-    if fault.duration_ms < 0:
+    sentence = _SETTING.sub(partial(_said, fault.settings), fault.kind.row.sentence)
+    if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)
     if of_driver:
         sentence = re.sub(
@@ -94,15 +93,23 @@ def _fault(fault: Fault, writes: bool) -> str:
     return f"{when}, {sentence}."
 
 
+def _said(settings: FaultSettings, found: re.Match[str]) -> str:
+    """The words that stand in a sentence for a setting, as `FaultRow` says."""
+    name, words, others = found.groups()
+    value = getattr(settings, name)
+    holds = value if isinstance(value, bool) else value > 1
+    return str(value) if words is None else words.replace("#", str(value)) if holds else others
+
+
 def _when(fault: Fault) -> str:
     """When a fault fires: at a step, at the first call from there on that it can affect, or at a site."""
-    actor = _ACTORS.get(fault.actor, fault.actor)
+    actor = _ACTORS.get(fault.target, fault.target)
     if fault.site:
-        often = f"{_TIMES[fault.step - 1]} time" if 0 < fault.step <= len(_TIMES) else f"time number {fault.step}"
+        often = f"{_TIMES[fault.n - 1]} time" if 0 < fault.n <= len(_TIMES) else f"time number {fault.n}"
         site = SITES[fault.site]
         return f"The {often} {actor} {site.doing}" + (f" during {site.part}" if site.part.isalpha() else "")
     at_once = fault.kind.row.family == "process"
-    return f"At step {fault.step} of {actor}" + ("" if at_once else ", or its next suitable call")
+    return f"At step {fault.n} of {actor}" + ("" if at_once else ", or its next suitable call")
 
 
 def printable(text: str) -> str:

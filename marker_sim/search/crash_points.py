@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from marker_sim.faults import Fault, Step
 from marker_sim.history import History
-from marker_sim.plan import Fault, Plan
+from marker_sim.plan import Plan
 from marker_sim.seams import Condition
 from marker_sim.search.schedules import crashes
 from marker_sim.system import System
@@ -46,7 +47,7 @@ class Watched:
             ways = crashes(actor, CAPABILITIES[self.history.header.storage])
             for step in range(calls.begun.get(actor, 0) + 1, calls.ended[actor] + 1):
                 call = calls.writes.get((actor, step))
-                found += [replace(way.fault, actor=actor, step=step) for way in ways if way.fits(call)]
+                found += [replace(way.fault, target=actor, trigger=Step(step)) for way in ways if way.fits(call)]
         return tuple(found)
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Plan
+from marker_sim.faults import Fault, FaultKind, Site
+from marker_sim.plan import Plan
 
 _ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
 TRIES = 4  # So often a call is refused until whoever makes it gives up.
-LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)  # For as many calls as their value says.
+LASTING = tuple(kind for kind in FaultKind if "calls" in kind.row.settings)
 S3, LOCAL = ("s3",), ("local",)
 REFUSALS = {
     "s3": (*LASTING, FaultKind.SERVER_ERROR),
@@ -46,12 +46,12 @@ def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ..
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
             made = scenario.make(rng, plan)
             also = plan.faults if rng.random() < _ALSO_SHARE else ()
-            return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.actor, f.step))))
+            return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.target, f.n))))
     return plan
 
 
 def calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
     """So many calls of an actor at a site fail, from the first-th arrival on: one lasting fault, where there is one."""
     if kind in LASTING:
-        return [Fault(kind=kind, actor=actor, step=first, site=site, value=calls)]
-    return [Fault(kind=kind, actor=actor, step=step, site=site) for step in range(first, first + calls)]
+        return [Fault.of(kind, actor, Site(site, first), calls=calls)]
+    return [Fault.of(kind, actor, Site(site, step)) for step in range(first, first + calls)]

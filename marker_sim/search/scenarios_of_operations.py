@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from marker_sim.faults import FaultKind
-from marker_sim.faults.table import BATCHED_STORAGES
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.plan import Op, Plan
 from marker_sim.search.scenarios import LOCAL, REFUSALS, S3, TRIES, Scenario, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"
@@ -16,14 +16,13 @@ _UNHEARD = (*(FaultKind.TIMEOUT_LOST,) * 3, FaultKind.TIMEOUT_LATE, FaultKind.TI
 
 def two_hands(rng: random.Random, plan: Plan) -> Plan:
     """A second server, and one of the two stands still between its look at a file and its put, which a lock spans."""
-    held = Fault(
-        kind=FaultKind.PAUSE,
-        actor=rng.choice(("server", "second")),
-        step=rng.randint(1, 1 + len(plan.ops) // 8),
-        site="server: batch file put",
-        duration_ms=rng.choice((200, 1500)),
+    held = Fault.of(
+        FaultKind.PAUSE,
+        rng.choice(("server", "second")),
+        Site("server: batch file put", rng.randint(1, 1 + len(plan.ops) // 8)),
+        for_ms=rng.choice((200, 1500)),
     )
-    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=rng.randint(1, 8), duration_ms=5000)
+    second = Fault.of(FaultKind.SECOND_SERVER, "server", Step(rng.randint(1, 8)), for_ms=5000)
     return replace(plan, faults=(second, held))
 
 
@@ -36,14 +35,8 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
     last_ms = gap_ms * len(ops) // 2 + held_ms
     ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(50, last_ms), server=1))
     faults = (
-        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
-        Fault(
-            kind=FaultKind.PAUSE,
-            actor="server",
-            step=rng.choice((2, 2, 3, 4)),
-            site="server: batch file put",
-            duration_ms=held_ms,
-        ),
+        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((1500, 5000))),
+        Fault.of(FaultKind.PAUSE, "server", Site("server: batch file put", rng.choice((2, 2, 3, 4))), for_ms=held_ms),
     )
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
 
@@ -58,15 +51,13 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
         ops.append(_by_whom(rng, again, number))
     ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
-    second = Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000)
+    second = Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000)
     return replace(plan, ops=tuple(ops), faults=(second,))
 
 
 def silent_directory(rng: random.Random, plan: Plan) -> Plan:
     """The storage of one of several directories stays silent for longer than the others may be held up."""
-    silent = Fault(
-        kind=FaultKind.TIMEOUT_LOST, actor="server", step=rng.randint(1, 3), site="server: batch file put", value=40
-    )
+    silent = Fault.of(FaultKind.TIMEOUT_LOST, "server", Site("server: batch file put", rng.randint(1, 3)), calls=40)
     plan = replace(plan, num_threads=rng.choice((1, 1, 2, plan.num_threads)))
     if len(plan.directories) > 1:
         return replace(plan, faults=(silent,))
@@ -108,13 +99,12 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
     ops += [_create(n, deleted_ms + rng.randint(0, 900)) for n in range(len(ops), len(ops) + rng.randint(3, 8))]
     ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # What is left when all that was sent has arrived.
-    dies = Fault(
-        kind=FaultKind.ORPHANED,
-        actor="server",
-        step=1,
-        site=rng.choice(("server: type file deleted", "server: type file deleted", "server: batch file deleted")),
-        duration_ms=rng.choice((0, 20, 100)),
-        value=rng.choice((300, 900, 2500, 2500)),
+    dies = Fault.of(
+        FaultKind.ORPHANED,
+        "server",
+        Site(rng.choice(("server: type file deleted", "server: type file deleted", "server: batch file deleted")), 1),
+        restart_ms=rng.choice((0, 20, 100)),
+        late_ms=rng.choice((300, 900, 2500, 2500)),
     )
     return replace(plan, ops=tuple(ops), faults=(dies,))
 
@@ -129,13 +119,12 @@ def overtaken(rng: random.Random, plan: Plan) -> Plan:
         ops.append(replace(create, server=int(rng.random() < 0.7)))
     ops.append(_create(len(ops), 0))
     faults = (
-        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=rng.choice((1500, 5000))),
-        Fault(
-            kind=unheard,
-            actor="server",
-            step=rng.choice((1, 2, 2, 2, 3)),
-            site="server: batch file put",
-            duration_ms=rng.choice((10, 1900)) if unheard is FaultKind.TIMEOUT_LATE else 0,
+        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((1500, 5000))),
+        Fault.of(
+            unheard,
+            "server",
+            Site("server: batch file put", rng.choice((1, 2, 2, 2, 3))),
+            late_ms=rng.choice((10, 1900)) if unheard is FaultKind.TIMEOUT_LATE else 0,
         ),
     )
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
@@ -147,12 +136,13 @@ def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
     ops = [_create(n, rng.randint(0, 200)) for n in range(rng.randint(1, 5))]
     ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(900, 3200)))
     ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((500, 2500))) for _ in range(3)]
-    late = Fault(
-        kind=FaultKind.TIMEOUT_LATE,
-        actor="server" if served else "executor-0",
-        step=rng.choice((1, 1, 2)) if served else 1,
-        site="server: batch file put" if served else "executor: marker asked for",
-        duration_ms=rng.choice((300, 1000, 1900, 1900)),
+    late = Fault.of(
+        FaultKind.TIMEOUT_LATE,
+        "server" if served else "executor-0",
+        Site(
+            "server: batch file put" if served else "executor: marker asked for", rng.choice((1, 1, 2)) if served else 1
+        ),
+        late_ms=rng.choice((300, 1000, 1900, 1900)),
     )
     return replace(plan, directories=plan.directories[:1], ops=tuple(ops), faults=(late,))
 
@@ -166,12 +156,8 @@ def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
     for number in range(len(ops), len(ops) + rng.randint(1, 6)):
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=died_ms + rng.randint(500, 2500))
         ops.append(_by_whom(rng, again, number))
-    dies = Fault(
-        kind=FaultKind.KILL,
-        actor="server",
-        step=len(first) + 1,
-        site="server: request queued",
-        duration_ms=rng.choice((0, 20, 400)),
+    dies = Fault.of(
+        FaultKind.KILL, "server", Site("server: request queued", len(first) + 1), restart_ms=rng.choice((0, 20, 400))
     )
     return replace(
         plan,
@@ -194,7 +180,7 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((begun_ms, 400))) for _ in range(2)]
     slow_ms = rng.choice(((5, 30, 120, 900), (10, 900), (10, 900, 900)))
     faults = [
-        Fault(kind=FaultKind.SLOW_STORAGE, actor=actor, step=step, site=site, duration_ms=rng.choice(slow_ms))
+        Fault.of(FaultKind.SLOW_STORAGE, actor, Site(site, step), late_ms=rng.choice(slow_ms))
         for step in range(1, 3 * files)
         if rng.random() < 0.8
     ]
@@ -213,8 +199,8 @@ def told_late(rng: random.Random, plan: Plan) -> Plan:
         ops.append(_by_whom(rng, again, number))
     site, step = rng.choice((("server: batch file put", 1), *(("server: type file put", 2),) * 3))
     faults = (
-        Fault(kind=FaultKind.SECOND_SERVER, actor="server", step=1, duration_ms=5000),
-        Fault(kind=FaultKind.SLOW_STORAGE, actor="server", step=step, site=site, duration_ms=late_ms),
+        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000),
+        Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=late_ms),
     )
     # With a thread to spare, who asks meanwhile meets the flush and does not wait behind it.
     return replace(plan, num_threads=rng.choice((1, 2, 2, 3, 4)), ops=tuple(ops), faults=faults)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from marker_sim.faults import FaultKind
-from marker_sim.faults.table import BATCHED_STORAGES
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.faults import Fault, FaultKind, Site
+from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
 
@@ -24,7 +24,7 @@ def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
     faults = _refused(rng, plan.storage, f"driver: {part} delete", len(tasks) * copies)
     if part == "sweep":
         site, value = "driver: completed instant written", rng.choice((0, 30, 2000))
-        faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=1, site=site, value=value))
+        faults.append(Fault.of(FaultKind.KILL, "driver", Site(site, 1), executors_ms=value))
     write = Write(tasks=tuple(tasks))
     writes = (replace(write, abandon=part == "rollback"), *(replace(write, after_ms=40),) * rng.choice((1, 1, 2)))
     return replace(plan, writes=writes, executors=max(plan.executors, rng.randint(2, 4)), faults=tuple(faults))
@@ -42,19 +42,12 @@ def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     late_ms = rng.choice((3500, 4500, 6000, 9000))
     begun = len(tasks) if rng.random() < 0.9 else 0  # The dying application is the second one, or the first.
     faults = (
-        Fault(
-            kind=FaultKind.ZOMBIE,
-            actor="executor-0",
-            step=1 + begun,
-            site="executor: data file put",
-            duration_ms=late_ms,
-        ),
-        Fault(
-            kind=FaultKind.KILL,
-            actor="driver",
-            step=begun + rng.choice((1, 1, 2)),
-            site="driver: task heard of",
-            value=rng.choice((late_ms, 30_000)),
+        Fault.of(FaultKind.ZOMBIE, "executor-0", Site("executor: data file put", 1 + begun), for_ms=late_ms),
+        Fault.of(
+            FaultKind.KILL,
+            "driver",
+            Site("driver: task heard of", begun + rng.choice((1, 1, 2))),
+            executors_ms=rng.choice((late_ms, 30_000)),
         ),
     )
     pauses_ms = (0, 0, 0, rng.choice((0, 2000, 6000)), rng.choice((0, 8000)))
@@ -99,13 +92,12 @@ def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     left = ends != "completed instant put"
     before = rng.choice((0, 1))
     writes = [replace(write, abandon=left and n == before) for n in range(before + rng.choice((2, 3)))]
-    dies = Fault(
-        kind=FaultKind.ORPHANED,
-        actor="driver",
-        step=1 if left else 1 + before,
-        site=f"driver: {ends}",
-        duration_ms=rng.choice((0, 20, 400)),
-        value=rng.choice((120, 900, 2500, 2500)),
+    dies = Fault.of(
+        FaultKind.ORPHANED,
+        "driver",
+        Site(f"driver: {ends}", 1 if left else 1 + before),
+        restart_ms=rng.choice((0, 20, 400)),
+        late_ms=rng.choice((120, 900, 2500, 2500)),
     )
     return replace(plan, writes=tuple(writes), faults=(dies,))
 
@@ -118,12 +110,14 @@ def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
     late_ms = rng.choice((400, 1500, 4000))
     given_up = Write(tasks=tasks, abandon=rng.random() < 0.8)
     writes = (given_up, *(Write(tasks=tasks, after_ms=rng.choice((0, late_ms))) for _ in range(rng.randint(1, 3))))
-    goes_on = Fault(
-        kind=FaultKind.ZOMBIE,
-        actor="executor-0",
-        step=rng.choice((1, 1, 2)),
-        site=rng.choice(("executor: marker asked for", "executor: marker asked for", "executor: data file put")),
-        duration_ms=late_ms,
+    goes_on = Fault.of(
+        FaultKind.ZOMBIE,
+        "executor-0",
+        Site(
+            n=rng.choice((1, 1, 2)),
+            name=rng.choice(("executor: marker asked for", "executor: marker asked for", "executor: data file put")),
+        ),
+        for_ms=late_ms,
     )
     return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=(goes_on,))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.seams import Capabilities
 
 EXECUTORS = 3
@@ -54,9 +54,7 @@ def _of_kind(write: Write, kind: str) -> Write:
 
 
 # Taking the task, asking for the marker, the file, reporting: the fourth step is behind the marker in either mode.
-_FIRST_ATTEMPTS_FAIL = tuple(
-    Fault(kind=FaultKind.ATTEMPT_KILLED, actor=f"executor-{n}", step=4) for n in range(EXECUTORS)
-)
+_FIRST_ATTEMPTS_FAIL = tuple(Fault.of(FaultKind.ATTEMPT_KILLED, f"executor-{n}", Step(4)) for n in range(EXECUTORS))
 _SLOW = replace(_TWICE, tasks=(_TWICE.tasks[0], replace(_TWICE.tasks[1], slow_ms=60), _TWICE.tasks[2]))
 
 SCHEDULES = (
@@ -84,7 +82,7 @@ NAMES = tuple(schedule.name for schedule in SCHEDULES)
 
 
 class Crash(NamedTuple):
-    """One way to die: a fault without actor and step, and the storage calls it needs, None for any seam call."""
+    """One way to die: a fault without target and step, and the storage calls it needs, None for any seam call."""
 
     fault: Fault
     calls: tuple[str, ...] | None = None
@@ -96,16 +94,16 @@ class Crash(NamedTuple):
 
 def crashes(actor: str, capabilities: Capabilities) -> tuple[Crash, ...]:
     """The ways in which a driver, an executor or a timeline server can die on a storage."""
-    kill = Fault(kind=FaultKind.KILL, actor="", step=0, duration_ms=0)
+    kill = Fault.of(FaultKind.KILL, "", Step(0))
     if capabilities.host_lock:
-        torn = replace(kill, kind=FaultKind.TORN_WRITE)
-        under_way = [Crash(torn, ("put", "overwrite")), Crash(replace(torn, value=0), ("overwrite",))]
+        torn = kill.of_kind(FaultKind.TORN_WRITE)
+        under_way = [Crash(torn, ("put", "overwrite")), Crash(torn.but(empty=True), ("overwrite",))]
     else:
         latest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms - 1
-        sent = replace(kill, kind=FaultKind.ORPHANED)
-        under_way = [Crash(replace(sent, value=ms), ("put", "delete")) for ms in (SOON_MS, latest_ms)]
+        sent = kill.of_kind(FaultKind.ORPHANED)
+        under_way = [Crash(sent.but(late_ms=ms), ("put", "delete")) for ms in (SOON_MS, latest_ms)]
     if actor == "driver":
-        return (Crash(replace(kill, value=0)), Crash(replace(kill, value=LINGER_MS)), *under_way)
+        return (Crash(kill.but(executors_ms=0)), Crash(kill.but(executors_ms=LINGER_MS)), *under_way)
     if actor.startswith("executor"):
-        return (Crash(kill), Crash(replace(kill, kind=FaultKind.ATTEMPT_KILLED)), *under_way)
-    return (Crash(kill), Crash(replace(kill, duration_ms=LATE_SERVER_MS)), *under_way)
+        return (Crash(kill), Crash(kill.of_kind(FaultKind.ATTEMPT_KILLED)), *under_way)
+    return (Crash(kill), Crash(kill.but(restart_ms=LATE_SERVER_MS)), *under_way)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from marker_sim.faults import FaultKind
-from marker_sim.faults.sites import WIRE, Site
-from marker_sim.plan import Fault
+from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
+from marker_sim.faults.sites import WIRE, SiteRow
 
 SHARES = (0.1, 0.25, 0.5)  # Of the sites, that are armed.
 RATES = (0.0, 0.0, 0.1, 0.3, 1.0)  # Of the arrivals, that a fault is due at; 0.0: at one of them.
@@ -20,17 +19,19 @@ FAULTS_MAX = (2, 4, 8, 12)  # Of all sites; a run in which everything fails gets
 AT_A_SITE_MAX = 4
 
 
-def extent(rng: random.Random, kind: FaultKind) -> tuple[int, int]:
-    """Duration in milliseconds and value of a fault."""
-    return rng.choice(kind.row.durations_ms), rng.choice(kind.row.values)
+def draw_settings(rng: random.Random, kind: FaultKind) -> FaultSettings:
+    """The settings of a fault. Two numbers are drawn for every kind, so that the plan of a seed stays what it is."""
+    row = kind.row
+    drawn = [(name, rng.choice(row.settings.get(name, (0,)))) for name in row.slots]
+    return FaultSettings(**{name: value for name, value in drawn if name})
 
 
-def kinds_at(site: Site, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, ...]:
+def kinds_at(site: SiteRow, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, ...]:
     """Those kinds that can happen to whoever is at a site."""
     return tuple(kind for kind in kinds if _fits(site, kind))
 
 
-def _fits(site: Site, kind: FaultKind) -> bool:
+def _fits(site: SiteRow, kind: FaultKind) -> bool:
     row = kind.row
     if site.actor not in row.roles:
         return False
@@ -53,14 +54,14 @@ def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:
 
 def draw_at_sites(
     rng: random.Random,
-    sites: tuple[Site, ...],
+    sites: tuple[SiteRow, ...],
     kinds: tuple[FaultKind, ...],
     actors: Mapping[str, tuple[str, ...]],
     arrivals: Mapping[str, int],
 ) -> list[Fault]:
     """Faults of these kinds at these sites. actors: the names of those who are a "server", "driver" or "executor".
 
-    arrivals: about how often one of them comes to a site, by what it is met once for (`Site.per`).
+    arrivals: about how often one of them comes to a site, by what it is met once for (`SiteRow.per`).
     """
     share, faults = rng.choice(SHARES), []
     armed = [site for site in sites if rng.random() < share]
@@ -74,9 +75,7 @@ def draw_at_sites(
         due = [rng.randint(1, most)] if not rate else [n for n in range(1, most + 1) if rng.random() < rate]
         for step in due[:AT_A_SITE_MAX]:
             kind = rng.choice(chosen)
-            duration_ms, value = extent(rng, kind)
+            settings = draw_settings(rng, kind)
             actor = rng.choice(actors[site.actor])
-            faults.append(
-                Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value, site=site.name)
-            )
+            faults.append(Fault(kind=kind, target=actor, trigger=Site(site.name, step), settings=settings))
     return faults[: rng.choice(FAULTS_MAX)]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import random
 
-from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults import Fault, FaultKind, Step, drawable
+from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.faults.table import BATCHED_STORAGES
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
-from marker_sim.search.site_faults import draw_at_sites, extent
+from marker_sim.search.site_faults import draw_at_sites, draw_settings
 
 CLIENT_SITES = (
     "executor: marker asked for",
@@ -142,9 +142,9 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
             if actor in clients and kind.row.family != "process":
                 actor = "server"
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
-        duration_ms, value = extent(rng, kind)
-        faults.append(Fault(kind=kind, actor=actor, step=rng.randint(1, horizon), duration_ms=duration_ms, value=value))
-    return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+        settings = draw_settings(rng, kind)
+        faults.append(Fault(kind=kind, target=actor, trigger=Step(rng.randint(1, horizon)), settings=settings))
+    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
 
 
 def _at_sites(

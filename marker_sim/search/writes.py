@@ -7,15 +7,16 @@ writes that are given up, and kinds of faults. Whatever is killed is killed at a
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
-from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
+from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.faults.table import BATCHED_STORAGES
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
-from marker_sim.search.site_faults import draw_at_sites, extent
+from marker_sim.search.site_faults import draw_at_sites, draw_settings
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -106,9 +107,7 @@ def _faults(
         # An instant left behind shortly before its end, and a recovery that is cut short: what rollbacks are judged by.
         step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
         for died in (step, step + rng.randint(4, 12)):
-            faults.append(
-                Fault(kind=FaultKind.KILL, actor="driver", step=died, duration_ms=rng.choice((0, 100)), value=1)
-            )
+            faults.append(Fault.of(FaultKind.KILL, "driver", Step(died), restart_ms=rng.choice((0, 100))))
     for _ in range(rng.choice((1, 1, 2, 3, 4, 6)) if where != "sites" else 0):
         kind = rng.choice(kinds)
         family = kind.row.family
@@ -119,32 +118,29 @@ def _faults(
             actor, horizon = "driver", driver_steps
         if batched and family not in ("task", "wire") and rng.random() < 0.5:
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
-        if (
-            actor in ("driver", "server")
-            and family != "wire"
-            and kind is not FaultKind.STAGE_RETRIED
-            and rng.random() < 0.3
-        ):
+        stays = family == "wire" or kind is FaultKind.STAGE_RETRIED
+        if actor in ("driver", "server") and not stays and rng.random() < 0.3:
             kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
         if kind.row.roles == ("driver",):
             actor, horizon = "driver", driver_steps
         if kind.row.roles == ("server",):
             actor, horizon = "server", 12 * (tasks + len(writes))
-        duration_ms, value = extent(rng, kind)
+        settings = draw_settings(rng, kind)
         step = rng.randint(1, horizon)
         if actor == "server" and kind is FaultKind.KILL:
-            duration_ms = rng.choice((0, 20, 400, 3000, 20_000))  # The last ones outlast whoever waits for it.
+            # The last ones outlast whoever waits for it.
+            settings = replace(settings, restart_ms=rng.choice((0, 20, 400, 3000, 20_000)))
         if actor == "driver":
             if kind is FaultKind.KILL:
-                value = rng.choice((0, 1, 30, 200, 2000, 6000))
+                settings = replace(settings, executors_ms=rng.choice((0, 1, 30, 200, 2000, 6000)))
             elif kind in LASTING:
-                value = rng.choice(_STUBBORN_CALLS)
+                settings = replace(settings, calls=rng.choice(_STUBBORN_CALLS))
             if ends and (rng.random() < 0.3 or kind is FaultKind.STAGE_RETRIED):
                 step = max(1, rng.choice(ends) + rng.choice((-1, 0, 0, 0, 1, 2)))
-        faults.append(Fault(kind=kind, actor=actor, step=step, duration_ms=duration_ms, value=value))
+        faults.append(Fault(kind=kind, target=actor, trigger=Step(step), settings=settings))
         if actor == "driver" and kind.row.kills:
-            faults += _on_the_successor(rng, step, duration_ms, storage, batched)
-    return tuple(sorted(faults, key=lambda f: (f.actor, f.step)))
+            faults += _on_the_successor(rng, step, settings.restart_ms, storage, batched)
+    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
 
 
 def _at_sites(
@@ -183,14 +179,14 @@ def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[
         if need in needed and rng.random() < 0.9:
             step = rng.randint(1, max(1, writes - 1))
             site, value = rng.choice(sites), rng.choice((0, 30))
-            causes.append(Fault(kind=FaultKind.KILL, actor="driver", step=step, site=site, value=value))
+            causes.append(Fault.of(FaultKind.KILL, "driver", Site(site, step), executors_ms=value))
     if "loser" in needed and rng.random() < 0.9:
         kind, site = rng.choice((FaultKind.ATTEMPT_KILLED, FaultKind.SPECULATIVE)), rng.choice(_LOSE)
-        causes.append(Fault(kind=kind, actor=rng.choice(executors), step=rng.randint(1, 3), site=site))
+        causes.append(Fault.of(kind, rng.choice(executors), Site(site, rng.randint(1, 3))))
     return causes
 
 
-def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: str, batched: bool) -> list[Fault]:
+def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: str, batched: bool) -> list[Fault]:
     """What may happen to the next driver while it recovers: it dies too, storage is stubborn, type files are damaged.
 
     A rollback lists the markers at its driver's seventh step: it looks, waits, looks twice, and puts its two entries.
@@ -198,14 +194,14 @@ def _on_the_successor(rng: random.Random, step: int, duration_ms: int, storage: 
     faults = []
     if rng.random() < 0.6:
         again = step + rng.randint(4, 14)
-        faults.append(Fault(kind=FaultKind.KILL, actor="driver", step=again, duration_ms=duration_ms, value=0))
+        faults.append(Fault.of(FaultKind.KILL, "driver", Step(again), restart_ms=restart_ms, executors_ms=0))
     if storage.startswith("s3") and rng.random() < 0.4:
         kind, calls = rng.choice(LASTING), rng.choice((4, 4, 5, 8))
         ahead = rng.choice((7, 7, 8, rng.randint(1, 14)))
-        faults.append(Fault(kind=kind, actor="driver", step=step + ahead, value=calls))
+        faults.append(Fault.of(kind, "driver", Step(step + ahead), calls=calls))
     if batched and rng.random() < 0.15:
         ahead = rng.randint(1, 6)
-        faults.append(Fault(kind=FaultKind.TYPE_DAMAGED, actor="driver", step=step + ahead, value=rng.choice((1, 2))))
+        faults.append(Fault.of(FaultKind.TYPE_DAMAGED, "driver", Step(step + ahead), removed=rng.choice((False, True))))
     return faults
 
 

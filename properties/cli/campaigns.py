@@ -6,16 +6,16 @@ import json
 
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, Header, History
 from marker_sim.judges.findings import Breach, Finding
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
 
 MARKER = "p/<b>f</b>_0-0-0_001.parquet.marker.CREATE"
 DAMAGED = "p/\udcff\n.marker.CREATE"
 PLAN = Plan(
     ops=(Op(actor="executor-0", kind="create", name=MARKER, request="r0", after_ms=5),),
-    faults=(Fault(kind=FaultKind.KILL, actor="server", step=7, duration_ms=20),),
+    faults=(Fault.of(FaultKind.KILL, "server", Step(7), restart_ms=20),),
     seed=9,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -17,13 +18,14 @@ from rich.console import Console
 
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.files import replacing
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.plan import Fault, Plan, read_plan
+from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet
 from marker_sim.report.table import print_outcome
@@ -187,10 +189,11 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
 
 @pytest.mark.parametrize("kind", list(FaultKind))
 def test_every_fault_can_be_told_as_a_sentence(kind: FaultKind) -> None:
-    fault = Fault(kind=kind, actor="server", step=3, duration_ms=41, value=1)
+    fault = Fault(kind=kind, target="server", trigger=Step(3), settings=settings_of_schema_1(kind, 41, 1))
     sentence = plan_sentences(Plan(faults=(fault,)))[-1]
     assert sentence.startswith("At step 3 of the server, ") and "{" not in sentence
-    never = plan_sentences(Plan(faults=(Fault(kind=kind, actor="server", step=3, duration_ms=-1),)))[-1]
+    fault = replace(fault, settings=settings_of_schema_1(kind, -1, 1))
+    never = plan_sentences(Plan(faults=(fault,)))[-1]
     assert "-1" not in never or kind not in (FaultKind.KILL, FaultKind.TORN_WRITE)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import Finding, judge, modes_agree
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import ModesAgree, raise_first
 from marker_sim.names import encode_names
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import Plan, Task, Write
 from properties.judges.build import Story
 from properties.judges.jobs import DRIVER, Job, base
 
@@ -216,7 +216,7 @@ def test_on_hdfs_a_single_write_that_asks_for_batched_markers_falls_back_too() -
 
 
 def test_faults_of_tasks_count_as_those_of_clients() -> None:
-    plan = Plan(faults=(Fault(kind=FaultKind.ZOMBIE, actor="executor-0", step=1),))
+    plan = Plan(faults=(Fault.of(FaultKind.ZOMBIE, "executor-0", Step(1)),))
     story = Job(plan=Plan.to_dict(plan))
     story.begin()
     story.fault("zombie", "executor#1", path=base("a"))

@@ -13,12 +13,12 @@ from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.campaign.nightly.work_real import RealWork
 from marker_sim.campaign.runs import promised_breach
 from marker_sim.campaign.servability import findings_in
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.store import Created
-from marker_sim.plan import Fault, Op, Plan, Task, Write
+from marker_sim.plan import Op, Plan, Task, Write
 from marker_sim.targets.python import served
 from marker_sim.worlds.processes.cluster import run_real
 from marker_sim.worlds.processes.fork_server import ForkServer
@@ -57,7 +57,7 @@ def plan(mode: str, storage: str) -> Plan:
     )
     tasks = (Task(partition="dt=1", group="a"), Task(partition="", group="b"))
     more = (Task(partition="dt=1", group="a", kind="APPEND"), Task(partition="dt=2", group="c"))
-    killed = Fault(kind=FaultKind.KILL, actor="executor-0", step=9, duration_ms=5)
+    killed = Fault.of(FaultKind.KILL, "executor-0", Step(9), restart_ms=5)
     writes = (Write(tasks=tasks), Write(tasks=more, abandon=True), Write(tasks=more))
     return Plan(
         mode=mode,

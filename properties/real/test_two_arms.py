@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.system import reference
 from marker_sim.worlds.interceptor import Trigger
@@ -65,7 +65,7 @@ def test_a_write_that_is_given_up_is_rolled_back_alike(mode: str, storage: str) 
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 @pytest.mark.parametrize("step", [3, 5])
 def test_a_killed_executor_leaves_the_same_behind(mode: str, step: int) -> None:
-    fault = Fault(kind=FaultKind.KILL, actor="executor-0", step=step, duration_ms=5)
+    fault = Fault.of(FaultKind.KILL, "executor-0", Step(step), restart_ms=5)
     plan = _plan(mode, "local", faults=(fault,))
     simulated, real = run(plan, reference()), run_real(plan)
     assert _deaths(simulated).count("executor-0") == _deaths(real).count("executor-0") == 1
@@ -73,14 +73,14 @@ def test_a_killed_executor_leaves_the_same_behind(mode: str, step: int) -> None:
 
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
-@pytest.mark.parametrize("value", [1, 2], ids=["emptied", "removed"])
-def test_type_files_are_damaged_behind_everybodys_back(storage: str, value: int) -> None:
-    fault = Fault(kind=FaultKind.TYPE_DAMAGED, actor="server", step=5, value=value)
+@pytest.mark.parametrize("removed", [False, True], ids=["emptied", "removed"])
+def test_type_files_are_damaged_behind_everybodys_back(storage: str, removed: bool) -> None:
+    fault = Fault.of(FaultKind.TYPE_DAMAGED, "server", Step(5), removed=removed)
     real = run_real(_plan("timeline", storage, faults=(fault,)))
     struck = [event for event in real.events if event.kind == "fault" and event.operation == "damage"]
     done = [event for event in real.events if event.kind == "effect" and event.process == "kit"]
     assert struck and [event.path for event in done] == [event.path for event in struck]
-    assert {event.value for event in done} == {b"" if value == 1 else None}
+    assert {event.value for event in done} == {None if removed else b""}
     assert sound(real)
 
 

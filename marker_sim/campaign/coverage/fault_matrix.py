@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from marker_sim.campaign.result import MatrixRow
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind, drawable
-from marker_sim.faults.table import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES
 
 _BY_ROLE = {
     "server": (

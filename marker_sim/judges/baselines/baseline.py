@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES
-from marker_sim.faults.table import ANY_STORAGE
+from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.reading import read_as
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, product
+from typing import Any
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
 from marker_sim.faults.sites import SITES
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.plan import Op, Plan
+from marker_sim.search.scenarios import LASTING
 from marker_sim.search.site_faults import kinds_at
 
 # How long the second operation waits: until a batch is flushed, a request timed out, its late effect came.
 _PAUSES_MS = (0, 60, 150, 1_050)
-# What lasts: the kind, for how many calls at least (an implementation may give up after four), for how long.
-_LASTING = (
-    *((kind, calls, 0) for kind in (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST) for calls in (1, 4, 8)),
-    *((FaultKind.DISK_FULL, 1, duration_ms) for duration_ms in (1, 500, 2000)),
-)
+_CALLS_LEAST = (1, 4, 8)  # An implementation may give up after four.
+_FULL_MS = (1, 500, 2000)
 _ARRIVALS = 12
 _PLACES_MAX = 60  # In all, for one fault.
 _CLIENT_STEPS = 6
@@ -38,7 +37,7 @@ def miniatures(plan: Plan) -> Iterator[Plan]:
         Op(actor="executor-0", kind=op.kind, directory=last.directory, name=_name(op, last)) for op in known.values()
     ]
     simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, faults=())
-    faults = dict.fromkeys(replace(fault, step=1, actor=_whose(fault.actor)) for fault in plan.faults)
+    faults = dict.fromkeys(replace(fault.at(1), target=_whose(fault.target)) for fault in plan.faults)
     workloads: list[tuple[Op, ...]] = [(op,) for op in ops]
     for first, second, pause_ms, actor in product(ops, ops, _PAUSES_MS, ("executor-0", "driver")):
         workloads.append((first, replace(second, actor=actor, after_ms=pause_ms)))
@@ -57,20 +56,18 @@ def _whose(actor: str) -> str:
 
 
 def _everywhere(fault: Fault) -> Iterator[Fault]:
-    last = 3 if fault.site else _SERVER_STEPS if fault.actor in ("server", "second") else _CLIENT_STEPS
-    return (replace(fault, step=step) for step in range(1, last + 1))
+    last = 3 if fault.site else _SERVER_STEPS if fault.target in ("server", "second") else _CLIENT_STEPS
+    return (fault.at(step) for step in range(1, last + 1))
 
 
 def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
     """The plan without some faults; and with those after them at the same sites as much earlier."""
     gone, kept = plan.faults[start : start + size], plan.faults[:start] + plan.faults[start + size :]
     yield replace(plan, faults=kept)
-    sites = {(fault.actor, fault.site) for fault in gone if fault.site}
+    sites = {(fault.target, fault.site) for fault in gone if fault.site}
     yield replace(
         plan,
-        faults=tuple(
-            replace(f, step=f.step - size) if (f.actor, f.site) in sites and f.step > size else f for f in kept
-        ),
+        faults=tuple(f.at(f.n - size) if (f.target, f.site) in sites and f.n > size else f for f in kept),
     )
 
 
@@ -101,26 +98,30 @@ def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, .
     """The faults with one that has a step at the first arrivals at each site where it can strike its actor instead."""
     if fault.site:
         return
-    actor = "server" if fault.actor in ("server", "second") else "executor" if fault.actor != "driver" else "driver"
+    actor = "server" if fault.target in ("server", "second") else "executor" if fault.target != "driver" else "driver"
     sites = [site.name for site in SITES.values() if site.actor == actor and kinds_at(site, (fault.kind,))]
     for step, site in islice(product(range(1, _ARRIVALS + 1), sites), _PLACES_MAX):
-        yield tuple(replace(each, step=step, site=site) if each == fault else each for each in faults)
+        yield tuple(replace(each, trigger=Site(site, step)) if each == fault else each for each in faults)
 
 
 def lasting(plan: Plan) -> Iterator[Plan]:
     """The plan with one fault that lasts in place of all that make storage fail one actor, by actor and site."""
-    for actor, site in dict.fromkeys((fault.actor, fault.site) for fault in plan.faults):
-        several = [f for f in plan.faults if f.actor == actor and f.site == site and f.kind.row.fails]
+    for actor, site in dict.fromkeys((fault.target, fault.site) for fault in plan.faults):
+        several = [f for f in plan.faults if f.target == actor and f.site == site and f.kind.row.fails]
         if len(several) > 1:
             rest = tuple(fault for fault in plan.faults if fault not in several)
-            first = min(several, key=lambda fault: fault.step)
-            for kind, calls, duration_ms in _LASTING:
-                one = replace(first, kind=kind, value=max(calls, len(several)), duration_ms=duration_ms)
+            first = min(several, key=lambda fault: fault.n)
+            lasting: list[tuple[FaultKind, dict[str, Any]]] = [
+                (kind, {"calls": max(n, len(several))}) for kind in LASTING for n in _CALLS_LEAST
+            ]
+            lasting += [(FaultKind.DISK_FULL, {"for_ms": for_ms}) for for_ms in _FULL_MS]
+            for kind, settings in lasting:
+                one = replace(first, kind=kind, settings=FaultSettings(**settings))
                 yield replace(plan, faults=(*rest, one))
 
 
 def renamed(plan: Plan, gone: str, stays: str) -> Plan:
     """The plan with the operations and faults of one client given to another."""
     ops = tuple(replace(op, actor=stays) if op.actor == gone else op for op in plan.ops)
-    faults = tuple(replace(f, actor=stays) if f.actor == gone else f for f in plan.faults)
+    faults = tuple(replace(f, target=stays) if f.target == gone else f for f in plan.faults)
     return replace(plan, ops=ops, faults=faults)

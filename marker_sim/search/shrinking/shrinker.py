@@ -25,10 +25,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.plan import Fault, Op, Plan
+from marker_sim.faults import Fault
+from marker_sim.plan import Op, Plan
 from marker_sim.search.shrinking.operations import (
     at_sites,
     lasting,
@@ -159,7 +159,7 @@ class _Shrinker:
         if self.attempt(candidate):
             return True
         left, before = len(candidate.ops), len(self.best.ops)
-        faults = tuple(replace(fault, step=max(1, fault.step * left // before)) for fault in candidate.faults)
+        faults = tuple(fault.at(max(1, fault.n * left // before)) for fault in candidate.faults)
         return self.attempt(replace(candidate, faults=faults))
 
     def _wait_instead(self, position: int) -> bool:
@@ -189,7 +189,7 @@ class _Shrinker:
             return False
         # Fewer operations, fewer steps before the fault.
         for less in (1, 2, 3, 4, 6, 8, 12):
-            faults = tuple(replace(f, step=max(1, f.step - less)) for f in candidate.faults)
+            faults = tuple(f.at(max(1, f.n - less)) for f in candidate.faults)
             if self.attempt(replace(candidate, faults=faults)):
                 return True
         return False
@@ -231,8 +231,8 @@ class _Shrinker:
         if self.attempt(candidate):
             return True
         for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
-            for step in range(1, fault.step):
-                moved = replace(fault, step=step)
+            for step in range(1, fault.n):
+                moved = fault.at(step)
                 faults = (*candidate.faults[:position], moved, *candidate.faults[position + 1 :])
                 if self.attempt(replace(candidate, faults=faults)):
                     return True
@@ -255,28 +255,27 @@ class _Shrinker:
     def _simpler_kinds(self) -> None:
         for position in range(len(self.best.faults)):
             for kind in self.best.faults[position].kind.simpler:
-                if self.attempt(self._with_fault(position, kind=kind)):
+                if self.attempt(self._with_fault(position, self.best.faults[position].of_kind(kind))):
                     break
 
     def _earlier_faults(self) -> None:
         for position in range(len(self.best.faults)):
-            step = self.best.faults[position].step
+            step = self.best.faults[position].n
             for sooner in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
-                if 0 < sooner < step and self.attempt(self._with_fault(position, step=sooner)):
+                if 0 < sooner < step and self.attempt(
+                    self._with_fault(position, self.best.faults[position].at(sooner))
+                ):
                     break
 
     def _simplify(self) -> None:
         for candidate in self._simpler():
             self.attempt(candidate)
         for position in range(len(self.best.faults)):
-            fault = self.best.faults[position]
-            for duration_ms in (0, 100, fault.duration_ms // 2):
-                if duration_ms < fault.duration_ms and self.attempt(
-                    self._with_fault(position, duration_ms=duration_ms)
-                ):
-                    break
-            if fault.value > 1:
-                self.attempt(self._with_fault(position, value=1))
+            for name in self.best.faults[position].kind.row.settings:
+                fault = self.best.faults[position]
+                for less in fault.less(name):
+                    if self.attempt(self._with_fault(position, fault.but(**{name: less}))):
+                        break
         while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
             continue
         for position in range(len(self.best.ops)):
@@ -301,9 +300,8 @@ class _Shrinker:
                 ops=tuple(replace(op, directory=used.index(op.directory)) for op in self.best.ops),
             )
 
-    def _with_fault(self, position: int, **changes: Any) -> Plan:
+    def _with_fault(self, position: int, changed: Fault) -> Plan:
         faults = self.best.faults
-        changed: Fault = replace(faults[position], **changes)
         return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.plan import Plan, Task, Write
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
@@ -47,7 +47,7 @@ def miniatures(plan: Plan) -> Iterator[Plan]:
         yield small
         for fault in _faults_of(plan):
             last = 4 if fault.site else _STEPS_OF_A_MINIATURE * len(small.writes)
-            yield from (replace(small, faults=(replace(fault, step=step),)) for step in range(1, last))
+            yield from (replace(small, faults=(fault.at(step),)) for step in range(1, last))
 
 
 def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
@@ -57,7 +57,7 @@ def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
             for second in _faults_of(plan):
                 for step in range(1, _STEPS_OF_A_MINIATURE):
                     for apart in _APART:
-                        pair = (replace(first, step=step), replace(second, step=step + apart))
+                        pair = (first.at(step), second.at(step + apart))
                         yield replace(small, faults=pair)
 
 
@@ -74,7 +74,7 @@ def _workloads(plan: Plan) -> Iterator[Plan]:
 
 
 def _faults_of(plan: Plan) -> tuple[Fault, ...]:
-    return tuple(dict.fromkeys(replace(fault, step=1, actor=_one_executor(fault.actor)) for fault in plan.faults))
+    return tuple(dict.fromkeys(replace(fault.at(1), target=_one_executor(fault.target)) for fault in plan.faults))
 
 
 def _one_executor(actor: str) -> str:
@@ -83,13 +83,11 @@ def _one_executor(actor: str) -> str:
 
 def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
     """The plan with its faults earlier, all of them or those of one actor."""
-    actors = sorted({fault.actor for fault in plan.faults})
+    actors = sorted({fault.target for fault in plan.faults})
     groups = [frozenset(actors)] + ([frozenset({actor}) for actor in actors] if len(actors) > 1 else [])
     for less in by:
         for group in groups:
-            faults = tuple(
-                replace(f, step=f.step - less) if f.actor in group and f.step > less else f for f in plan.faults
-            )
+            faults = tuple(f.at(f.n - less) if f.target in group and f.n > less else f for f in plan.faults)
             if faults != plan.faults:
                 yield replace(plan, faults=faults)
 
@@ -107,7 +105,7 @@ def simpler_writes(plan: Plan) -> Iterator[Plan]:
         plain = tuple(Task(group=task.group) for task in write.tasks)
         if plain != write.tasks:
             yield with_write(plan, position, replace(write, tasks=plain))
-        alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.actor != "driver")
+        alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.target != "driver")
         if alive != plan.faults:
             yield replace(with_write(plan, position, replace(write, abandon=True)), faults=alive)
         changes = (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.names import TYPE_FILE, MarkerDirectory
-from marker_sim.plan import Fault
 from marker_sim.worlds.cluster.clients import ClusterClients
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, TimelineServerLife, WriteDriverLife
 from marker_sim.worlds.cluster.servers import TimelineServers
@@ -47,14 +46,14 @@ class ClusterFaults:
             case FaultKind.KILL:
                 self.kill(process, fault)
             case FaultKind.PAUSE:
-                self._host.pause(process, fault.duration_ms)
+                self._host.pause(process, fault.settings.for_ms)
             case FaultKind.SECOND_SERVER:
-                self._servers.start_second(fault.duration_ms)
+                self._servers.start_second(fault.settings.for_ms)
             case FaultKind.TYPE_DAMAGED:
                 files = self._host.files()
                 for path in (f"{directory.path}/{TYPE_FILE}" for directory in self._directories()):
                     if path in files:
-                        self._host.damage(path, b"" if fault.value == 1 else None, "damage")
+                        self._host.damage(path, None if fault.settings.removed else b"", "damage")
             case kind if kind.row.family == "task":
                 return self._writes.strike(process, fault, attempt)
             case _:
@@ -78,7 +77,7 @@ class ClusterFaults:
 
     def died(self, process: Any, fault: Fault | None) -> None:
         """What follows from a death; fault: None when the process ended by itself."""
-        after_ms = fault.duration_ms if fault is not None else 0
+        after_ms = fault.settings.restart_ms if fault is not None else 0
         match process.life:
             case ClientLife():
                 self._clients.died(process, after_ms)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Fault, Plan
+from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.cluster.clients import ClusterClients
 from marker_sim.worlds.cluster.faults import ClusterFaults

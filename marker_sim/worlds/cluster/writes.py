@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Fault, Plan, Task, Write
+from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.cluster.lives import ExecutorLife, WriteDriverLife
 from marker_sim.worlds.cluster.servers import TimelineServers
 from marker_sim.worlds.host import Host
@@ -80,8 +80,8 @@ class ClusterWrites:
         if driver is not self._driver:
             return
         kills = fault is not None and fault.kind is FaultKind.KILL
-        self._without_driver(max(0, fault.value) if fault is not None and kills else 0)
-        self._host.after(max(0, fault.duration_ms) if fault is not None else 0, self._host.stop)
+        self._without_driver(max(0, fault.settings.executors_ms) if fault is not None and kills else 0)
+        self._host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self._host.stop)
 
     def executor_died(self, executor: Any, after_ms: int) -> None:
         """An executor is gone; another one replaces it after a while, none if that is less than 0."""
@@ -101,15 +101,15 @@ class ClusterWrites:
         match fault.kind:
             case FaultKind.ATTEMPT_KILLED:
                 self._record(process, fault, attempt)
-                self.lose(driver, attempt, MESSAGE_MS + max(0, fault.duration_ms))
+                self.lose(driver, attempt, MESSAGE_MS + max(0, fault.settings.late_ms))
                 return ("end", 0)
             case FaultKind.ZOMBIE:
                 self._record(process, fault, attempt)
                 self.lose(driver, attempt, MESSAGE_MS)
-                return ("sleep", max(0, fault.duration_ms))
+                return ("sleep", max(0, fault.settings.for_ms))
             case FaultKind.SPECULATIVE if attempt.counted:
                 self._record(process, fault, attempt)
-                self._host.tell(driver, "speculate", attempt, max(1, fault.value), MESSAGE_MS)
+                self._host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
                 self._host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)

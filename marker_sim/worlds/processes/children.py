@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from marker_sim.faults import Fault
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Fault
 from marker_sim.seams import Storage
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks

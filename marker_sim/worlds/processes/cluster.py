@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import PROBE, Fault, Plan
+from marker_sim.plan import PROBE, Plan
 from marker_sim.requirements import lacking
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
@@ -118,7 +118,7 @@ class ProcessCluster(ClusterRun):
 
     def _specification(self, process: ManagedProcess) -> dict[str, Any]:
         actor, life = process.actor, process.life
-        faults = () if actor == PROBE else tuple((n, f) for n, f in enumerate(self.plan.faults) if f.actor == actor)
+        faults = () if actor == PROBE else tuple((n, f) for n, f in enumerate(self.plan.faults) if f.target == actor)
         return {
             "process": process.name,
             "role": process.role,
@@ -188,7 +188,7 @@ class ProcessCluster(ClusterRun):
         if fault is not None and fault.kind is not FaultKind.KILL and process.alive:
             self.faults.tear(process, fault)
         else:
-            self.faults.kill(process, fault or Fault(kind=FaultKind.KILL, actor=process.actor, step=0, value=0))
+            self.faults.kill(process, fault or Fault.of(FaultKind.KILL, process.actor, Step(0), executors_ms=0))
 
     def _client_through(self, process: ManagedProcess, well: bool) -> None:
         if process.alive:

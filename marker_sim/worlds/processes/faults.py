@@ -13,11 +13,9 @@ jump, placeholders, 409 and power loss: a plan with one of them runs here withou
 
 from __future__ import annotations
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.worlds.interceptor import WRITES, Trigger
 
-_LASTING = (FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST)
 _SILENCE_MS = 1_500
 
 
@@ -35,7 +33,7 @@ def trigger_of(fault: Fault, process: str) -> Trigger:
         kind=fault.kind,
         operations=operations,
         process=process,
-        times=max(1, fault.value) if fault.kind in _LASTING else 1,
-        duration_ms=fault.duration_ms or (_SILENCE_MS if fault.kind.value.startswith("timeout") else 0),
+        times=max(1, fault.settings.calls),
+        duration_ms=fault.settings.late_ms or (_SILENCE_MS if fault.kind.value.startswith("timeout") else 0),
         value=1,
     )

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from marker_sim.plan import Fault
+from marker_sim.faults import Fault
 
 SLOTS = 256
 _CELL = struct.Struct("<q")
@@ -40,7 +40,7 @@ class Steps:
         self._slot = slot
         self._lock = threading.Lock()
         steps = counters.read(slot)
-        self._pending = sorted(((f.step, number, f) for number, f in faults if f.step > steps), key=lambda e: e[:2])
+        self._pending = sorted(((f.n, number, f) for number, f in faults if f.n > steps), key=lambda e: e[:2])
         self.strike: Callable[[int, Fault], None] = lambda number, fault: None
 
     def step(self) -> None:

@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import Fault
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.http.http_client import BASE, decode
 from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
@@ -56,14 +55,14 @@ class HttpWire:
             if fault.kind is FaultKind.REQUEST_LOST:
                 time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
                 raise NoAnswer("no answer before the deadline")
-            if fault.kind is FaultKind.RESET and fault.value == 2:
+            if fault.kind is FaultKind.RESET and fault.settings.lost:
                 raise NoAnswer("connection reset")
             if fault.kind is FaultKind.DELAYED:
-                time.sleep(fault.duration_ms / 1000)
+                time.sleep(fault.settings.late_ms / 1000)
         hang_up = fault is not None and fault.kind is FaultKind.RESET
         reply = self._send(server, request, deadline_ms, invoke, hang_up)
         if fault is not None and fault.kind is FaultKind.DUPLICATED:
-            time.sleep(fault.duration_ms / 1000)
+            time.sleep(fault.settings.late_ms / 1000)
             reply = self._send(server, request, deadline_ms, invoke)
         if fault is not None and fault.kind is FaultKind.REPLY_LOST:
             raise NoAnswer("the reply was lost")

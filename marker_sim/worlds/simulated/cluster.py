@@ -7,9 +7,9 @@ from typing import Any
 
 from greenlet import getcurrent
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, FaultSettings, Step
 from marker_sim.history import Header, History
-from marker_sim.plan import Fault, Plan, Write
+from marker_sim.plan import Plan, Write
 from marker_sim.system import System
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
@@ -60,10 +60,10 @@ class Cluster(ClusterRun):
         self.plan = replace(self.plan, writes=(*self.plan.writes, write))
         self.writes.play(write)
 
-    def add_fault(self, kind: FaultKind, actor: str, ahead: int, duration_ms: int = 0, value: int = 1) -> None:
-        """One more fault in the plan, `ahead` (1 and more) steps of its actor from now."""
-        state = self.host.actor(actor)
-        fault = Fault(kind=kind, actor=actor, step=state.steps + ahead, duration_ms=duration_ms, value=value)
+    def add_fault(self, kind: FaultKind, target: str, ahead: int, settings: FaultSettings) -> None:
+        """One more fault in the plan, `ahead` (1 and more) steps of its target from now."""
+        state = self.host.actor(target)
+        fault = Fault(kind=kind, target=target, trigger=Step(state.steps + ahead), settings=settings)
         self.plan = replace(self.plan, faults=(*self.plan.faults, fault))
         self.host.faults = self.plan.faults
         state.expect(fault)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from marker_sim.faults import FaultKind
-from marker_sim.plan import PROBE, Fault, Plan, Write
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.plan import PROBE, Plan, Write
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, Life, WriteDriverLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.servers import ROLE
@@ -50,7 +50,7 @@ class SimulatedHost:
     def actor(self, name: str) -> ActorState:
         """What the plan knows under a name."""
         if name not in self.actors:
-            faults = () if name == PROBE else tuple(f for f in self.faults if f.actor == name)
+            faults = () if name == PROBE else tuple(f for f in self.faults if f.target == name)
             self.actors[name] = ActorState(name, faults, self._jitter)
         return self.actors[name]
 
@@ -205,8 +205,8 @@ class SimulatedHost:
                 self._overload(process, fault)
             case FaultKind.CLOCK_JUMPED:
                 if process.role == "driver":
-                    process.clock_ms += fault.value
-                    self.record(process.name, "nemesis", "fault", fault.kind.value, value=str(fault.value))
+                    process.clock_ms += fault.settings.jump_ms
+                    self.record(process.name, "nemesis", "fault", fault.kind.value, value=str(fault.settings.jump_ms))
             case FaultKind.PLACEHOLDER:
                 # Keys that end in "/", as consoles and other clients of an object store make them for directories.
                 for path in (f"{directory.path}/" for directory in self.cluster.marker_directories()):
@@ -222,8 +222,8 @@ class SimulatedHost:
         now_ns, kind = self.scheduler.now_ns, fault.kind.value
         if server.role != ROLE or server.free_ns > now_ns:
             return
-        until_ns = now_ns + fault.duration_ms * MS
-        pace_ns = max(1, fault.value) * MS
+        until_ns = now_ns + fault.settings.for_ms * MS
+        pace_ns = max(1, fault.settings.pace_ms) * MS
         server.overload, server.free_ns = (pace_ns, until_ns), min(now_ns + pace_ns, until_ns)
         self.record(server.name, server.role, "fault", kind, value="begin")
 
@@ -235,13 +235,13 @@ class SimulatedHost:
         self.scheduler.at(until_ns, over)
 
     def _lose_power(self, process: Process, fault: Fault) -> None:
-        """The process dies, and files are again what they were before the last `value` ms; nothing was synced."""
+        """The process dies, and files are again what they were before the last `unsynced_ms`; nothing was synced."""
         store = self.store
         if store.model != "local" or store.unsynced is None:
             return
         self.record(process.name, "nemesis", "fault", fault.kind.value)
         unsynced, store.unsynced = store.unsynced, []
-        since_ns = self.scheduler.now_ns - fault.value * MS
+        since_ns = self.scheduler.now_ns - fault.settings.unsynced_ms * MS
         for time_ns, path, before in reversed(unsynced):
             if time_ns >= since_ns and store.objects.get(path) != before:
                 self.restore(path, before)

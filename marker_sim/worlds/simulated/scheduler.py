@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 from greenlet import getcurrent, greenlet
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault
 from marker_sim.faults.sites import SITES
 from marker_sim.history import Event, Value
-from marker_sim.plan import Fault
 from marker_sim.worlds.cluster.lives import Life
 
 MS = 1_000_000
@@ -63,11 +62,10 @@ class Process:
 
 
 class LinkFault(NamedTuple):
-    """What is wrong with the link between a client and servers, and until when. kind: SLOW_LINK or CUT_LINK."""
+    """A SLOW_LINK or CUT_LINK between a client and servers, and until when."""
 
-    kind: FaultKind
+    fault: Fault
     until_ns: int
-    value: int
 
 
 class ActorState:
@@ -80,10 +78,10 @@ class ActorState:
 
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
-        self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.step)
+        self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.n)
         self.next_step = 1  # The first one is always due: by it the scheduler gets to know of the actor.
         self.sited: dict[str, list[Fault]] = {}
-        for fault in sorted((f for f in faults if f.site), key=lambda f: f.step):
+        for fault in sorted((f for f in faults if f.site), key=lambda f: f.n):
             self.sited.setdefault(fault.site, []).append(fault)
         self.arrivals: dict[str, int] = {}
         self.link: LinkFault | None = None  # With servers, while something is wrong with it.
@@ -93,8 +91,8 @@ class ActorState:
 
     def expect(self, fault: Fault) -> None:
         """One more fault, at a step that is still to come."""
-        self.pending = sorted([*self.pending, fault], key=lambda f: f.step)
-        self.next_step = min(self.next_step, fault.step)
+        self.pending = sorted([*self.pending, fault], key=lambda f: f.n)
+        self.next_step = min(self.next_step, fault.n)
 
 
 class Scheduler:
@@ -319,7 +317,7 @@ class Scheduler:
         if waiting is None or self.closed:
             return
         count = state.arrivals[site] = state.arrivals.get(site, 0) + 1
-        while waiting and waiting[0].step <= count:
+        while waiting and waiting[0].n <= count:
             fault = waiting.pop(0)
             self.armed.append((fault, state.steps + SITES[site].after))
             self._arms(process, state, fault)
@@ -369,10 +367,10 @@ class Scheduler:
             self.states.append(state)
         if self.steps > self._steps_max:
             self._coordinator.throw(HarnessError(f"a simulated run did not end within {self._steps_max} steps"))
-        while state.pending and state.pending[0].step <= state.steps:
+        while state.pending and state.pending[0].n <= state.steps:
             self._arms(process, state, state.pending.pop(0))
         look = state.steps + STEPS_BETWEEN_LOOKS
-        state.next_step = min(look, state.pending[0].step) if state.pending else look
+        state.next_step = min(look, state.pending[0].n) if state.pending else look
         if not process.alive or process.paused_until_ns > self.now_ns:
             self._halt(process)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from marker_sim.faults import Step
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
@@ -21,7 +22,7 @@ def by_steps(plan: Plan, system: System) -> Plan:
     cluster.run()
     armed = {id(fault): step for fault, step in cluster.scheduler.armed}
     faults = tuple(
-        replace(fault, site="", step=armed[id(fault)]) if fault.site else fault
+        replace(fault, trigger=Step(armed[id(fault)])) if fault.site else fault
         for fault in plan.faults
         if not fault.site or id(fault) in armed
     )

@@ -26,10 +26,9 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import site_of
 from marker_sim.history import UNSUPPORTED
-from marker_sim.plan import Fault
 from marker_sim.seams import (
     Capabilities,
     Condition,
@@ -47,6 +46,7 @@ from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 
 STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
+_NO_FAULT = FaultSettings()
 
 CAPABILITIES = {
     "s3": Capabilities(
@@ -175,18 +175,21 @@ class SimStorage:
         fault = self._fault("overwrite", path)
         error: StorageError | None = None
         store.write(process, "overwrite-begin", path, b"")
-        pause_ns = int(store.latency_ns * factor) + (fault.duration_ms * MS if fault else 0)
+        settings = fault.settings if fault else _NO_FAULT
+        # Whatever a fault lasts or is late by, it holds up both pauses of this call.
+        held_ms = settings.late_ms + settings.for_ms + settings.restart_ms
+        pause_ns = int(store.latency_ns * factor) + held_ms * MS
         scheduler.sleep(process, pause_ns)
         half = data[: len(data) // 2]
         if fault and fault.kind is FaultKind.TORN_WRITE and store.tear:
-            if fault.value:
+            if not settings.empty:
                 store.write(process, "overwrite-piece", path, half)
             store.tear(process, fault)
             scheduler.park()
         if scheduler.now_ns < store.full_until_ns or (fault and fault.kind is FaultKind.DISK_FULL):
             error, data = DiskFull(path), half
         elif fault and fault.kind is FaultKind.IO_ERROR:
-            error, data = StorageFailed(path), data if fault.value == 2 else half
+            error, data = StorageFailed(path), data if settings.applied else half
         else:
             store.write(process, "overwrite-piece", path, half)
             scheduler.sleep(process, pause_ns)
@@ -243,7 +246,7 @@ class SimStorage:
 
     def _fill_disk(self, fault: Fault) -> None:
         store = self._store
-        store.full_until_ns = self._scheduler.now_ns + fault.duration_ms * MS
+        store.full_until_ns = self._scheduler.now_ns + fault.settings.for_ms * MS
         self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", "end"))
 
     def _call(
@@ -286,13 +289,13 @@ class SimStorage:
     def _suffer(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
         """What a fault makes of a request; when its answer comes, if it has one."""
         process, store, scheduler = self._process, self._store, self._scheduler
-        now_ns = scheduler.now_ns
+        now_ns, settings = scheduler.now_ns, fault.settings
         match fault.kind:
             case FaultKind.THROTTLED:
-                store.throttled[place_of(path)] = max(1, fault.value) - 1
+                store.throttled[place_of(path)] = max(1, settings.calls) - 1
                 self._fail(reply_ns, Throttled(path))
             case FaultKind.SERVER_ERROR | FaultKind.IO_ERROR:
-                if fault.value == 2:
+                if settings.applied:
                     _apply_unheard(apply)
                 self._fail(reply_ns, StorageFailed(path))
             case FaultKind.CONFLICT:
@@ -302,9 +305,9 @@ class SimStorage:
                 if fault.kind is FaultKind.TIMEOUT_APPLIED:
                     scheduler.at((now_ns + reply_ns) // 2, _apply_unheard, apply)
                 elif fault.kind is FaultKind.TIMEOUT_LOST:
-                    store.silent[place_of(path)] = max(1, fault.value) - 1
+                    store.silent[place_of(path)] = max(1, settings.calls) - 1
                 else:
-                    late_ns = min(fault.duration_ms, LATE_EFFECT_MS - 1) * MS
+                    late_ns = min(settings.late_ms, LATE_EFFECT_MS - 1) * MS
                     scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
                 self._fail(timeout_ns, StorageTimeout(path))
             case FaultKind.TORN_WRITE:
@@ -316,12 +319,12 @@ class SimStorage:
                 scheduler.park()
             case FaultKind.ORPHANED:
                 longest_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms - 1
-                scheduler.at(now_ns + min(fault.value, longest_ms) * MS, _apply_unheard, apply)
+                scheduler.at(now_ns + min(settings.late_ms, longest_ms) * MS, _apply_unheard, apply)
                 if store.tear:
                     store.tear(process, fault)
                 scheduler.park()
             case FaultKind.SLOW_STORAGE:
-                reply_ns += min(fault.duration_ms, STORAGE_TIMEOUT_MS - 1) * MS
+                reply_ns += min(settings.late_ms, STORAGE_TIMEOUT_MS - 1) * MS
             case _:
                 pass
         return reply_ns

@@ -11,9 +11,8 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.faults.sites import REPLY, WIRE, site_of
-from marker_sim.plan import Fault
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.simulated.scheduler import MS, LinkFault, Process, Scheduler
 
@@ -70,12 +69,12 @@ class SimWire:
                 case FaultKind.REPLY_LOST:
                     lost_reply = True
                 case FaultKind.DUPLICATED:
-                    twin_ns = arrival_ns + fault.duration_ms * MS
+                    twin_ns = arrival_ns + fault.settings.late_ms * MS
                     scheduler.at(twin_ns, self._deliver, (call, server, request, latency_ns, False))
                 case FaultKind.DELAYED:
-                    arrival_ns += fault.duration_ms * MS
+                    arrival_ns += fault.settings.late_ms * MS
                 case FaultKind.RESET:
-                    deliver = self._ignore if fault.value == 2 else deliver
+                    deliver = self._ignore if fault.settings.lost else deliver
                     scheduler.at(arrival_ns + 1, self._arrive, (call, NoAnswer("connection reset")))
                 case _:
                     raise AssertionError(fault)
@@ -97,8 +96,8 @@ class SimWire:
     def _spoil(self, fault: Fault) -> None:
         """The link of this client is slow or cut for a while, whatever it asks and whoever answers."""
         scheduler, actor, name = self._scheduler, self._process.actor, self._process.name
-        until_ns = scheduler.now_ns + fault.duration_ms * MS
-        link = actor.link = LinkFault(fault.kind, until_ns, fault.value)
+        until_ns = scheduler.now_ns + fault.settings.for_ms * MS
+        link = actor.link = LinkFault(fault, until_ns)
         scheduler.record(name, "nemesis", "fault", fault.kind.value, value="begin")
 
         def mended(_: Any) -> None:
@@ -113,10 +112,10 @@ class SimWire:
         link = self._process.actor.link
         if link is None:
             return arrival_ns
-        self._scheduler.record(self._process.name, "nemesis", "fault", link.kind.value, caused_by=call.invoke)
-        if link.kind is FaultKind.SLOW_LINK:
-            return arrival_ns + link.value * MS
-        return 0 if link.value == 2 else max(arrival_ns, link.until_ns)
+        self._scheduler.record(self._process.name, "nemesis", "fault", link.fault.kind.value, caused_by=call.invoke)
+        if link.fault.kind is FaultKind.SLOW_LINK:
+            return arrival_ns + link.fault.settings.late_ms * MS
+        return 0 if link.fault.settings.lost else max(arrival_ns, link.until_ns)
 
     def break_connections(self, server: Process) -> None:
         """The server's process died: every open connection is reset."""

@@ -1,0 +1,142 @@
+"""One fault of a plan: what goes wrong, for whom, when, and with which settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from marker_sim.faults.sites import SITES
+from marker_sim.faults.table import FaultKind
+from marker_sim.faults.trigger import Site, Step, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSettings:
+    """How much of it. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
+
+    for_ms: how long it lasts.
+    restart_ms: how long after its death the target starts again; -1 for never.
+    late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
+    executors_ms: how long the executors of a killed driver go on.
+    pace_ms: between two requests that an overloaded server takes up.
+    jump_ms: of a clock, back if negative.
+    unsynced_ms: what was written in so many last milliseconds is lost.
+    attempts: that are started besides. calls: in the same marker directory that meet the fault.
+    applied: the call had its effect. lost: what is sent is lost, and else arrives.
+    removed: type files are removed, and else emptied. empty: a torn file is empty, and else a part of it is there.
+    """
+
+    for_ms: int = 0
+    restart_ms: int = 0
+    late_ms: int = 0
+    executors_ms: int = 1
+    pace_ms: int = 1
+    jump_ms: int = 0
+    unsynced_ms: int = 1
+    attempts: int = 1
+    calls: int = 1
+    applied: bool = False
+    lost: bool = False
+    removed: bool = False
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """target: a client, "driver", "executor-0", "server", "second". ValueError: the kind does not take a setting."""
+
+    kind: FaultKind
+    target: str
+    trigger: Trigger
+    settings: FaultSettings = FaultSettings()
+
+    def __post_init__(self) -> None:
+        """Refuse settings that the kind does not take."""
+        strange = _given(self.settings).keys() - self.kind.row.settings.keys()
+        if strange:
+            takes = ", ".join(self.kind.row.settings) or "no settings"
+            raise ValueError(f"fault {self.kind.value!r} takes {takes}, not {', '.join(sorted(strange))}")
+
+    @staticmethod
+    def of(kind: FaultKind, target: str, trigger: Trigger, **settings: Any) -> Fault:
+        """A fault with settings by their names."""
+        return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**settings))
+
+    @property
+    def n(self) -> int:
+        """The step or arrival at which it arms."""
+        return self.trigger.n
+
+    @property
+    def site(self) -> str:
+        """The place at which it arms, "" when it is due at a step."""
+        return self.trigger.name if isinstance(self.trigger, Site) else ""
+
+    def at(self, n: int) -> Fault:
+        """The same at another step or arrival."""
+        return replace(self, trigger=self.trigger._replace(n=n))
+
+    def but(self, **settings: Any) -> Fault:
+        """The same with other settings."""
+        return replace(self, settings=replace(self.settings, **settings))
+
+    def less(self, name: str) -> tuple[int, ...]:
+        """Smaller values of a setting, the smallest first."""
+        now, least = getattr(self.settings, name), _DEFAULTS[name]
+        return tuple(dict.fromkeys(value for value in (least, 100, now // 2) if least <= value < now))
+
+    def of_kind(self, kind: FaultKind) -> Fault:
+        """A fault of another kind at the same place, with the settings that both take, and as long or as late."""
+        mine, theirs = self.kind.row.settings, kind.row.settings
+        kept = {name: getattr(self.settings, name) for name in mine if name in theirs}
+        ours, other = self.kind.row.slots[0], kind.row.slots[0]
+        if ours and other:
+            kept[other] = getattr(self.settings, ours)
+        return replace(self, kind=kind, settings=FaultSettings(**kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, without settings that are the default."""
+        where = {"site": self.site, "arrival": self.n} if self.site else {"step": self.n}
+        return {"kind": self.kind.value, "target": self.target, **where, **_given(self.settings)}
+
+    @staticmethod
+    def from_dict(raw: dict[str, Any]) -> Fault:
+        """The inverse; also of plans of schema 1. TypeError, KeyError or ValueError when it is none."""
+        left = dict(raw)
+        kind = FaultKind(left.pop("kind"))
+        if "actor" in left:
+            return _of_schema_1(kind, **left)
+        target, site = left.pop("target"), left.pop("site", "")
+        trigger = Site(site, left.pop("arrival")) if site else Step(left.pop("step"))
+        for name, value in left.items():
+            if name in _TYPES and type(value) is not _TYPES[name]:
+                raise TypeError(f"{name} of fault {kind.value!r} is {value!r}, not {_TYPES[name].__name__}")
+        return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**left))
+
+    def problem(self) -> str:
+        """Why no world could have it, "" when one could."""
+        known = not self.site or self.site in SITES
+        return "" if known else f"site {self.site!r} is none of those in marker_sim/faults/sites.py"
+
+
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(FaultSettings)}
+_TYPES = {name: type(default) for name, default in _DEFAULTS.items()}
+
+
+def _given(settings: FaultSettings) -> dict[str, Any]:
+    return {name: value for name, default in _DEFAULTS.items() if (value := getattr(settings, name)) != default}
+
+
+def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, value: int = 1, site: str = "") -> Fault:
+    """Of a plan in which every fault had two numbers that meant what its kind made of them."""
+    trigger = Site(site, step) if site else Step(step)
+    return Fault(kind=kind, target=actor, trigger=trigger, settings=settings_of_schema_1(kind, duration_ms, value))
+
+
+def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
+    """What the two numbers of a fault of schema 1 meant."""
+    lasts, other = kind.row.slots
+    given: dict[str, Any] = {lasts: duration_ms} if lasts else {}
+    if other:
+        given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value
+    return FaultSettings(**given)

@@ -1,0 +1,71 @@
+"""What the table of faults says of one kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+S3_MODELS = ("s3", "s3-unconditional")
+REMOTE = (*S3_MODELS, "hdfs")
+ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
+# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
+BATCHED_STORAGES = ("s3", "local")
+
+CONTENTS = ("put", "overwrite")
+CHANGES = (*CONTENTS, "delete")
+ANY_CALL = (*CHANGES, "get", "list")
+ANY_ROLE = ("server", "driver", "executor")
+_CALLERS = (*ANY_ROLE, "client")
+
+Family = Literal["process", "task", "wire", "storage"]
+_TIMES = ("for_ms", "restart_ms", "late_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """What holds of one kind.
+
+    family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
+    server, or its next call on storage.
+    cls: one of `FAULT_CLASSES`, under which verdicts count violations.
+    sentence: what happens, for reports; "it" is the target, {name} a setting. Of {name?words|others} the first stand
+        where a setting holds or is more than 1, and # is its value.
+    storages: the models on which it can happen.
+    served: whether it needs a timeline server.
+    operations: calls on storage that it can hit. conditional: only puts under a condition.
+    roles: whose sites it can be armed at. phases: of the fault matrix in which it can strike, as beginnings of names.
+    settings: the names of `FaultSettings` that it takes, each with the values that generators draw.
+    simpler: words of the kinds that a shrinker tries instead, the simplest first.
+    kills: its target dies. fails: its target's call ends in an error. of_writes: plans of operations cannot have it.
+    drawn: whether generators draw it.
+    """
+
+    family: Family
+    cls: str
+    sentence: str
+    storages: tuple[str, ...] = ANY_STORAGE
+    served: bool = False
+    operations: tuple[str, ...] = ANY_CALL
+    conditional: bool = False
+    roles: tuple[str, ...] = ANY_ROLE
+    phases: tuple[str, ...] = _CALLERS
+    settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    simpler: tuple[str, ...] = ()
+    kills: bool = False
+    fails: bool = False
+    of_writes: bool = False
+    drawn: bool = True
+
+    @property
+    def slots(self) -> tuple[str, str]:
+        """The setting that says how long or how late, and the other one; "" where there is none."""
+        first = next((name for name in self.settings if name in _TIMES), "")
+        return first, next((name for name in self.settings if name != first), "")
+
+    def possible(self, mode: str, storage: str) -> bool:
+        """Whether generators draw it for plans of a marker mode and a storage."""
+        return self.drawn and storage in self.storages and (mode == "timeline" or not self.served)
+
+    def hits(self, operation: str, storage: str, conditional: bool) -> bool:
+        """Whether it can happen to a call on storage. conditional: the call is a put under a condition."""
+        return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
