@@ -81,6 +81,7 @@ def _wait(what: str, condition: Any, seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.draws(runs=4, one_in=2)
 def test_a_night_killed_again_and_again_has_done_each_turn_once_with_the_counts_of_an_undisturbed_run(
     tmp_path: Path, chaos_seed: int
 ) -> None:

@@ -17,6 +17,7 @@ from marker_sim.seeds import plan_seed
 RUNS = 60
 
 
+@pytest.mark.draws(runs=RUNS, one_in=20)
 @pytest.mark.parametrize("storage", ["s3", "local"])
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, mode: str, storage: str) -> None:
@@ -34,6 +35,7 @@ def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, 
     assert judged, "nothing was judged, so nothing is known"
 
 
+@pytest.mark.draws(runs=RUNS, one_in=20)
 @pytest.mark.parametrize("storage", ["s3", "local", "hdfs"])
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 def test_writes_on_top_of_the_system_under_test_keep_their_promises(

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).with_name("same_seed_twice.py")
 
 
+@pytest.mark.draws(runs=60, one_in=20)
 def test_two_processes_with_different_hash_seeds_agree(chaos_seed: int) -> None:
     command = [sys.executable, str(SCRIPT), "--seeds", "60", "--first", str(chaos_seed)]
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)

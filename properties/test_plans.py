@@ -20,6 +20,7 @@ from marker_sim.seeds import plan_seed
 ONE = Plan(mode="direct", directories=(), writes=(Write(tasks=(Task(),)),))
 
 
+@pytest.mark.draws(runs=50, one_in=16)
 @pytest.mark.parametrize("storage", ["s3", "local", "hdfs"])
 def test_a_plan_of_writes_is_the_same_after_it_was_stored(storage: str, chaos_seed: int, tmp_path: Path) -> None:
     for seed in (plan_seed(chaos_seed, number) for number in range(50)):

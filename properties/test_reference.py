@@ -23,6 +23,7 @@ STORE = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
 WRITES = {f"G{n}" for n in (*range(13, 20), 24)}
 
 
+@pytest.mark.draws(runs=RUNS, one_in=40, fails=1e-5)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize(("mode", "storage"), [*COMBINATIONS, ("direct", "hdfs"), ("direct", "s3-unconditional")])
 def test_no_guarantee_is_violated_in_a_swarm(mode: str, storage: str, chunk: int, chaos_seed: int, tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -42,9 +43,11 @@ def test_no_guarantee_is_violated_in_a_swarm(mode: str, storage: str, chunk: int
     assert statistics.runs == RUNS
     fired = set(statistics.faults)
     declared = {kind.value for kind in drawable(mode, storage, writes=False)}
-    assert len(fired & declared) >= len(declared) - 2, f"hardly ever fired: {declared - fired}"
+    # The rarest, a cut link on S3, fires in 1 of 100 runs: of 120 runs, 1 in 8 lacks two kinds or more, 1 in 80 three.
+    assert len(fired & declared) >= len(declared) - 4, f"hardly ever fired: {declared - fired}"
 
 
+@pytest.mark.draws(runs=240, one_in=7, fails=1e-16)
 def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int) -> None:
     statistics = Statistics()
     for number in range(240):
@@ -55,6 +58,7 @@ def test_every_guarantee_of_the_marker_store_is_judged_somewhere(chaos_seed: int
     assert held == STORE
 
 
+@pytest.mark.draws(runs=360, one_in=10, fails=1e-16)
 def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) -> None:
     statistics = Statistics()
     for number in range(360):
@@ -68,6 +72,7 @@ def test_every_guarantee_of_the_write_path_is_judged_somewhere(chaos_seed: int) 
     assert sum(row.violations for row in late), "no attempt was ever late"
 
 
+@pytest.mark.draws(runs=40, one_in=13)
 @pytest.mark.parametrize("storage", ["s3", "local"])
 def test_both_modes_lead_to_the_same_table(storage: str, chaos_seed: int) -> None:
     judged = 0

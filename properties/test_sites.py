@@ -117,6 +117,7 @@ def test_a_plan_with_an_unknown_site_is_refused() -> None:
         Plan.from_dict(raw)
 
 
+@pytest.mark.draws(runs=150, one_in=50, fails=1e-5)
 def test_the_generators_strike_at_every_site(chaos_seed: int) -> None:
     armed: set[str] = set()
     for seed in (plan_seed(chaos_seed, number) for number in range(150)):
@@ -124,9 +125,11 @@ def test_the_generators_strike_at_every_site(chaos_seed: int) -> None:
             cluster = Cluster(make(seed, "timeline", storage), reference())
             cluster.run()
             armed |= {fault.site for fault, _ in cluster.scheduler.armed}
-    assert len(SITES.keys() - armed) <= 2, f"hardly ever struck: {sorted(SITES.keys() - armed)}"
+    # The rarest are struck by 1 of 125 seeds, so two or more are missing in 1 of 14 sessions.
+    assert len(SITES.keys() - armed) <= 4, f"hardly ever struck: {sorted(SITES.keys() - armed)}"
 
 
+@pytest.mark.draws(runs=60, one_in=20, fails=1e-11)
 def test_a_plan_keyed_by_steps_strikes_at_the_same_places(chaos_seed: int) -> None:
     """Kills before a call are the same run; what fires after a call is due at its actor's next one."""
     same = 0

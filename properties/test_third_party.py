@@ -65,6 +65,7 @@ def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: in
     return run_campaign(request, lambda line: None)
 
 
+@pytest.mark.draws(runs=900, one_in=300)
 @pytest.mark.usefixtures("modules")
 def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot_use(chaos_seed: int) -> None:
     campaign = search(CORRECT, ("direct", "timeline"), ("s3", "local", "s3-unconditional"), 900, chaos_seed)
@@ -245,9 +246,10 @@ def test_a_fresh_instance_that_fails_to_list_is_told_with_its_error() -> None:
         execute(plan, system)
 
 
+@pytest.mark.draws(runs=600, one_in=63, fails=7e-5)
 @pytest.mark.usefixtures("modules")
 def test_the_faulty_class_is_caught_as_a_store_and_by_what_becomes_of_writes(chaos_seed: int) -> None:
-    campaign = search(FAULTY, ("direct",), ("s3",), 450, chaos_seed)
+    campaign = search(FAULTY, ("direct",), ("s3",), 600, chaos_seed)
     broken = {failure.guarantee for failure in campaign.failures}
     assert "G1" in broken and broken & {"G14", "G15", "G16", "G17"}, broken
 

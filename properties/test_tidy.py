@@ -36,7 +36,7 @@ LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "ma
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
-    ("marker_sim.requirements", "marker_sim.reading"),
+    ("marker_sim.requirements", "marker_sim.reading", "marker_sim.programs"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
@@ -183,6 +183,27 @@ def test_what_an_object_keeps_has_names_and_types(path: Path) -> None:
             kept += [field for field in node.body if isinstance(field, ast.AnnAssign)]
     loose = [node for node in kept if re.search(r"dict\[str, (Any|object)\]", ast.unparse(node.annotation))]
     assert not loose or _name(path) in LOOSE, f"{path}:{loose[0].lineno} {ast.unparse(loose[0])}"
+
+
+MISSES_MAX, FAILS_MAX = 0.1, 1e-4
+
+
+@pytest.mark.parametrize("path", [path for path in SUITES if path.name.startswith("test_")], ids=_name)
+def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
+    """By the mark `draws` (pyproject.toml), whose numbers must be worth saying."""
+    tree = _tree(path)
+    numbers = (node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
+    known = {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in numbers}
+    for test in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        if not test.name.startswith("test_") or "chaos_seed" not in {each.arg for each in test.args.args}:
+            continue
+        where = f"{path}:{test.lineno} {test.name}"
+        marks = [mark for mark in test.decorator_list if ast.unparse(mark).startswith("pytest.mark.draws(")]
+        assert len(marks) == 1 and isinstance(marks[0], ast.Call), f"{where} draws seeds; say pytest.mark.draws"
+        said = {each.arg: eval(ast.unparse(each.value), {}, known) for each in marks[0].keywords}
+        assert said.keys() <= {"runs", "one_in", "fails"} and said["runs"] >= 1 <= said["one_in"], where
+        assert (1 - 1 / said["one_in"]) ** said["runs"] <= MISSES_MAX, f"{where} sees too little of what it says"
+        assert said.get("fails", 0) <= FAILS_MAX, f"{where} fails by chance too often"
 
 
 def test_no_test_relies_on_a_benchmark() -> None:

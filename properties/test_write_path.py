@@ -213,6 +213,7 @@ def test_the_format_of_the_failed_write_does_not_matter() -> None:
         assert count(history, "ok", "rollback") == 1
 
 
+@pytest.mark.draws(runs=60, one_in=20)
 @pytest.mark.parametrize(("mode", "storage"), [*PLACES, ("timeline", "s3-unconditional")])
 def test_the_swarm_of_writes_finds_nothing(mode: str, storage: str, chaos_seed: int) -> None:
     for seed in (plan_seed(chaos_seed, number) for number in range(60)):

@@ -40,6 +40,7 @@ def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
     assert fuzzer.statistics.touched == 0
 
 
+@pytest.mark.draws(runs=INPUTS, one_in=500)
 def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     fuzzer = FileFuzzer(tmp_path)
     fuzzer.run(INPUTS, chaos_seed)
@@ -49,6 +50,7 @@ def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed:
     assert statistics.calls["begin", "ok"] and statistics.calls["begin", "ValueError"], statistics.calls
 
 
+@pytest.mark.draws(runs=INPUTS // 4, one_in=125)
 def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     with server(tmp_path) as subject:
         fuzzer = FileFuzzer(tmp_path, port=subject.port)
@@ -58,6 +60,7 @@ def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) ->
         assert subject.alive() and not subject.alarms()
 
 
+@pytest.mark.draws(runs=INPUTS_TO_CATCH, one_in=400, fails=5e-5)
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) -> None:
     with server(tmp_path, fault) as subject, pytest.raises(Broken, match=FAULTS[fault]):

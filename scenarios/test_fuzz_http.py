@@ -59,6 +59,7 @@ def test_every_known_hostile_input_is_withstood(tmp_path: Path) -> None:
         assert fuzzer.statistics.unanswered == 0 and fuzzer.statistics.touched == 0 and fuzzer.statistics.servers == 1
 
 
+@pytest.mark.draws(runs=INPUTS, one_in=500)
 def test_drawn_hostile_inputs_are_answered_and_change_nothing(tmp_path: Path, chaos_seed: int) -> None:
     with HttpFuzzer(places.local(tmp_path)) as fuzzer:
         fuzzer.run(INPUTS, chaos_seed)
@@ -122,6 +123,7 @@ def test_slow_clients_are_answered_and_slow_nobody_down(tmp_path: Path) -> None:
             assert [answer.body for answer in heard.answers] == [b"true"], heard
 
 
+@pytest.mark.draws(runs=INPUTS_TO_CATCH, one_in=400, fails=5e-5)
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) -> None:
     def command(base: str) -> list[str]:

@@ -41,6 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield one
 
 
+@pytest.mark.draws(runs=1, one_in=1)
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize(("mode", "storage"), SOME[0])
 def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no_file_is_left(
@@ -54,6 +55,7 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
     assert counts.late, "no attempt outlived its instant"
 
 
+@pytest.mark.draws(runs=1, one_in=1)
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize(("mode", "storage"), SOME[1])
 def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(

@@ -7,9 +7,7 @@ Nothing of Spark is started but its resolver.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from pathlib import Path
 from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held
+from marker_sim.programs import run_to_end
 from marker_sim.requirements import need
 
 RESOLVE_TIMEOUT_S = 900.0
@@ -94,25 +93,9 @@ def _resolve(home: Path, ivy: Path, jars: Jars) -> str:
     empty.write_text("")
     words = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--packages", ",".join(jars.asked)]
     words += ["--conf", f"spark.jars.ivy={ivy}", str(empty)]
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    process = subprocess.Popen(
-        words,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(timeout=RESOLVE_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise HarnessError(f"{jars.what} was not resolved in {RESOLVE_TIMEOUT_S:.0f} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, 9)
-            process.wait(10.0)
-    return said
+    environment = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    late = f"{jars.what} was not resolved in"
+    return run_to_end(words, deadline_s=RESOLVE_TIMEOUT_S, late=late, environment=environment)[1]
 
 
 def _unresolved(jars: Jars, said: str) -> str:

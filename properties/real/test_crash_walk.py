@@ -34,6 +34,7 @@ def _plan(mode: str, storage: str) -> Plan:
     return Plan(mode=mode, storage=storage, directories=(), writes=writes, interval_ms=10, num_threads=2)
 
 
+@pytest.mark.draws(runs=2, one_in=1)
 @pytest.mark.parametrize(("mode", "storage"), [("direct", "local"), ("timeline", "local"), ("timeline", "s3")])
 def test_whoever_dies_anywhere_is_recovered_from(
     mode: str, storage: str, fork_server: ForkServer, chaos_seed: int

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from pathlib import Path
 from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held
+from marker_sim.programs import run_to_end
 from marker_sim.requirements import lacking
 
 VERSION = "2.12.0"
@@ -76,30 +75,20 @@ def _cached() -> Path:
 def _build(go: str, folder: Path) -> Path:
     """Build into a folder; the program."""
     words = [go, "install", "-ldflags", f"-X {MODULE}.Version={VERSION}", f"{MODULE}/cmd/server@v{VERSION}"]
-    process = subprocess.Popen(
+    # In a folder of its own: a go.mod or go.work of the caller's would have a say.
+    code, said = run_to_end(
         words,
-        cwd=folder,  # Not the caller's: a go.mod or go.work there would have a say.
-        env={**os.environ, "GOBIN": str(folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
+        deadline_s=BUILD_TIMEOUT_S,
+        late=f"toxiproxy {VERSION} was not built within",
+        environment={"GOBIN": str(folder)},
+        folder=folder,
     )
-    try:
-        said, _ = process.communicate(timeout=BUILD_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise HarnessError(f"toxiproxy {VERSION} was not built within {BUILD_TIMEOUT_S:.0f} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10.0)
     program = folder / "server"
-    if process.returncode != 0 or not program.is_file():
+    if code != 0 or not program.is_file():
         lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")]
         shown = " | ".join(lines[-_LINES_QUOTED:]) or "no output"
         raise HarnessError(
-            f"toxiproxy {VERSION} cannot be built (go ended with {process.returncode}): {shown}; check the network and"
+            f"toxiproxy {VERSION} cannot be built (go ended with {code}): {shown}; check the network and"
             f" GOPROXY, or put a program called {PROGRAM} on PATH yourself"
         )
     return program
