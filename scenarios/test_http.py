@@ -61,7 +61,7 @@ def campaign(
 ) -> Campaign:  # fmt: skip
     shown = histories if histories is not None else []
     request = CampaignRequest(
-        target=HttpTarget(startup_s=startup_s, kinds=kinds),
+        target=HttpTarget(version="7.7", startup_s=startup_s, kinds=kinds),
         modes=("timeline",),
         storages=("local",),
         budget_s=budget_s,
@@ -89,6 +89,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
     assert kind != "directory" or rows["G7"].judged > 0
     assert done.last is not None and done.last.header.seed == done.seed == 7, "the seed that was given"
+    assert done.sut_version == done.last.header.sut_version == "7.7"
     assert kind != "churn" or rows["G10"].judged > 0
     assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     assert (rows["G1"].read_at_ack_share or 0) > 0.5

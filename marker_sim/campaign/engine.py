@@ -54,7 +54,7 @@ def run_campaign(
     return runs.complete(
         Campaign(
             sut=request.target.sut,
-            sut_version="",
+            sut_version=request.target.version,
             seed=request.seed,
             duration_s=time.monotonic() - search.began,
             runs=search.statistics.runs,

@@ -23,7 +23,6 @@ OF_SERVER = TargetCapabilities(profile="http", modes=("timeline",), refuses={})
 class HttpTarget(Target):
     """A timeline server.
 
-    version: of the system, "" for one that nobody knows.
     start: the command of one that needs no `--start`.
     startup_s: how long it may take to answer.
     kinds: of rounds, () for all.
@@ -31,7 +30,6 @@ class HttpTarget(Target):
 
     sut: str = "http"
     can: TargetCapabilities = OF_SERVER
-    version: str = ""
     start: str = ""
     startup_s: float = 60.0
     kinds: tuple[str, ...] = ()

@@ -27,7 +27,6 @@ class HudiSparkTarget(Target):
     """
 
     can: TargetCapabilities = OF_WRITE_PATH
-    version: str
     names: tuple[str, ...] = ()
     meddle: Callable[[TableStorage, str], None] | None = None
 

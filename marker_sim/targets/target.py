@@ -150,10 +150,16 @@ class Rounds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One system under test. sut: its name, as `--sut` has it. can: what it can be asked for."""
+    """One system under test.
+
+    sut: its name, as `--sut` has it.
+    can: what it can be asked for.
+    version: "" for one that nobody knows, or that only the loaded system knows.
+    """
 
     sut: str
     can: TargetCapabilities
+    version: str = ""
 
     def check_options(self, server: ServerOptions, storage: str) -> None:
         """UsageError for the first option whose value does not fit; which options it takes is checked before."""
