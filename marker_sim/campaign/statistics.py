@@ -72,7 +72,7 @@ class _Cell:
 class Statistics:
     """Counts over runs: `runs`, `operations`, `faults`, what was `reached`, and the findings.
 
-    hurt: runs with a fault.
+    with_fault: runs with a fault.
     made: runs by "mode/storage/plans".
     deaths: those of them in which a process was killed, by "mode/storage/plans/role".
     looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and strikes.
@@ -84,7 +84,6 @@ class Statistics:
         "_cells",
         "deaths",
         "faults",
-        "hurt",
         "looked",
         "made",
         "met_in",
@@ -92,6 +91,7 @@ class Statistics:
         "reached",
         "runs",
         "strikes",
+        "with_fault",
     )
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Statistics:
         self.operations: dict[str, dict[str, int]] = {}
         self.faults: dict[str, int] = {}
         self.reached: dict[str, int] = {}
-        self.hurt = 0
+        self.with_fault = 0
         self.deaths: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
         self.looked: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class Statistics:
                 self.reach(f"effect {operation}", count)
         if any(kind == "fault" for kind, _ in counts):
             fired = [e for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
-            self.hurt += bool(fired)
+            self.with_fault += bool(fired)
             killed = {_role(event.process) for event in fired if event.operation == "kill"}
             self.deaths.update(f"{_kind_of(history)}/{role}" for role in killed)
             for event in fired:
@@ -177,7 +177,7 @@ class Statistics:
             self.faults[fault] = self.faults.get(fault, 0) + count
         for name, count in other.reached.items():
             self.reach(name, count)
-        self.hurt += other.hurt
+        self.with_fault += other.with_fault
         self.deaths.update(other.deaths)
         self.made.update(other.made)
         self.looked.update(other.looked)

@@ -161,9 +161,9 @@ def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:
     if differ:
         mode = (first if differ[0] in one else second).view.header.mode
         message = f"{table} has the row {differ[0]!r} in {mode} mode only ({len(differ)} row(s) differ)"
-        hurt = second.view if second.view.faults else first.view
-        under, fault = hurt.blamed(0, hurt.end)
-        shown = {second.rows_at[table]} if fault is None or hurt is first.view else {second.rows_at[table], fault}
+        faulted = second.view if second.view.faults else first.view
+        under, fault = faulted.blamed(0, faulted.end)
+        shown = {second.rows_at[table]} if fault is None or faulted is first.view else {second.rows_at[table], fault}
         yield Breach(message=message, evidence=tuple(sorted(shown)), under=under)
 
 

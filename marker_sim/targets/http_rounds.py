@@ -178,7 +178,7 @@ def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:
 
 
 def _faults_s(budget_s: float) -> float:
-    """How long the misfortunes of a round take in a campaign."""
+    """How long the faults of a round take in a campaign."""
     return min(max(budget_s / ROUNDS_WANTED, FAULTS_MIN_S), FAULTS_MAX_S)
 
 

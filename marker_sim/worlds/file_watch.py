@@ -282,7 +282,7 @@ def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[
     of another kind, which a storage that nobody stands in front of cannot do.
     """
 
-    def hurt(trigger: Trigger, call: StorageCall) -> None:
+    def inject(trigger: Trigger, call: StorageCall) -> None:
         assert trigger.kind in (FaultKind.KILL, FaultKind.PAUSE), f"{trigger.kind} cannot be done from outside"
         kill = trigger.kind is FaultKind.KILL
         number = signal.SIGKILL if kill else signal.SIGSTOP
@@ -296,7 +296,7 @@ def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[
 
         recorder.fault(call.process, trigger.kind.value, None if kill else "begin", path=call.path, act=send)
 
-    return hurt
+    return inject
 
 
 def _passing(interceptor: Interceptor) -> Callable[[StorageCall], bool]:

@@ -1,12 +1,12 @@
-"""The one door to a storage: calls pass it one after another, each effect is recorded before anybody sees it, and
-faults are aimed at the n-th call that fits.
+"""Where storage calls of real processes become events: one call at a time, each effect recorded before any process sees
+it, and faults at the n-th matching call.
 
-    S3      the front (real/front) passes every request through the gate
-    local   processes of the kit's own write path ask the gate before they touch a file and tell it afterwards
+    S3      the front (worlds/s3_front) passes every request through the interceptor
+    local   the kit's own processes ask it before they touch a file and report the effect afterwards
 
-An aim counts the calls that fit it and strikes from the `nth` on, `times` times. What "strike" means for a storage
-fault is done by whoever holds the call; killing and pausing is done by `hurt`, before the call is applied or after it
-and before the reply, so that a crash point is an exact place in the history and not a moment on a clock.
+A trigger counts the calls that match it and fires from the `nth` on, `times` times. The holder of the call carries out
+storage faults; `inject` kills and pauses processes, before the call is applied or after it and before the reply. So a
+crash point is a place in the history and not a moment on a clock.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ When = Literal["before", "after"]
 
 
 class StorageCall(NamedTuple):
-    """A call that wants to pass.
+    """A call before it is applied.
 
+    operation: put, overwrite, get, list or delete; for watched files also open and cut (file_watch.py).
     path: a storage path or a prefix.
-
-    operation: put, overwrite, get, list or delete; of files that are watched also open and cut (watch.py).
     """
 
     process: str
@@ -39,15 +38,15 @@ class StorageCall(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Trigger:
-    """A fault and where it strikes: at the `nth` call (from 1) that fits, and `times` calls from there on.
+    """A fault and where it fires: at the `nth` matching call (from 1), and `times` calls from there on.
 
     pattern: a regular expression searched for in the path.
     process: a prefix of the caller's name, "" for all.
     when: for KILL and PAUSE, before or after the call is applied.
     duration_ms: of a pause, a delay, a silence.
-    value: what the kind needs besides, as in `plan.Fault`. spares: roles whose calls go on, because whoever hurts
-        something when they make them hurts somebody else.
-    seen, fired: how often it fitted and struck so far.
+    value: as in `plan.Fault`.
+    exempt_roles: roles whose calls continue; their call triggers the fault, and another process is affected.
+    seen, fired: how often it matched and fired so far.
     """
 
     kind: FaultKind
@@ -76,22 +75,22 @@ class Trigger:
         )
 
     def hits(self, call: StorageCall) -> bool:
-        """Whether it is the caller that suffers."""
+        """Whether the caller itself is affected."""
         return call.role not in self.exempt_roles
 
 
 class Interceptor:
-    """Where calls of all processes pass. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
+    """Calls of all processes pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
-    hurt: kills or pauses the process of a call, and records that as a fault; called with the lock held.
-    aimed: told which aims are armed whenever that changed.
+    inject: kills or pauses the process of a call and records the fault; called with the lock held.
+    aimed: gets the armed triggers whenever they change.
     """
 
-    def __init__(self, recorder: Recorder, hurt: Callable[[Trigger, StorageCall], None]) -> None:
+    def __init__(self, recorder: Recorder, inject: Callable[[Trigger, StorageCall], None]) -> None:
         self.recorder = recorder
         self.lock = recorder.lock
         self.passed = 0
-        self._hurt = hurt
+        self._inject = inject
         self._triggers: list[Trigger] = []
         self.aimed: Callable[[tuple[Trigger, ...]], object] = lambda triggers: None
 
@@ -130,7 +129,7 @@ class Interceptor:
         due.fired += 1
         if due.kind in (FaultKind.KILL, FaultKind.PAUSE):
             if due.when == "before":
-                self._hurt(due, call)
+                self._inject(due, call)
         else:
             self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
         return due
@@ -145,4 +144,4 @@ class Interceptor:
     def passed_by(self, trigger: Trigger | None, call: StorageCall) -> None:
         """Strike after a call that had no effect of its own to record. The lock is held."""
         if trigger is not None and trigger.when == "after" and trigger.kind in (FaultKind.KILL, FaultKind.PAUSE):
-            self._hurt(trigger, call)
+            self._inject(trigger, call)

@@ -21,13 +21,13 @@ TIMEOUT_S = 10.0
 
 
 class Stage:
-    """hurt: whom the gate was told to kill or pause, with the number of events recorded before."""
+    """killed: calls whose process the interceptor killed or paused, with the number of events recorded before."""
 
     def __init__(self, **options: Any) -> None:
         self.recorder = Recorder()
-        self.hurt: list[tuple[Trigger, StorageCall, int]] = []
+        self.killed: list[tuple[Trigger, StorageCall, int]] = []
         self.interceptor = Interceptor(
-            self.recorder, lambda trigger, call: self.hurt.append((trigger, call, len(self.recorder.events)))
+            self.recorder, lambda trigger, call: self.killed.append((trigger, call, len(self.recorder.events)))
         )
         self.front = S3Front(self.interceptor, **options)
 

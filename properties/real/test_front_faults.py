@@ -135,7 +135,7 @@ def test_a_process_dies_exactly_before_or_after_its_effect(when: Any) -> None:
         stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="MARKERS", when=when))
         assert refusal(s3.put_object, Bucket="lake", Key="MARKERS0", Body=b"1") == 0
         effects_before_death = 1 if when == "after" else 0
-        assert [(trigger.kind, call.process, call.path, events) for trigger, call, events in stage.hurt] == [
+        assert [(trigger.kind, call.process, call.path, events) for trigger, call, events in stage.killed] == [
             (FaultKind.KILL, "server-1", "MARKERS0", effects_before_death)
         ]
         assert stage.effects() == [("put", "MARKERS0", b"1")][:effects_before_death]
@@ -150,7 +150,7 @@ def test_a_process_pauses_exactly_before_or_after_its_call(when: Any, operation:
         s3.put_object(Bucket="lake", Key="MARKERS0", Body=b"1")
         s3.list_objects_v2(Bucket="lake", Prefix="MARKERS")
         effects_before = 0 if (operation, when) == ("put", "before") else 1
-        assert [(call.operation, events) for _, call, events in stage.hurt] == [(operation, effects_before)]
+        assert [(call.operation, events) for _, call, events in stage.killed] == [(operation, effects_before)]
         assert stage.effects() == [("put", "MARKERS0", b"1")]
 
 
@@ -162,7 +162,7 @@ def test_a_death_after_a_deletion_of_many_comes_after_its_last_effect() -> None:
         stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="b", operations=("delete",), when="after"))
         objects = {"Objects": [{"Key": key} for key in ("a", "b", "c", "missing")]}
         assert refusal(s3.delete_objects, Bucket="lake", Delete=objects) == 0
-        assert [events for _, _, events in stage.hurt] == [6]
+        assert [events for _, _, events in stage.killed] == [6]
         assert stage.front.objects() == {}
 
 

@@ -174,10 +174,10 @@ def test_a_writer_stands_still_soon_after_its_nth_file_and_goes_on(
 ) -> None:
     recorder = Recorder()
     struck = threading.Event()
-    hurt = signals(recorder, lambda: [writer.pid])
+    inject = signals(recorder, lambda: [writer.pid])
 
     def hurt_and_tell(trigger: Trigger, call: StorageCall) -> None:
-        hurt(trigger, call)
+        inject(trigger, call)
         struck.set()
 
     interceptor = Interceptor(recorder, hurt_and_tell)

@@ -66,8 +66,8 @@ def _reads_ok(statistics: Statistics) -> tuple[float, float]:
     return _ok(statistics, *names), _asked(statistics, *names)
 
 
-def _hurt(statistics: Statistics) -> tuple[float, float]:
-    return statistics.hurt, _made(statistics)
+def _with_fault(statistics: Statistics) -> tuple[float, float]:
+    return statistics.with_fault, _made(statistics)
 
 
 def _server_deaths(statistics: Statistics) -> tuple[float, float]:
@@ -109,7 +109,7 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
         name="share of runs with a fault",
         reason="without faults only the normal path is judged",
         least=0.5,
-        measure=_hurt,
+        measure=_with_fault,
     ),
     ActivityThreshold(
         name="share of runs with a server in which one was killed",

@@ -1,4 +1,4 @@
-"""Units on Spark: jobs of the system under test on a cluster of two hosts, whose tasks, drivers and servers suffer."""
+"""Units on Spark: jobs of the system on a cluster of two hosts, with faults of tasks, drivers and servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records a view is made of: calls, writes, their steps, deletions, server lives, misfortunes, directories."""
+"""The records of a HistoryIndex: calls, writes and their steps, deletions, server lives, faults, directories."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Deletion(NamedTuple):
 
 
 class FaultSpan(NamedTuple):
-    """One misfortune. begin and end are indices, equal for those of a moment; touched: the invocation on the wire."""
+    """One fault. begin and end are indices, equal for those of a moment; touched: the invocation on the wire."""
 
     kind: str
     cls: str

@@ -1,4 +1,4 @@
-"""Somebody's S3 endpoint under a round of real servers: read by requests, not hurt, and left as it was."""
+"""The user's S3 endpoint as the storage of a round: read by requests, without faults, and left as it was."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_ON_A_SITE = (
 
 
 class ExternalS3World:
-    """A site under one round: read by requests, and not hurt. Its keys are removed when the round is over."""
+    """The endpoint during one round: read by requests, without faults. Its keys are removed when the round is over."""
 
     def __init__(
         self, stage: RoundStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities

@@ -1,12 +1,11 @@
-"""Injects the misfortunes of a round into real server processes, records each, and looks at storage around them.
+"""Injects the faults of a round into real server processes, records each, and looks at storage around them.
 
-Everything that stops or ends a server takes `ServerFaultInjector.hands`, so that a look at the moment of an answer,
-which stops the
-servers for a few milliseconds, never meets a kill or a pause half done. Such looks are not recorded as pauses: they are
-shorter than what a busy scheduler does to a process by itself.
+Everything that stops or ends a server holds `ServerFaultInjector.hands`, so a read of storage at an answer, which stops
+the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they are
+shorter than the delays of a busy scheduler.
 
-A kill or pause that is aimed comes from a gate, with the recorder's lock held: `hurt` waits for nobody and takes no
-hands, and the round that armed it waits for it in `strike`.
+A kill or pause at a storage call comes from the interceptor, with the recorder's lock held: `inject` does not wait and
+does not take `hands`; the round that armed it waits in `strike`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SEC
 
 
 class NobodyLives(Exception):
-    """Every server of the round ended by itself, which is recorded, so that there is nobody left to hurt."""
+    """Every server of the round ended by itself, which is recorded, so no server is left for a fault."""
 
 
 class ServerFaultInjector:
@@ -198,7 +197,7 @@ class ServerFaultInjector:
             self.declare(what, trigger.fired)
         return self._hit
 
-    def hurt(self, trigger: Trigger, call: StorageCall) -> None:
+    def inject(self, trigger: Trigger, call: StorageCall) -> None:
         """Kill or pause the server that makes a call; the recorder's lock is held, so nothing here waits."""
         server = next((server for server in self.servers if server.name == call.process), None)
         if server is None or server.ended:

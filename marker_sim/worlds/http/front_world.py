@@ -1,7 +1,7 @@
-"""S3 under a round of real servers: the kit's front, which sees and hurts every request.
+"""The kit's S3 front as the storage of a round: it sees every request and can make it fail.
 
 Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
-misfortunes are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
+faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
 
 A server that one trouble silenced meets none of those that follow. Then it is killed and started again, and the same
 trouble has one more chance; only a trouble that a fresh server does not meet either is declared missed. What hangs
@@ -87,7 +87,7 @@ class FrontWorld:
     """
 
     def __init__(self, stage: RoundStage, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        self.interceptor: Interceptor | None = Interceptor(stage.recorder, stage.injector.hurt)
+        self.interceptor: Interceptor | None = Interceptor(stage.recorder, stage.injector.inject)
         self.whens: tuple[When, ...] = ("before", "after")
         self.rewrites: Rewrites | None = None
         self.front = S3Front(self.interceptor, bucket=BUCKET)

@@ -123,7 +123,7 @@ class LocalWorld:
         from marker_sim.worlds.file_watch import Watch
 
         injector = stage.injector
-        interceptor = self.interceptor = Interceptor(stage.recorder, injector.hurt)
+        interceptor = self.interceptor = Interceptor(stage.recorder, injector.inject)
         self.whens = ("after",)
 
         def told(call: StorageCall) -> bool:

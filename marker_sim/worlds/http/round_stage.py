@@ -42,7 +42,7 @@ HANGING_GRACE_S = 0.7
 class Round:
     """What one round is: everything that it chooses follows from `seed`, the campaign's, `number` and `met`.
 
-    faults_s: how long the misfortunes may take.
+    faults_s: how long the faults may take.
     deadline: when the campaign has to be over (time.monotonic).
     met: the places that the campaign met so far.
     """
@@ -153,8 +153,8 @@ class RoundStage:
             threading.Thread(target=self._watch, args=(self._listen_to_echo,), daemon=True),
         ]
 
-    def play(self, misfortunes: Callable[[RoundStage, float], None]) -> None:
-        """All phases of the round. misfortunes: what its kind does until a time, while clients ask."""
+    def play(self, faults: Callable[[RoundStage, float], None]) -> None:
+        """All phases of the round. faults: what its kind does until a time, while clients ask."""
         injector, spec = self.injector, self.spec
         injector.start()
         self._phase("faults")
@@ -167,7 +167,7 @@ class RoundStage:
         self.recorder.calm = False
         until = min(time.monotonic() + spec.faults_s, spec.deadline)
         with contextlib.suppress(NobodyLives):
-            misfortunes(self, until)
+            faults(self, until)
         if self.world.interceptor is not None:
             self.world.interceptor.disarm()
         self.release()

@@ -179,7 +179,7 @@ DECIDES = {
     STORAGE_WIRE: ("G3", "G6"),
 }
 
-# Seconds of a round with the shortest misfortunes, from the start of its server to the last look, on a quiet machine
+# Seconds of a round with the shortest faults, from the start of its server to the last look, on a quiet machine
 # and for a server that starts at once: what a budget is planned with.
 LEAST_S = {
     "crash": 8.0,

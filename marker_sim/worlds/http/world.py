@@ -1,8 +1,8 @@
-"""The storage under a round of real servers, as one small protocol, so that the round itself asks for no kind of it.
+"""The storage of a round against real servers, as a protocol: rounds do not depend on the kind of storage.
 
-local_world.py   a fresh directory: read at rest, hurt by what stands in the way and by file-size limits
-front_world.py   the kit's S3 front: every effect is seen in order, and faults are aimed at requests
-external_s3.py   somebody's S3 endpoint: read by requests, and not hurt
+local_world.py   a new directory: read at rest; faults are obstacles in the directory and file-size limits
+front_world.py   the kit's S3 front: every effect is seen in order, and faults are injected at requests
+external_s3.py   the user's S3 endpoint: read by requests, no faults
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DirectoryReader(Protocol):
 
 
 class RoundStorage(Protocol):
-    """The storage of one round, as servers and what befalls them see it.
+    """The storage of one round, as seen by servers and fault injectors.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
     whens         when an aim can strike: before or after a call is applied; () without a gate

@@ -21,7 +21,7 @@ from marker_sim.worlds.recorder import Recorder
 class WriteFaultInjector:
     """What a step does to one write.
 
-    step: None for a write without misfortune.
+    step: None for a write without fault.
     executors: their processes now.
 
     Whoever was stopped goes on when its time is over, or at `end`.
@@ -51,7 +51,7 @@ class WriteFaultInjector:
         self._place = place
         for blow, trigger in self._blows:
             target.acts[trigger] = (
-                partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._hurt, blow)
+                partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._inject, blow)
             )
             place.arm(trigger, at=blow.at)
 
@@ -79,7 +79,7 @@ class WriteFaultInjector:
         return any(blow.who == "driver" and self._struck[blow] for blow, _ in self._blows)
 
     def _fell(self, blow: WriteFault, trigger: Trigger) -> int:
-        """How often: the storage suffers whatever is aimed at it, a process only what reached it."""
+        """How often it happened: for storage every firing counts, for a process only those that affected it."""
         return trigger.fired if blow.who == "storage" else self._struck[blow]
 
     def _kill_driver(self, blow: WriteFault, call: StorageCall) -> None:
@@ -87,7 +87,7 @@ class WriteFaultInjector:
         self._struck[blow] += 1
         self._path = call.path
 
-    def _hurt(self, blow: WriteFault, call: StorageCall) -> None:
+    def _inject(self, blow: WriteFault, call: StorageCall) -> None:
         """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
         pids = self._executors()
         if not pids:

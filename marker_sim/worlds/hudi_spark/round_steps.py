@@ -16,11 +16,11 @@ DRIVER = "driver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFault:
-    """One misfortune and the effect on storage at which it comes.
+    """One fault and the effect on storage at which it comes.
 
-    who: suffers it.
+    who: the process, or the storage, that it affects.
     pattern: of paths below the table.
-    nth, times, when, duration_ms, value: as of an Aim.
+    nth, times, when, duration_ms, value: as of a Trigger.
     at: the moment of a file on a local file system.
     word: the place, in `fault` events of kills.
     """
@@ -38,7 +38,7 @@ class WriteFault:
     value: int = 1
 
     def trigger(self, table: str, process: str) -> Trigger:
-        """The aim at a write of a process; who is not the driver goes on being answered when somebody else is hurt."""
+        """The trigger in a write of a process; a fault of executors leaves the driver's calls alone."""
         return Trigger(
             kind=self.kind,
             pattern=f"^{table}/{self.pattern}",
@@ -55,9 +55,10 @@ class WriteFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundStep:
-    """name: what is counted when it was met. stage: "rollback" when the write before it must fail first.
+    """One step of a round, met when its last fault happened.
 
-    It is met when its last blow fell.
+    name: how it is counted.
+    stage: "rollback" when the write before it must fail first.
     """
 
     name: str

@@ -121,12 +121,12 @@ class Table:
             began = time.monotonic()
             if self.life is None:
                 self.recover()
-            self.suffer(step)
+            self.carry_out(step)
             self._pace.took(step.stage, time.monotonic() - began)
         if self.life is None:
             self.recover()
 
-    def suffer(self, step: RoundStep) -> None:
+    def carry_out(self, step: RoundStep) -> None:
         """One kill; the table is left as the dead driver left it."""
         if step.stage == "rollback":
             if not self.write(last_data_file(len(self.shape.names))):

@@ -68,7 +68,7 @@ class TriggerActions:
     process: str = ""
     acts: dict[Trigger, Callable[[StorageCall], None]] = field(default_factory=dict)
 
-    def hurt(self, trigger: Trigger, call: StorageCall) -> None:
+    def inject(self, trigger: Trigger, call: StorageCall) -> None:
         """What a gate does at an aim; the recorder's lock is held."""
         self.acts[trigger](call)
 
@@ -78,7 +78,7 @@ def local_place(recorder: Recorder, target: TriggerActions, root: Path, table: s
     """A fresh directory; it is there after the block."""
     (root / table).mkdir(parents=True)
     moments: dict[At, tuple[Moment, ...]] = {"whole": WHOLE, "made": ("create",), "cut": ("cut",)}
-    interceptors = {at: Interceptor(recorder, target.hurt) for at in moments}
+    interceptors = {at: Interceptor(recorder, target.inject) for at in moments}
 
     def process() -> str:
         return target.process
@@ -99,7 +99,7 @@ def bucket_place(recorder: Recorder, target: TriggerActions, table: str) -> Iter
     """A fresh bucket, gone after the block. Imported here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.s3_front import S3Front
 
-    interceptor = Interceptor(recorder, target.hurt)
+    interceptor = Interceptor(recorder, target.inject)
     with S3Front(interceptor, bucket=BUCKET) as front:
         yield _Bucket(front, interceptor, table)
 

@@ -63,7 +63,7 @@ class ProcessCluster(ClusterRun):
         loaded = load_system(system)
         plan = by_steps(plan, loaded)
         self.recorder = Recorder()
-        self.interceptor = Interceptor(self.recorder, self._hurt)
+        self.interceptor = Interceptor(self.recorder, self._inject)
         self.interceptor.arm(*triggers)
         self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=fork_server.scratch))
         self.storage: ClusterStorage = (
@@ -178,7 +178,7 @@ class ProcessCluster(ClusterRun):
             process.life.running.pop(attempt, None)
         return instruction
 
-    def _hurt(self, trigger: Trigger, call: StorageCall) -> None:
+    def _inject(self, trigger: Trigger, call: StorageCall) -> None:
         """A trigger at the interceptor kills or pauses whose call it is; its lock is held."""
         process = self.host.fork_server.lives[call.process]
         if trigger.kind is not FaultKind.KILL:

@@ -177,7 +177,7 @@ class Coordinator:
         connection.send(None)
 
     def _apply(self, connection: Connection, trigger: Trigger | None, call: StorageCall) -> None:
-        """Let a child apply its effect, or suffer; the gate's lock is held until it has."""
+        """Let a child apply its effect or its fault; the interceptor's lock is held until then."""
         try:
             hit = trigger if trigger is not None and trigger.hits(call) else None
             connection.send(None if hit is None else (hit.kind, hit.when, hit.duration_ms, hit.value))

@@ -114,17 +114,17 @@ class GatedStorage(CountedStorage):
             effects.append(("delete", path, None))
 
     def _pass(self, operation: str, path: str, apply: Callable[[Effects], Any]) -> Any:
-        """Apply an effect while the kit holds everybody else, or suffer what was aimed at it."""
+        """Apply an effect while the kit holds all other processes, or the fault that is due."""
         struck = self._link.ask("enter", operation, path)
         effects: Effects = []
         try:
             if struck is not None:
-                self._suffer(path, *struck)
+                self._apply_fault(path, *struck)
             return apply(effects)
         finally:
             self._link.ask("leave", effects)
 
-    def _suffer(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
+    def _apply_fault(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
         if kind is FaultKind.DISK_FULL:
             raise DiskFull(path)
         if kind is FaultKind.IO_ERROR:

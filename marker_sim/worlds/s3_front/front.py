@@ -178,7 +178,7 @@ class S3Front:
                 self._apply(None, call, ask, environ)
             elif trigger.kind is FaultKind.SERVER_ERROR and ask.many and trigger.value > 1:
                 return self._apply_partly(trigger.value, call, ask, environ)
-        return self._suffer(trigger, call, ask, environ)
+        return self._apply_fault(trigger, call, ask, environ)
 
     def _struck(self, ask: S3Request, call: StorageCall) -> Trigger | None:
         """The fault that this call meets: aimed, or else of an empty bucket, or else of a run or drawn."""
@@ -199,7 +199,7 @@ class S3Front:
             self._faults[trigger.kind.value] += 1
         return trigger
 
-    def _suffer(self, trigger: Trigger, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+    def _apply_fault(self, trigger: Trigger, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
         """What the caller sees of a storage fault; the lock is not held, and waiting ends when the front closes."""
         match trigger.kind:
             case FaultKind.THROTTLED:

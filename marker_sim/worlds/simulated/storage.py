@@ -262,7 +262,7 @@ class SimStorage:
         now_ns = scheduler.now_ns
         reply_ns = now_ns + latency_ns
         if fault is not None:
-            reply_ns = self._suffer(fault, path, apply, empty, reply_ns)
+            reply_ns = self._apply_fault(fault, path, apply, empty, reply_ns)
         if store.throttled and self._one_more(store.throttled, path, "throttled"):
             self._fail(reply_ns, Throttled(path))
         if store.silent and self._one_more(store.silent, path, "timeout-lost"):
@@ -286,7 +286,7 @@ class SimStorage:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
 
-    def _suffer(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
+    def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
         """What a fault makes of a request; when its answer comes, if it has one."""
         process, store, scheduler = self._process, self._store, self._scheduler
         now_ns, settings = scheduler.now_ns, fault.settings

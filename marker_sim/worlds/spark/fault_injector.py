@@ -1,8 +1,8 @@
-"""Does what a plan says to the processes of a Spark application, and keeps count of what really happened.
+"""Injects the faults of a plan into the processes of a Spark application, and counts what happened.
 
-A task fault strikes when an attempt says where it is, a driver's death at a storage effect (the gate calls `hurt`) or
-between two of its steps, a server's at its own effect. The death of a process is recorded under the recorder's lock in
-the moment the signal is sent, so nothing that follows from it comes before it in the history.
+A task fault happens when an attempt reports where it is; a driver dies at a storage effect (the interceptor calls
+`inject`) or between two of its steps; a server at an effect of its own. The death of a process is recorded under the
+recorder's lock at the moment of the signal, so none of its consequences comes before it in the history.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class SparkFaultInjector:
             if trigger.fired and trigger.kind is not FaultKind.KILL:
                 self.struck[self._triggers[trigger]] += trigger.fired
 
-    def hurt(self, trigger: Trigger, call: StorageCall) -> None:
+    def inject(self, trigger: Trigger, call: StorageCall) -> None:
         """An aim at the gate strikes; its lock is held."""
         number = self._triggers[trigger]
         fault = self._jobs.spark_plan.faults[number]

@@ -1,4 +1,4 @@
-"""What is to happen to the jobs of a Spark application: a plan of writes, and misfortunes aimed by what a job does.
+"""Plans for Spark: the writes of an application, and faults at certain moments of its jobs.
 
 TaskFault     at a moment of an attempt: "marker" its marker is made; "file" in the middle of its data file;
               "closed" its data file is whole
@@ -23,7 +23,7 @@ _TEMP = r"/\.hoodie/\.temp/"
 
 
 class TaskKind(Enum):
-    """What befalls an attempt; the value is the word in `fault` events."""
+    """Faults of an attempt; the value is the word in `fault` events."""
 
     FAILED = "task-failed"  # it raises
     WORKER = "kill-worker"  # SIGKILL for its Python worker

@@ -1,6 +1,6 @@
 """Plans for Spark, drawn from a seed: each fault where it can strike, and what it needs to strike at.
 
-task_plan     one application of which nearly every write has another misfortune of its tasks, server or storage
+task_plan     one application in which nearly every write has a different fault of its tasks, server or storage
 driver_plan   a driver dies in each write, and the next write begins with what it left behind; some writes have a failed
               attempt first, for without one finalize has nothing to delete, and some leave an instant behind
 """
@@ -28,7 +28,7 @@ _Fault = TaskFault | DriverKill | ServerKill | StorageFault
 
 
 def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
-    """Every misfortune but the driver's, each in a write of its own, in an order drawn from the seed."""
+    """Every fault but the driver's, each in a write of its own, in an order drawn from the seed."""
     rng = random.Random(seed)
     kinds: list[tuple[TaskKind, str]] = [(TaskKind.FAILED, moment) for moment in ("marker", "file", "closed")]
     kinds += [(TaskKind.WORKER, rng.choice(("marker", "file", "closed")))]

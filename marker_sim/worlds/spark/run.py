@@ -81,7 +81,7 @@ class SparkWrites:
         self.identity = True
         self.recorder = Recorder()
         self.injector = SparkFaultInjector(self)
-        self.interceptor = Interceptor(self.recorder, self.injector.hurt)
+        self.interceptor = Interceptor(self.recorder, self.injector.inject)
         self.lives: dict[str, ManagedProcess] = {}
         self.server: ManagedProcess | None = None
         self.over = threading.Event()
