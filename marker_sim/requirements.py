@@ -34,6 +34,7 @@ REQUIREMENTS = {
     "hypothesis": Requirement("hypothesis", "", "verify"),
     "jinja2": Requirement("jinja2", "", "verify"),
     "msgspec": Requirement("msgspec", "", "verify"),
+    "psutil": Requirement("psutil", "", "verify"),
     "pyarrow": Requirement("pyarrow", "", "verify"),
     "rich": Requirement("rich", "", "verify"),
     "typer": Requirement("typer", "", "verify"),
@@ -42,7 +43,6 @@ REQUIREMENTS = {
     "boto3": Requirement("boto3", "s3", "storage on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
     "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
-    "psutil": Requirement("psutil", "foreign", "--sut http"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
     "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION"),
@@ -51,7 +51,7 @@ REQUIREMENTS = {
 }
 _SERVE = ("httptools", "uvicorn")
 _S3 = ("boto3", "moto")
-_FOREIGN = ("inotify_simple", "psutil", "urllib3")
+_FOREIGN = ("inotify_simple", "urllib3")
 # By part: the modules that it imports. Real processes are the kit's own driver, executors and server.
 NEEDS: dict[str, tuple[str, ...]] = {
     "http on local": _FOREIGN,
@@ -63,7 +63,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "real processes on local": (*_SERVE, "urllib3"),
     "real processes on s3": (*_SERVE, "urllib3", *_S3),
     "wires": ("toxiproxy",),
-    "spark": ("pyspark", "psutil", "urllib3", *_SERVE, *_S3),
+    "spark": ("pyspark", "urllib3", *_SERVE, *_S3),
 }
 
 

@@ -10,11 +10,9 @@ environment, so what outlives a killed command is found and ended when the next 
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import pickle
-import signal
 import struct
 import subprocess
 import sys
@@ -29,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
+from marker_sim import supervisor
 from marker_sim.errors import HarnessError, UsageError
 
 VARIABLE = "MARKER_SIM_POOL"
@@ -38,7 +37,6 @@ END_S = 10.0
 WAIT_S = 0.5
 _CHILD = "from marker_sim.worker_pool import main; main()"
 _LENGTH = struct.Struct(">Q")
-_PR_SET_PDEATHSIG = 1
 _SAID_LINES = 4
 
 
@@ -79,7 +77,7 @@ class WorkerPool:
         self.workers: list[PoolWorker] = []
 
     def __enter__(self) -> WorkerPool:
-        self._end_marked()
+        supervisor.end_marked(VARIABLE, self._mark)
         try:
             self._logs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -97,7 +95,7 @@ class WorkerPool:
             worker.process.kill()
         for worker in self.workers:
             _end(worker)
-        self._end_marked()
+        supervisor.end_marked(VARIABLE, self._mark)
 
     @property
     def idle(self) -> list[PoolWorker]:
@@ -160,32 +158,14 @@ class WorkerPool:
         environment = environment_as_here() | {VARIABLE: self._mark}
         if self._scratch is not None:
             environment["TMPDIR"] = str(self._scratch)
+        words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
         try:
             with log.open("ab") as errors:
-                process = subprocess.Popen(
-                    [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=environment,
-                    start_new_session=True,  # Ctrl-C is for this process; it ends the workers.
-                )
+                # In a session of its own: Ctrl-C is for this process, which ends the workers.
+                process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
         return PoolWorker(process, log)
-
-    def _end_marked(self) -> None:
-        """End what carries the mark; whoever makes a pool sees to it that nobody else uses its directory."""
-        deadline = time.monotonic() + END_S
-        while left := [pid for pid in _pids() if _mark_of(pid) == self._mark]:
-            for pid in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    continue
-            if time.monotonic() > deadline:
-                raise HarnessError(f"processes {left} of earlier workers do not end")
-            time.sleep(0.02)
 
 
 def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:
@@ -257,14 +237,9 @@ def environment_as_here() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
-def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when the parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main() -> None:
     """Work until standard input ends; standard output is for answers alone."""
-    die_with_parent()
+    supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
         return  # The parent was gone before the kernel was asked.
     answers = os.fdopen(os.dup(1), "wb")
@@ -317,21 +292,6 @@ def _end(worker: PoolWorker) -> int:
         except OSError:  # What was left to write has no reader.
             continue
     return code
-
-
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and int(entry.name) != os.getpid())
-
-
-def _mark_of(pid: int) -> str | None:
-    """The mark in the environment of a process that lives, None without one or for somebody else's process."""
-    try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()  # Empty for a zombie.
-    except OSError:
-        return None
-    prefix = f"{VARIABLE}=".encode()
-    found = next((word for word in environment.split(b"\0") if word.startswith(prefix)), None)
-    return None if found is None else os.fsdecode(found[len(prefix) :])
 
 
 def _last_lines(log: Path) -> str:

@@ -36,7 +36,7 @@ LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "ma
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
-    ("marker_sim.requirements", "marker_sim.reading", "marker_sim.programs"),
+    ("marker_sim.requirements", "marker_sim.reading", "marker_sim.supervisor"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),

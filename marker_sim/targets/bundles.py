@@ -16,8 +16,8 @@ from pathlib import Path
 from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held
-from marker_sim.programs import run_to_end
 from marker_sim.requirements import need
+from marker_sim.supervisor import run_to_end
 
 RESOLVE_TIMEOUT_S = 900.0
 

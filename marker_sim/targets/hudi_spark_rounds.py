@@ -19,15 +19,16 @@ from pathlib import Path
 
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.supervisor import end_marked
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding
 from marker_sim.worlds.hudi_spark.drivers import Program
 from marker_sim.worlds.hudi_spark.rounds import PlayedTable, Spec, play_round
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage
-from marker_sim.worlds.spark.standalone import end_marked
 
 CLOSING_S = 3.0
 
@@ -56,7 +57,7 @@ def open_rounds(
                 met=met, armed=armed,
             )  # fmt: skip
     finally:
-        end_marked(mark)
+        end_marked(VARIABLE, mark)
 
 
 @dataclass(slots=True, kw_only=True)

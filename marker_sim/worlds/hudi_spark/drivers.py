@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -93,7 +92,7 @@ class DriverLife:
 
     def strike(self) -> None:
         """SIGKILL for all of it at once; returns at once."""
-        self._application.signal(signal.SIGKILL)
+        self._application.kill_now()
 
     def end(self) -> None:
         """It is gone when this returns, killed if need be."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from marker_sim import supervisor
 from marker_sim.errors import HarnessError
 from marker_sim.requirements import lacking
 from marker_sim.worlds.cluster.lives import Life
@@ -87,21 +88,14 @@ class ForkServer:
         """Start the template."""
         self.coordinator.attach_template({"forked": self._forked, "gone": self._ended})
         words = [sys.executable, "-m", "marker_sim.worlds.processes", self.coordinator.address]
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        self._process = supervisor.start(words, {}, stdout=self._log)
         return self
 
     def __exit__(self, *_: object) -> None:
         """End every process and remove what was written."""
         self.end_lives()
         if self._process is not None:
-            self._process.kill()
-            self._process.wait(END_TIMEOUT_S)
+            supervisor.end(self._process)
         self.coordinator.close()
         self._log.close()
         shutil.rmtree(self.scratch, ignore_errors=True)

@@ -18,7 +18,6 @@ somebody else took it meanwhile.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -31,6 +30,7 @@ import requests  # type: ignore[import-untyped, unused-ignore]
 from toxiproxy.api import APIConsumer  # type: ignore[import-untyped, unused-ignore]
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists  # type: ignore[import-untyped, unused-ignore]
 
+from marker_sim import supervisor
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.worlds.proxies.install import HOW, find_server
 
@@ -69,18 +69,10 @@ class Toxiproxy:
             raise HarnessError(f"wires need the toxiproxy server, which is not here; {HOW}")
         self._log = tempfile.TemporaryFile()
         try:
-            self._process = subprocess.Popen(
-                [str(program), "-host", "127.0.0.1", "-port", "0"],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "LOG_LEVEL": "error", **self._environment},
-                start_new_session=True,
-            )
+            words = [str(program), "-host", "127.0.0.1", "-port", "0"]
+            environment = {"LOG_LEVEL": "error", **self._environment}
+            self._process = supervisor.start(words, environment, stdout=self._log)
             self._await()
-        except OSError as error:
-            self.close()
-            raise HarnessError(f"{program} cannot be started: {error.strerror or error}") from error
         except BaseException:
             self.close()
             raise
@@ -109,12 +101,7 @@ class Toxiproxy:
         """Kill the server and wait for it; may be called again."""
         process, self._process = self._process, None
         if process is not None:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            finally:
-                process.wait(END_S)
+            supervisor.end(process)
         if self._log is not None:
             self._log.close()
             self._log = None

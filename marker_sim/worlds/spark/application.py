@@ -7,18 +7,16 @@ for the whole session at once: Python, JVM and what they started.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import queue
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from marker_sim import supervisor
 from marker_sim.errors import HarnessError
 
 END_S = 10.0
@@ -39,14 +37,7 @@ class Application:
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
-            self._popen = subprocess.Popen(
-                list(words),
-                env={**os.environ, **environment},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
+            self._popen = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
         threading.Thread(target=self._listen, daemon=True, name=f"hears-{name}").start()
 
     @property
@@ -85,23 +76,13 @@ class Application:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole session; what is gone is fine. Returns at once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
-
     def kill_now(self) -> None:
         """SIGKILL for the session; returns at once, so it may be called with a lock held."""
-        self.signal(signal.SIGKILL)
+        supervisor.signal_session(self._popen, signal.SIGKILL)
 
     def kill(self) -> None:
         """SIGKILL for the session, and wait until no process of it is left."""
-        self.signal(signal.SIGKILL)
-        deadline = time.monotonic() + END_S
-        while self.alive or _group_lives(self.pid):
-            if time.monotonic() > deadline:
-                raise HarnessError(f"the session of {self.name} ({self.pid}) did not end after SIGKILL")
-            time.sleep(POLL_S)
+        supervisor.end(self._popen)
 
     def last_lines(self) -> str:
         """The end of its log, for messages."""
@@ -116,16 +97,3 @@ class Application:
                 self._answers.put(text)
         self._popen.wait()
         self._answers.put(None)
-
-
-def _group_lives(group: int) -> bool:
-    """Whether a process of a group is more than a zombie."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                state, _, pgrp = Path(f"/proc/{entry.name}/stat").read_text().rpartition(")")[2].split()[:3]
-            except (OSError, ValueError):
-                continue
-            if int(pgrp) == group and state not in "ZX":
-                return True
-    return False

@@ -9,18 +9,16 @@ Limits: the cluster must be started by a thread that lives as long as it, for it
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
-import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
+from marker_sim import supervisor
 from marker_sim.errors import HarnessError
 from marker_sim.worlds.http.servers import VARIABLE
 
@@ -31,7 +29,6 @@ END_S = 10.0
 POLL_S = 0.05
 # Of the processes of the cluster itself, which do little. Executors get what their application asks for.
 _SMALL = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-_PR_SET_PDEATHSIG = 1
 _LISTENS = re.compile(r"Starting Spark master at (spark://[\w.:]+)")
 
 
@@ -94,19 +91,9 @@ class Standalone:
     def _launch(self, name: str, host: str, main: str, *arguments: str) -> None:
         words = [self._java, *_SMALL, "-cp", str(self.home / "jars" / "*"), main]
         words += ["--port", "0", "--webui-port", "0", *arguments]
-        environment = {**os.environ, **self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
         with (self._scratch / f"{name}.log").open("wb") as log:
-            self._processes[name] = subprocess.Popen(
-                words,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                # One system call and nothing of Python's that another thread might hold a lock of.
-                preexec_fn=lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
-            )
+            self._processes[name] = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
         deadline = time.monotonic() + START_S
@@ -125,35 +112,8 @@ class Standalone:
 
     def _end(self) -> None:
         for process in self._processes.values():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        for process in self._processes.values():
-            process.wait(END_S)
-        end_marked(self.mark)
-
-
-def end_marked(mark: str) -> None:
-    """Kill every process whose environment carries a mark; HarnessError when one stays."""
-    deadline = time.monotonic() + END_S
-    while left := list(marked(mark)):
-        for process in left:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        if time.monotonic() > deadline:
-            raise HarnessError(f"processes {[process.pid for process in left]} did not end after SIGKILL")
-        time.sleep(POLL_S)
-
-
-def marked(mark: str) -> Iterator[psutil.Process]:
-    """Living processes whose environment carries a mark."""
-    for process in psutil.process_iter():
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(VARIABLE) == mark:
-                yield process
-        except (psutil.Error, OSError):
-            continue
+            supervisor.end(process)
+        supervisor.end_marked(VARIABLE, self.mark)
 
 
 def _children(pid: int) -> list[psutil.Process]:

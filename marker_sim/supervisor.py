@@ -1,0 +1,122 @@
+"""Starts and ends processes of the operating system; each leads a session of its own, so that all of it can be ended.
+
+What may leave its session carries a mark: a variable in its environment, which processes hand down.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from marker_sim.errors import HarnessError
+
+END_S = 10.0
+POLL_S = 0.02
+_PR_SET_PDEATHSIG = 1
+Stream = int | IO[bytes]
+
+
+def start(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = subprocess.PIPE,
+    stderr: Stream = subprocess.STDOUT,
+    folder: Path | None = None,
+    dies_with_kit: bool = False,
+) -> subprocess.Popen[bytes]:
+    """A program, with these variables besides the kit's own environment; HarnessError when it cannot be started.
+
+    folder: where it works, None for here. dies_with_kit: it is killed when the thread that started it ends.
+    """
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    try:
+        return subprocess.Popen(
+            list(words),
+            env={**os.environ, **environment},
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            start_new_session=True,
+            # One system call and nothing of Python's that another thread might hold a lock of.
+            preexec_fn=(lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)) if dies_with_kit else None,  # noqa: PLW1509
+        )
+    except OSError as error:
+        raise HarnessError(f"{words[0]} cannot be started: {error.strerror or error}") from error
+
+
+def run_to_end(
+    words: Sequence[str], *, deadline_s: float, late: str, environment: Mapping[str, str], folder: Path | None = None
+) -> tuple[int, str]:
+    """The exit code of a program and what it said on both streams; HarnessError with `late` after the deadline."""
+    process = start(words, environment, folder=folder)
+    try:
+        said, _ = process.communicate(timeout=deadline_s)
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError(f"{late} {deadline_s:.0f} s") from error
+    finally:
+        if process.poll() is None:
+            end(process)
+    return process.returncode, said.decode(errors="replace")
+
+
+def signal_session(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+    """Send a signal to a process that was started here and to all of its group; what is gone is fine."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+
+def end(process: subprocess.Popen[Any]) -> int:
+    """SIGKILL for all of a session, also when its leader has ended; its exit code when no process of it is left."""
+    deadline = time.monotonic() + END_S
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    while process.poll() is None or any(_in_session(process.pid)):
+        if time.monotonic() > deadline:
+            raise HarnessError(f"process {process.pid} or another of its session did not end after SIGKILL")
+        time.sleep(POLL_S)
+    return process.wait()
+
+
+def _in_session(session: int) -> Iterator[int]:
+    for pid in psutil.pids():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                yield pid
+
+
+def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
+    """Living processes in whose environment a variable has this value; those of other users cannot be seen."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(variable) == mark:
+                yield process
+
+
+def end_marked(variable: str, mark: str) -> None:
+    """SIGKILL for whatever is marked but this process; HarnessError when something stays."""
+    deadline = time.monotonic() + END_S
+    while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        if time.monotonic() > deadline:
+            raise HarnessError(f"processes {[process.pid for process in left]} do not end")
+        time.sleep(POLL_S)
+
+
+def die_with_parent() -> None:
+    """Ask the kernel for SIGKILL for this process when its parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
