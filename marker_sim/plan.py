@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
 from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
+from marker_sim.reading import read_as
 
 SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, that meant what its kind made of them.
 MODES = ("direct", "timeline")
@@ -136,21 +137,23 @@ class Plan:
                 f"{origin} is not a plan: it has none of the keys {', '.join(_SAYS_PLAN)};"
                 " `marker-sim verify` writes one as plan.json"
             )
+        schema, kinds = raw.get("schema", SCHEMA), get_type_hints(Plan)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise UsageError(f"{origin} has schema {schema!r}, this version reads up to {SCHEMA}")
+        strange = sorted(raw.keys() - kinds.keys() - {"schema"})
+        if strange:
+            raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
+        del kinds["faults"]  # Those of schema 1 look otherwise, and they read themselves.
+        known = {
+            name: read_as(kind, raw[name], f"{origin} is not a plan: {name}")
+            for name, kind in kinds.items()
+            if name in raw
+        }
         try:
-            if raw.get("schema", SCHEMA) > SCHEMA:
-                raise UsageError(f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}")
-            known = {k: v for k, v in raw.items() if k != "schema"}
-            known["directories"] = tuple(raw.get("directories", ("t/.hoodie/.temp/001",)))
-            known["tables"] = tuple(raw.get("tables", ("t",)))
-            known["writes"] = tuple(
-                Write(**{**write, "tasks": tuple(Task(**task) for task in write.get("tasks", ()))})
-                for write in raw.get("writes", ())
-            )
-            known["ops"] = tuple(Op(**op) for op in raw.get("ops", ()))
-            known["faults"] = tuple(Fault.from_dict(fault) for fault in raw.get("faults", ()))
-            plan = Plan(**known)
+            faults = tuple(Fault.from_dict(fault) for fault in raw.get("faults", ()))
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise UsageError(f"{origin} is not a plan: {error}; `marker-sim verify` writes one as plan.json") from error
+        plan = Plan(**known, faults=faults)
         plan.check(origin)
         return plan
 
@@ -200,7 +203,7 @@ class Plan:
                 if why:
                     problems.append(f"partition {task.partition!r} and group {task.group!r} make no file: {why}")
             numbers = [write.after_ms, *(n for task in write.tasks for n in (task.copies, task.slow_ms))]
-            if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            if any(number < 0 for number in numbers):
                 problems.append("after_ms, copies and slow_ms are whole numbers, 0 or more")
         return problems
 

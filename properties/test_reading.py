@@ -9,6 +9,7 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import parse_baseline
 from marker_sim.judges.promises.profiles import parse_profile
+from marker_sim.plan import Plan
 
 KNOWN = {"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none"}
 
@@ -38,3 +39,22 @@ def test_an_entry_of_a_baseline_that_is_wrong_is_said_in_one_sentence() -> None:
     assert str(caught.value).endswith(": sometimes is 1; Expected `bool`, got `int`")
     with pytest.raises(UsageError, match="has a key 'often'; accepted are guarantee, mode, storage, under, cause,"):
         parse_baseline({"known": [KNOWN | {"often": True}]}, "b.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"interval_ms": "5"}, "interval_ms: it is '5'; Expected `int`, got `str`"),
+        ({"ops": 5}, "ops: it is 5; Expected `array`, got `int`"),
+        ({"ops": [{"actor": "a", "kind": "create", "name": 7}]}, "ops: [0].name is 7; Expected `str`, got `int`"),
+        ({"ops": [{"actor": "a", "kind": "list", "directory": None}]}, "ops: [0].directory is None; Expected `int`"),
+        ({"ops": [{"kind": "list"}]}, "ops: [0] is {'kind': 'list'}; Object missing required field `actor`"),
+        ({"ops": [{"actor": "a", "kind": "list", "colour": 1}]}, "ops: [0] has a key 'colour'; accepted are actor,"),
+        ({"writes": [{"tasks": [{"copies": "2"}]}]}, "writes: [0].tasks[0].copies is '2'; Expected `int`, got `str`"),
+        ({"colour": 1}, "it has a key 'colour'; accepted are mode, storage, num_threads,"),
+    ],
+)
+def test_a_plan_by_hand_that_is_wrong_is_said_in_one_sentence(content: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Plan.from_dict({"ops": [], **content}, "p.json")
+    assert str(caught.value).startswith(f"p.json is not a plan: {sentence}")
