@@ -1,10 +1,10 @@
-"""How often each milestone of campaign/coverage/goals.py shows, in runs of the reference, beside what is declared of
+"""How often each goal of campaign/coverage/goals.py is reached in runs of the reference, beside what is declared for
 it.
 
     python benchmarks/reached_rates.py [--seeds 60] [--first 0]
 
-One line a milestone: runs that it applies to, times seen, one in how many, and the declared `one_in`; then the cost of
-looking, as a share of running and judging.
+One line a coverage goal: applicable runs, times reached, one in how many, and the declared `one_in`; then the cost of
+sampling, as a share of running and judging.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Worlds write histories, judges read them, and neither knows the other. The colum
     effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
     effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
              overwrite-end              a killed writer leaves it as the last piece left it
-    fault    see faults.py              process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
+    fault    see faults/               process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
                                         invoke it touched (wire), path=the storage path it touched, error=its settings
     observe  started exited             process=a server whose life begins, or ends by itself (a driver: error=why)
     observe  arrived                    process=the server life that received it, caused_by=the invoke

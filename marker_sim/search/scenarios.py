@@ -1,8 +1,8 @@
-"""Scenes: what independent draws put together too seldom, each made on purpose in a small share of the plans.
+"""Scenarios: situations that independent draws produce too seldom, made on purpose in a small share of the plans.
 
-A scene is a function from a plan that was drawn already to a plan. It sets what has to come together (workload, faults,
-their sites) and draws the rest: how many, how long, which of several kinds, and whether the plan's other faults stay.
-A scene is a situation and not a defect: it says what happens, and judges say what that breaks.
+A scenario is a function from a plan to a plan. It sets up the situation (workload, faults, their sites) and draws the
+rest: how many, how long, which of several kinds, and whether the plan's other faults stay. It is a situation and not a
+defect: judges decide what it breaks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.plan import Plan
 
-_ALSO_SHARE = 0.3  # Of the scenes, in which the plan's own faults happen as well.
+_ALSO_SHARE = 0.3  # Of the scenarios, in which the plan's own faults happen as well.
 TRIES = 4  # So often a call is refused until whoever makes it gives up.
 LASTING = tuple(kind for kind in FaultKind if "calls" in kind.row.settings)
 S3, LOCAL = ("s3",), ("local",)
@@ -41,7 +41,7 @@ class Scenario(NamedTuple):
 
 
 def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
-    """The plan, or what the first scene that is drawn makes of it."""
+    """The plan, or what the first scenario that is drawn makes of it."""
     for scenario in scenarios:
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
             made = scenario.make(rng, plan)

@@ -1,4 +1,4 @@
-"""Scenes of clients and timeline servers round marker directories."""
+"""Scenarios of clients and timeline servers round marker directories."""
 
 from __future__ import annotations
 

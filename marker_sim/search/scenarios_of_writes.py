@@ -1,4 +1,4 @@
-"""Scenes of drivers, their tasks and what the next driver finds."""
+"""Scenarios of drivers, their tasks and what the next driver finds."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class LocalTree:
 
 
 class S3Tree:
-    """The objects of a front's bucket, read past its gate. `list` takes a picture, which `read` and `size` show."""
+    """The objects of a front's bucket, read past its interceptor. `list` takes a snapshot for `read` and `size`."""
 
     def __init__(self, front: Objects, prefix: str = "") -> None:
         self._front = front

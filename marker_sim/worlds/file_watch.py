@@ -18,8 +18,9 @@ The first four are told as the operation "put", the next two as "delete", each m
 at the n-th file chooses the moment that happens once for each, by `moments`. A cut that lasts shorter than it takes to
 look is not seen, and a writer that is killed at it may be done before it dies: `stayed_short` says whether it was.
 
-Where the kernel grants permission events (permissions.py) and an aim is at the operation "cut", or at "open", which is
-told in no other way, the call is told before it is done, and its caller held until then: such an aim strikes exactly.
+Where the kernel grants permission events (file_permissions.py) and a trigger is at the operation "cut" or "open", the
+call is reported before it is done and its caller held until then: such a trigger fires exactly. There is no other way
+to see "open".
 Limits: Linux. Directories made while we watch are watched from a moment after they were made; what they hold by then is
 found by a scan and told as "put", and a file that is being written during that scan may be told twice. Symbolic links
 are not followed. A queue that overflows ends the watch with HarnessError.
@@ -65,12 +66,12 @@ _State = tuple[int, int, int]
 class Watch:
     """Watches a directory tree while the block runs, in a thread of its own; what was there before is not told.
 
-    told: a gate whose aims count every call, or a function that says whether somebody was killed; called in the order
-        of the kernel's events, for calls that are held by another thread. gate: whose aims say what to hold, when
-        `told` is a function.
-    process: who is held to have made a call made at this moment (the kernel does not say), role: what that process is.
-        Paths of calls are relative to the root. operations: what aims know besides put and delete, with "cut" among the
-        moments.
+    told: an interceptor whose triggers count every call, or a function that returns whether a process was killed;
+        called in the order of the kernel's events, and by another thread for calls that are held.
+    gate: whose triggers decide which calls to hold, when `told` is a function.
+    process, role: the process that is assumed to make the calls at this moment (the kernel does not say). Paths of
+        calls are relative to the root.
+    operations: those that triggers know besides put and delete, with "cut" among the moments.
     exact: whether its caller is held at a cut. HarnessError at the end of the block, or from `check`, when something
         was missed.
     """
@@ -215,7 +216,7 @@ class Watch:
             self._sizes[path] = size
 
     def _hold(self, triggers: tuple[Trigger, ...]) -> None:
-        """Hold calls while an aim is at them, and no longer, for each costs its caller a fraction of a millisecond."""
+        """Hold calls only while a trigger waits for them: each costs its caller a fraction of a millisecond."""
         assert self._permissions is not None
         wanted = {operation for trigger in triggers for operation in trigger.operations}
         if wanted & set(self._permissions.operations):
@@ -276,9 +277,9 @@ class Watch:
 
 
 def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[Trigger, StorageCall], None]:
-    """What a gate does at an aim: SIGKILL or SIGSTOP for these processes, recorded as a fault of the call's process.
+    """The effect of a trigger: SIGKILL or SIGSTOP for these processes, recorded as a fault of the call's process.
 
-    A pause is begun and not ended: whoever armed it sends SIGCONT and records the end. AssertionError for an aim
+    A pause is begun and not ended: whoever armed it sends SIGCONT and records the end. AssertionError for a trigger
     of another kind, which a storage that nobody stands in front of cannot do.
     """
 
@@ -300,7 +301,7 @@ def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[
 
 
 def _passing(interceptor: Interceptor) -> Callable[[StorageCall], bool]:
-    """A call passes a gate when it is over, or is held: aims before and after it strike at the same moment."""
+    """A call passes the interceptor when it is over or held: triggers before and after it fire at the same moment."""
 
     def told(call: StorageCall) -> bool:
         with interceptor.lock:

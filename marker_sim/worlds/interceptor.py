@@ -108,7 +108,7 @@ class Interceptor:
         return triggers
 
     def strike(self, call: StorageCall) -> Trigger | None:
-        """The aim that strikes at this call, None for none; the others that fit count it. The lock is held.
+        """The trigger that strikes at this call, None for none; the others that fit count it. The lock is held.
 
         A KILL or PAUSE before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.

@@ -293,7 +293,7 @@ class CoverageGoals:
 def reached(
     statistics: Statistics, combinations: Iterable[tuple[str, str]], layout: str, write_plans: bool
 ) -> CoverageGoals:
-    """Hold a campaign's tally against every milestone that its modes and storages allow.
+    """Hold a campaign's statistics against every coverage goal that its modes and storages allow.
 
     layout: of the system's storage; what shows only in Hudi's format is not asked of others. write_plans: whether the
     campaign made plans of nothing but writes.

@@ -132,7 +132,7 @@ class NightTotals:
 
 
 def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
-    """How often a milestone was due at least in runs that were looked at."""
+    """How often a coverage goal was due at least in runs that were looked at."""
     able = sum(count for key, count in looked.items() if goal.applies(*key.split("/")))
     return able / goal.one_in
 

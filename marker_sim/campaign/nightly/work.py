@@ -118,7 +118,7 @@ def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
 
 
 def counts_of(statistics: Statistics, steps: int, profile: Profile) -> dict[str, Any]:
-    """The counts of a tally; what is zero is left out."""
+    """The counts of statistics; what is zero is left out."""
     judged, violations, unpromised, excused = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for row in statistics.rows(profile):
         held = _held(row, profile)

@@ -4,8 +4,8 @@ directories  the calls of each marker directory, and from when until when deleti
 lives        each server life: when it began, when and how it ended, when it was paused
 crowded      when two or more servers were live, paused ones included
 faults       what was wrong, from when until when, where
-rest, raw    what is stored when (stored.py)
-writes       instants, data files and timeline of write clients (writes.py)
+rest, raw    what is stored when (presence.py)
+writes       instants, data files and timeline of write clients (write_path.py)
 tables       what was found of the tables of a black-box write path at rest (tables.py)
 """
 

@@ -1,6 +1,6 @@
 """Tables of a black-box write path, folded once: every audit that was begun and ended, and who may still have written.
 
-What an audit says is told in tables_audit.py. When a file came is known where every effect is; elsewhere only that
+What an audit says is told in table_audit.py. When a file came is known where every effect is; elsewhere only that
 nobody writes while a table is at rest, and that the tasks of a driver die with it where Spark is local.
 """
 

@@ -181,7 +181,7 @@ class ServerFaultInjector:
         armed: Callable[[], object] = lambda: None,
         hopeless: Callable[[], bool] = lambda: False,
     ) -> Server | None:
-        """Arm an aim and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
+        """Arm a trigger and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
 
         what: its name, "" for one that whoever arms it counts himself.
         armed: called as soon as it is armed.

@@ -1,11 +1,11 @@
 """Kills a server while a marker file is cut: while it holds fewer bytes than it did, before it is written again.
 
-A server that is killed there has lost what was answered, so this place is tried before chance decides. Many servers
-have no such place: they write a new file and rename it, or append. That is told by what is seen while the aim is armed:
+A server that is killed there has lost answered markers, so this place is tried first. Many servers have no such place:
+they write a new file and rename it, or append. The file events while the trigger is armed show it:
 
     a file was cut                          the place is there, and has to be met
     files changed as other files alone      there is none: each content came under a new inode
-    the same file grew, and was never cut   there is none if its writers were held (permissions.py); else nobody knows
+    the same file grew, and was never cut   there is none if its writers were held (file_permissions.py); else unknown
     no file changed                         nothing is known, so the place was not met
 """
 
@@ -47,12 +47,12 @@ class Rewrites:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """What aims know besides put."""
+        """What triggers know besides put."""
         return self._watch.operations
 
     @property
     def exact(self) -> bool:
-        """Whether no cut stays unseen while an aim is at it."""
+        """Whether no cut stays unseen while a trigger is at it."""
         return self._watch.exact
 
     def put(self, path: str) -> bool:

@@ -5,8 +5,8 @@ that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is
 marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
 Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
 
-Kills and pauses are aimed at files as soon as the kernel tells that they are whole, which is after the call; kills also
-at the moment in which a file that had content is cut, and before a file is opened, as far as watch.py can tell them.
+Kills and pauses come as soon as the kernel reports a complete file, which is after the call; kills also when a file
+with content is cut, and before a file is opened, as far as file_watch.py can see that.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class LocalWorld:
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _aim_at_files(self, stage: RoundStage) -> None:
-        """Let the kernel tell the gate of whole files; under `hands`, so that no look at storage is disturbed."""
+        """Report complete files to the interceptor; under `hands`, so that no read of storage is disturbed."""
         from marker_sim.worlds.file_watch import Watch
 
         injector = stage.injector

@@ -71,7 +71,7 @@ class Round:
 class ForeignSystem:
     """The system under test as a round needs it.
 
-    world: the storage under a round, made once the stage has a recorder and a nemesis.
+    world: the storage under a round, made once the stage has a recorder and a fault injector.
     identity: whether the server honours the identity of a request, our extension `requestid`.
     batching: what its batches are held to, and why.
     """

@@ -63,7 +63,7 @@ class RoundStorage(Protocol):
     """The storage of one round, as seen by servers and fault injectors.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
-    whens         when an aim can strike: before or after a call is applied; () without a gate
+    whens         when a trigger can strike: before or after a call is applied; () without an interceptor
     rewrites      how marker files change in place, None where objects are replaced or nobody sees it
     wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage

@@ -1,4 +1,4 @@
-"""The blows of one write while it runs: who is killed or stopped when an aim strikes, and who goes on after it."""
+"""The blows of one write while it runs: who is killed or stopped when a trigger fires, and who goes on after it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WriteFaultInjector:
         self._guard = threading.Lock()
 
     def arm(self, place: TableStorage, target: TriggerActions) -> None:
-        """The aims strike from now on."""
+        """The triggers fire from now on."""
         target.acts = {}
         self._place = place
         for blow, trigger in self._blows:

@@ -3,8 +3,8 @@
     local   a fresh directory that is watched (worlds/file_watch.py): blows fall as soon as the kernel told of an
     effect, and
             exactly in it when a file is cut and the kernel grants permission events
-    s3      a bucket of the kit's S3 (real/front): they fall before a request is applied, or after it and before the
-            reply
+    s3      a bucket of the kit's S3 (worlds/s3_front): they come before a request is applied, or after it and before
+            the reply
 
 What strikes is recorded in one go with the effect that it was aimed at. Aims strike from the moment they are armed, and
 not at all once they are taken away.
@@ -69,7 +69,7 @@ class TriggerActions:
     acts: dict[Trigger, Callable[[StorageCall], None]] = field(default_factory=dict)
 
     def inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """What a gate does at an aim; the recorder's lock is held."""
+        """What an interceptor does at a trigger; the recorder's lock is held."""
         self.acts[trigger](call)
 
 

@@ -1,4 +1,4 @@
-"""Run as a program: the template, which is told where the kit's hub is."""
+"""Run as a program: the template, which is told where the kit's coordinator is."""
 
 from __future__ import annotations
 

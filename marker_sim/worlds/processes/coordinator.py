@@ -1,6 +1,6 @@
 """The kit's side of what children ask: a thread a connection, so that a child that waits holds up nobody else.
 
-A local effect is applied by the child between "enter" and "leave", with the gate's lock held by the thread that
+A local effect is applied by the child between "enter" and "leave", with the interceptor's lock held by the thread that
 answers it: no other event of any process comes in between. When the child dies in that time, storage says whether it
 was applied.
 """

@@ -1,4 +1,4 @@
-"""A child's side of the hub: one connection a thread, one answer a question.
+"""A child's side of the coordinator: one connection a thread, one answer a question.
 
 A child that was killed while it asks gets no answer, and one whose kit is gone ends: nothing runs on unobserved.
 """

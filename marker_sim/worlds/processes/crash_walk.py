@@ -1,8 +1,8 @@
 """Every crash point of a short real workload, one by one: before and after each effect of each process.
 
 A first run without faults shows how many effects each kind of process has; then the plan is run once for each of them,
-with an aim that kills the process there. The probe at the end of every run is the next write, which recovers. A process
-that is started again counts on, so the n-th effect of "driver" is the n-th of all drivers of the plan.
+with a trigger that kills the process there. The probe at the end of every run is the next write, which recovers. A
+restarted process continues the count, so the n-th effect of "driver" is the n-th of all drivers of the plan.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class ManagedProcess:
 
 
 class ForkServer:
-    """The template, the hub and the children of one run after another; a context manager that leaves no process.
+    """The template, the coordinator and the children of successive runs; a context manager that leaves no process.
 
     on_gone: called when a child is gone. HarnessError, and no process, without a package that its children import.
     """

@@ -1,7 +1,7 @@
 """Storage and Runtime of real processes; every call through them is a step.
 
-local   GatedStorage: an effect is applied between two messages to the kit, which holds the gate's lock meanwhile
-s3      CountedStorage: the requests meet the gate in the S3 front
+local   GatedStorage: an effect is applied between two messages to the kit, which holds the interceptor's lock meanwhile
+s3      CountedStorage: the requests meet the interceptor in the S3 front
 """
 
 from __future__ import annotations

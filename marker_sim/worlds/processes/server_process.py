@@ -1,4 +1,4 @@
-"""The timeline server as a child: what `marker-sim serve` runs, on the storage that meets the gate."""
+"""The timeline server as a child: what `marker-sim serve` runs, on the storage that meets the interceptor."""
 
 from __future__ import annotations
 

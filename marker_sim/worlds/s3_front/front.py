@@ -1,6 +1,6 @@
 """An S3 on loopback whose every effect is in the history, in order, before anybody hears of it.
 
-    client ── HTTP ──► request ──► gate: aims, limits, draws ──► moto ──► effects recorded ──► reply
+    client ── HTTP ──► request ──► interceptor: triggers, limits, draws ──► moto ──► effects recorded ──► reply
                                    └────────────── under gate.lock ──────────────────┘
 
 What was changed is found by looking at moto's own objects before and after a request, not by understanding the request:
@@ -18,7 +18,7 @@ and puts in two steps; that they are atomic here is the lock's doing.
     PAUSE            done and answered as ever
 
 Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
-A caller of `close` must not hold the gate's lock. Other kinds of faults cannot be done here and are trouble.
+A caller of `close` must not hold the interceptor's lock. Other kinds of faults cannot be done here and are trouble.
 """
 
 from __future__ import annotations
@@ -126,17 +126,17 @@ class S3Front:
             raise HarnessError(f"the S3 front of bucket {self.bucket} failed at {count} requests, first: {first}")
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """What is stored, by key, sorted; read past the gate."""
+        """What is stored, by key, sorted; read past the interceptor."""
         with self.interceptor.lock:
             return self._store.objects(prefix)
 
     def change(self, key: str, data: bytes | None) -> None:
-        """Put or delete an object past the gate, behind everybody's back; tells nobody."""
+        """Put or delete an object past the interceptor, behind everybody's back; tells nobody."""
         with self.interceptor.lock:
             self._store.change(key, data)
 
     def healed(self) -> None:
-        """From now on no fault is drawn, no run of faults goes on and nothing is throttled; aims stay as they are."""
+        """No more random faults, lasting faults or throttling from now on; triggers stay as they are."""
         with self.interceptor.lock:
             self._draws.stop()
             self._limits = None

@@ -1,7 +1,8 @@
 """Which fault a call meets besides those that are aimed: drawn by a seeded generator, or part of a run of them.
 
-Calls draw in the order in which they pass the gate, two numbers each, so that the same calls in the same order meet the
-same faults. THROTTLED and TIMEOUT_LOST with a value above 1 go on for that many calls in the same prefix, as in a plan.
+Calls draw in the order in which they pass the interceptor, two numbers each, so the same calls in the same order have
+the same faults. THROTTLED and TIMEOUT_LOST with a value above 1 go on for that many calls in the same prefix, as in a
+plan.
 """
 
 from __future__ import annotations

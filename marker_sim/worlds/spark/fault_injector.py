@@ -86,7 +86,7 @@ class SparkFaultInjector:
                 self.struck[self._triggers[trigger]] += trigger.fired
 
     def inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """An aim at the gate strikes; its lock is held."""
+        """A trigger at the interceptor strikes; its lock is held."""
         number = self._triggers[trigger]
         fault = self._jobs.spark_plan.faults[number]
         if isinstance(fault, DriverKill):

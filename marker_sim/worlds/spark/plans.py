@@ -127,7 +127,7 @@ class SparkPlan:
 
 
 def aim_of(fault: DriverKill | ServerKill | StorageFault) -> Trigger:
-    """The aim at the gate of a fault; a driver's death must be one of PHASES."""
+    """The trigger at the interceptor of a fault; a driver's death must be one of PHASES."""
     match fault:
         case DriverKill():
             _, pattern, operations, process = PHASES[fault.phase]

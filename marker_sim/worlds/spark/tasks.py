@@ -171,7 +171,7 @@ class SparkAttempt:
 def child_of(spec: bytes) -> Child:
     """This Python worker's side of the kit, made once: Spark uses a worker for one task after another.
 
-    spec: pickled, as `jobs.py` makes it.
+    spec: pickled, as `run.py` makes it.
     """
     host = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     name = f"{EXECUTOR}-{host.rpartition('.')[2]}-{os.getpid()}"
