@@ -30,8 +30,10 @@ _SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else 
 class Op:
     """One operation of a client, after those it has before it in the plan; "hostile" is a create that must be refused.
 
-    directory: index into `Plan.directories`. request: identity, equal in a resend, "" for none.
-    after_ms: how long the client waits first. server: 0, or 1 for the second server while it lives.
+    directory: index into `Plan.directories`.
+    request: identity, equal in a resend, "" for none.
+    after_ms: how long the client waits first.
+    server: 0, or 1 for the second server while it lives.
     """
 
     actor: str
@@ -63,8 +65,10 @@ class Task:
 class Write:
     """One write of the driver to a table, after those before it in the plan.
 
-    table: index into `Plan.tables`. markers: "" for the mode of the plan, else this write's own. after_ms: how long the
-    driver waits first. abandon: it gives up when the tasks are done, and leaves the instant to the next write.
+    table: index into `Plan.tables`.
+    markers: "" for the mode of the plan, else this write's own.
+    after_ms: how long the driver waits first.
+    abandon: it gives up when the tasks are done, and leaves the instant to the next write.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -76,12 +80,16 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Determines one run. jitter: 0 for uniform latencies, else the number that all latencies are derived from.
+    """Determines one run.
+
+    jitter: 0 for uniform latencies, else the number that all latencies are derived from.
 
     Marker stores alone are driven by `ops` on `directories`; write clients by `writes` on `tables`, with that many
-    `executors` (executor-0 and on) of one core each. merge_on_read: what the tables are; a copy-on-write table turns an
-    APPEND into a MERGE. embedded: the timeline server dies with the driver, as in Hudi. restart_threads: num_threads of
-    the servers after the first, where that is less; 0 for the same.
+    `executors` (executor-0 and on) of one core each.
+
+    merge_on_read: what the tables are; a copy-on-write table turns an APPEND into a MERGE.
+    embedded: the timeline server dies with the driver, as in Hudi.
+    restart_threads: num_threads of the servers after the first, where that is less; 0 for the same.
     """
 
     mode: str = "timeline"

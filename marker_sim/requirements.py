@@ -14,7 +14,11 @@ from marker_sim.errors import HarnessError
 
 
 class Requirement(NamedTuple):
-    """A package by its name in a registry. extra: that brings it, "" for a plain install. needed_for: by whom."""
+    """A package by its name in a registry.
+
+    extra: that brings it, "" for a plain install.
+    needed_for: by whom.
+    """
 
     package: str
     extra: str

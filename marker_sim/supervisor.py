@@ -37,7 +37,8 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """A program, with these variables besides the kit's own environment; HarnessError when it cannot be started.
 
-    folder: where it works, None for here. dies_with_kit: it is killed when the thread that started it ends.
+    folder: where it works, None for here.
+    dies_with_kit: it is killed when the thread that started it ends.
     """
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     try:

@@ -42,7 +42,11 @@ _SAID_LINES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a task. error: what `do` raised, None when it returned. died: how the worker ended, "" mostly."""
+    """What came of a task.
+
+    error: what `do` raised, None when it returned.
+    died: how the worker ended, "" mostly.
+    """
 
     task: Any
     seconds: float
@@ -53,7 +57,11 @@ class Answer:
 
 @dataclass(slots=True)
 class PoolWorker:
-    """One process. task: what it is doing, None when it is idle. since: time.monotonic() of when it began that."""
+    """One process.
+
+    task: what it is doing, None when it is idle.
+    since: time.monotonic() of when it began that.
+    """
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -64,8 +72,9 @@ class PoolWorker:
 class WorkerPool:
     """So many workers; a context manager that leaves no process.
 
-    desk: "package.module:Name" of what does tasks there. directory: its path is the mark, logs/ in it holds what
-    workers say. scratch: their TMPDIR.
+    desk: "package.module:Name" of what does tasks there.
+    directory: its path is the mark, logs/ in it holds what workers say.
+    scratch: their TMPDIR.
     """
 
     def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None) -> None:

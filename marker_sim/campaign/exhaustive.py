@@ -36,7 +36,10 @@ from marker_sim.worlds.simulated.storage import CAPABILITIES
 
 
 class Cursor(NamedTuple):
-    """The place of a case. first, second: positions among the crash points of the part, and after its first crash."""
+    """The place of a case.
+
+    first, second: positions among the crash points of the part, and after its first crash.
+    """
 
     depth: int = 0
     part: int = 0
@@ -151,7 +154,10 @@ class Space:
 
 
 class Examined(NamedTuple):
-    """A case that was run and judged. covered: each of its crashes happened. breaches: by guarantee, promised ones.
+    """A case that was run and judged.
+
+    covered: each of its crashes happened.
+    breaches: by guarantee, promised ones.
 
     findings: none when the system cannot be judged on the storage.
     """
@@ -174,7 +180,11 @@ def examine(case: Case, system: System, profile: Profile, guarantees: frozenset[
 
 @dataclass(slots=True, kw_only=True)
 class ScheduleRow:
-    """What was done at one depth. seconds: of process time. violations: runs that broke a promise."""
+    """What was done at one depth.
+
+    seconds: of process time.
+    violations: runs that broke a promise.
+    """
 
     points: int = 0
     runs: int = 0

@@ -21,9 +21,12 @@ class FaultSettings:
     pace_ms: between two requests that an overloaded server takes up.
     jump_ms: of a clock, back if negative.
     unsynced_ms: what was written in so many last milliseconds is lost.
-    attempts: that are started besides. calls: in the same marker directory that meet the fault.
-    applied: the call had its effect. lost: what is sent is lost, and else arrives.
-    removed: type files are removed, and else emptied. empty: a torn file is empty, and else a part of it is there.
+    attempts: that are started besides.
+    calls: in the same marker directory that meet the fault.
+    applied: the call had its effect.
+    lost: what is sent is lost, and else arrives.
+    removed: type files are removed, and else emptied.
+    empty: a torn file is empty, and else a part of it is there.
     """
 
     for_ms: int = 0

@@ -28,7 +28,10 @@ _NEXT = Write(tasks=(Task(kind="MERGE"),))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One workload. before: how many of its first writes are not crashed. changes: fields of the plan.
+    """One workload.
+
+    before: how many of its first writes are not crashed.
+    changes: fields of the plan.
 
     only: marker modes in which it says something of its own; needs_both: the storage must have both modes.
     """

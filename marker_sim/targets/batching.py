@@ -19,7 +19,12 @@ THREADS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What rounds choose from. threads: batch threads. intervals_ms: between batches. words: where each comes from."""
+    """What rounds choose from.
+
+    threads: batch threads.
+    intervals_ms: between batches.
+    words: where each comes from.
+    """
 
     threads: tuple[int, ...]
     intervals_ms: tuple[int, ...]

@@ -24,7 +24,10 @@ RESOLVE_TIMEOUT_S = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jars:
-    """Jars that are wanted together. what: their name in sentences. coordinates: "group:artifact:version" of each.
+    """Jars that are wanted together.
+
+    what: their name in sentences.
+    coordinates: "group:artifact:version" of each.
 
     asked: those of which the resolver is told; it finds the others as their dependencies.
     """

@@ -42,8 +42,9 @@ def open_rounds(
 ) -> Iterator[ServerRounds]:
     """The rounds against the server that `start` starts, with the files and storage they need until the block ends.
 
-    version: of the system under test. startup_s: how long a server may take to answer. kinds: of rounds, () for all.
-    HarnessError when files or storage cannot be had.
+    version: of the system under test.
+    startup_s: how long a server may take to answer.
+    kinds: of rounds, () for all. HarnessError when files or storage cannot be had.
     """
     began, server = time.monotonic(), request.server
     batches = batching(start, server.batch_threads)

@@ -64,7 +64,8 @@ def open_rounds(
 class TableRounds:
     """The rounds of one campaign; `targets.target.Rounds` says what each method is for.
 
-    met, armed: steps by mode and name, so far. refused: why tables took no write any more.
+    met, armed: steps by mode and name, so far.
+    refused: why tables took no write any more.
     """
 
     request: CampaignRequest

@@ -114,7 +114,12 @@ class CampaignRequest:
 
 
 class PlayedRun(Protocol):
-    """A round that is over. counts: what happened how often. interrupted: by Ctrl-C. trouble: of the kit, or ""."""
+    """A round that is over.
+
+    counts: what happened how often.
+    interrupted: by Ctrl-C.
+    trouble: of the kit, or "".
+    """
 
     @property
     def history(self) -> History: ...

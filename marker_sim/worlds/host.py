@@ -31,7 +31,10 @@ class HostProcess(Protocol):
 
 
 class SentAttempt(Protocol):
-    """An attempt that was sent to an executor. counted: its driver still expects to hear of it."""
+    """An attempt that was sent to an executor.
+
+    counted: its driver still expects to hear of it.
+    """
 
     counted: bool
 

@@ -34,11 +34,14 @@ SEEDS_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """One violation, as a unit found it. shrunk: whether there was time to make its plan small.
+    """One violation, as a unit found it.
 
-    text: everything there is to say of it: sentence, message, events. evidence: their numbers in the history of `plan`.
+    shrunk: whether there was time to make its plan small.
+    text: everything there is to say of it: sentence, message, events.
+    evidence: their numbers in the history of `plan`.
     deterministic: whether a run that was repeated nearby gave the same history; else no run without it says much.
-    world: "simulated", "real" or "spark". plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
+    world: "simulated", "real" or "spark".
+    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
     cause: of the breach, "" where it was stored before causes were told apart.
     """
 
@@ -64,9 +67,11 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFailure:
-    """A failure that is kept. seen: how often exactly this; alike: how often something that looks like it.
+    """A failure that is kept.
 
-    first_seen, last_seen: times of day; night: of the first. fixed: when a replay found nothing any more, "" before.
+    seen: how often exactly this; alike: how often something that looks like it.
+    first_seen, last_seen: times of day; night: of the first.
+    fixed: when a replay found nothing any more, "" before.
     status: what the last replay said, "" before there was one; that it is violated when it came back since.
     """
 

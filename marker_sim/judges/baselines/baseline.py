@@ -38,8 +38,11 @@ _KEYS = ("guarantee", "mode", "storage", "under")
 class Known:
     """A violation by where it shows and how it came about; two that agree in that are equal.
 
-    guarantee: its id. under: the fault class. cause: "" for any.
-    sometimes: not every run meets it. story: where it is told, "" for nowhere.
+    guarantee: its id.
+    under: the fault class.
+    cause: "" for any.
+    sometimes: not every run meets it.
+    story: where it is told, "" for nowhere.
     """
 
     guarantee: str

@@ -32,7 +32,10 @@ _MODES = frozenset({"direct", "timeline", "both"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What holds for one guarantee, mode, storage and fault class. source: "" when no rule spoke of it."""
+    """What holds for one guarantee, mode, storage and fault class.
+
+    source: "" when no rule spoke of it.
+    """
 
     promised: bool
     applicable: bool

@@ -116,7 +116,10 @@ class ProcessEnvironment(ABC):
 
 
 class DriverMarkers:
-    """Where a driver finds markers (writer.client.Markers). mode: of the write."""
+    """Where a driver finds markers (writer.client.Markers).
+
+    mode: of the write.
+    """
 
     def __init__(self, environment: ProcessEnvironment, mode: str) -> None:
         self._environment = environment

@@ -30,14 +30,20 @@ class ClientLife:
 
 @dataclass(slots=True, kw_only=True)
 class WriteDriverLife:
-    """The driver of writes. working: it was given a write and is not through."""
+    """The driver of writes.
+
+    working: it was given a write and is not through.
+    """
 
     working: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class ExecutorLife:
-    """An executor of a driver. running: the attempts that it works at, by whatever tells them apart there."""
+    """An executor of a driver.
+
+    running: the attempts that it works at, by whatever tells them apart there.
+    """
 
     driver: Any
     slot: int
@@ -46,7 +52,10 @@ class ExecutorLife:
 
 @dataclass(slots=True, kw_only=True)
 class TimelineServerLife:
-    """A timeline server. first: no server was there before it."""
+    """A timeline server.
+
+    first: no server was there before it.
+    """
 
     first: bool
 

@@ -28,7 +28,10 @@ from marker_sim.writer.slices import LINES, RowFormat
 
 
 class ClusterRun:
-    """The processes of one run on a host, and the phases that they go through. rows_as: the format of data files."""
+    """The processes of one run on a host, and the phases that they go through.
+
+    rows_as: the format of data files.
+    """
 
     rows_as: RowFormat = LINES
 

@@ -25,7 +25,10 @@ MIN_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What every driver of a campaign has in common. deadline: when all must be over (time.monotonic)."""
+    """What every driver of a campaign has in common.
+
+    deadline: when all must be over (time.monotonic).
+    """
 
     home: Path
     java: str
@@ -60,7 +63,10 @@ class Hangs(Exception):
 
 
 class DriverLife:
-    """One driver. It is asked one thing at a time. log: the name of its file in the report."""
+    """One driver. It is asked one thing at a time.
+
+    log: the name of its file in the report.
+    """
 
     def __init__(self, name: str, log: str, program: Program, spec: Mapping[str, Any], scratch: Path) -> None:
         self.name = name

@@ -37,8 +37,8 @@ class ActorIdentity:
     """The actor that calls are recorded under.
 
     invoke: the last invocation of the thread that asks.
-    attempt: the number of the attempt that this thread makes, None for none.
-    part: of a write, which sites are known by; a real process has no sites.
+    attempt: the number of the attempt that this thread makes, None for none. part: of a write, which sites are known
+        by; a real process has no sites.
     """
 
     def __init__(self, name: str, role: str) -> None:
@@ -65,7 +65,10 @@ class ActorIdentity:
 
 
 class Child(ProcessEnvironment):
-    """A real process from inside. spec: as cluster.py makes it."""
+    """A real process from inside.
+
+    spec: as cluster.py makes it.
+    """
 
     me: ActorIdentity
     wire: HttpWire

@@ -39,8 +39,8 @@ def run_real(
 
     system: as in --sut.
     triggers: faults at the interceptor besides those of the plan.
-    fork_server: where children are forked, for many runs one after another; a fresh one if None.
-    HarnessError when the kit fails.
+    fork_server: where children are forked, for many runs one after another; a fresh one if None. HarnessError when the
+        kit fails.
     """
     if fork_server is None:
         with ForkServer() as fresh:

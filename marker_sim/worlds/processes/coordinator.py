@@ -55,12 +55,14 @@ class Coordinator:
         dead: Callable[[str], bool] = lambda process: False,
         left: Callable[[str], object] = lambda process: None,
     ) -> None:
-        """A run begins. answers: by what is asked, called with the child's name and the arguments.
+        """A run begins.
 
-        stored: the content of a storage path now, for effects whose process died while it applied them. paused:
-        whether a child is stopped. failed: hears what went wrong while a child was answered. dead: whether a child was
-        killed: what it had still sent is not recorded. left: hears of each connection that a child closed, which its
-        end does too.
+        answers: by what is asked, called with the child's name and the arguments.
+        stored: the content of a storage path now, for effects whose process died while it applied them.
+        paused: whether a child is stopped.
+        failed: hears what went wrong while a child was answered.
+        dead: whether a child was killed: what it had still sent is not recorded.
+        left: hears of each connection that a child closed, which its end does too.
         """
         self.interceptor = interceptor
         self._failed = failed

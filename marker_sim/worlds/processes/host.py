@@ -28,7 +28,10 @@ GONE_S = 20.0
 
 
 class ProcessAttempt:
-    """An attempt that a driver launched. number: under which driver and executor know it."""
+    """An attempt that a driver launched.
+
+    number: under which driver and executor know it.
+    """
 
     __slots__ = ("counted", "driver", "number", "work")
 

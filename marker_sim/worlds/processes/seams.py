@@ -134,7 +134,10 @@ class GatedStorage(CountedStorage):
 
 
 class ThreadRuntime:
-    """The Runtime seam of a process whose actors are threads. locks: of the host, None where storage needs none."""
+    """The Runtime seam of a process whose actors are threads.
+
+    locks: of the host, None where storage needs none.
+    """
 
     def __init__(self, steps: Steps, locks: HostLocks | None, died: Callable[[str], object]) -> None:
         self._step = steps.step

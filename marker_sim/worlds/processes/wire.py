@@ -25,7 +25,10 @@ _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 class HttpWire:
-    """Calls by HTTP. address: how requests write a marker directory. armed: wire faults that wait for a request."""
+    """Calls by HTTP.
+
+    address: how requests write a marker directory. armed: wire faults that wait for a request.
+    """
 
     def __init__(
         self,

@@ -29,7 +29,12 @@ class Gone(Exception):
 
 
 class Application:
-    """A driver. name: its process in the history. words: the program. log: where its other output goes."""
+    """A driver.
+
+    name: its process in the history.
+    words: the program.
+    log: where its other output goes.
+    """
 
     def __init__(self, name: str, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name

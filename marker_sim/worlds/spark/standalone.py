@@ -35,7 +35,8 @@ _LISTENS = re.compile(r"Starting Spark master at (spark://[\w.:]+)")
 class Standalone:
     """The cluster while the block runs. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
 
-    cores, memory_mb: of each worker. java, home: the JVM and where PySpark lies. HarnessError when it does not start.
+    cores, memory_mb: of each worker.
+    java, home: the JVM and where PySpark lies. HarnessError when it does not start.
     """
 
     def __init__(self, scratch: Path, *, java: str, home: Path, cores: int = 2, memory_mb: int = 4096) -> None:
