@@ -147,9 +147,9 @@ def test_a_class_is_not_blamed_for_what_its_storage_has_not(mode: str, fork_serv
 
 @pytest.mark.parametrize(("sut", "broken"), [(CORRECT, set()), (f"{HERE}:Keeper", {"G10", "G18"})])
 def test_the_nightly_says_the_same_of_the_plans_it_draws(sut: str, broken: set[str]) -> None:
-    task = NightlyTask(stream="real-local", first=0, count=2, sut=sut, profile="python", until=0.0, seed=1)
+    task = NightlyTask(stream="real-local", first=0, count=4, sut=sut, profile="python", until=0.0, seed=1)
     with RealWork() as work:
         done = work.units(task)
-    assert done["runs"] == 2 and not done["trouble"]
+    assert done["runs"] == 4 and not done["trouble"]
     found = {sighting["guarantee"] for sighting in done["sightings"]}
     assert broken <= found and (broken or not found)
