@@ -119,7 +119,8 @@ class _Attempted:
         for attempt, reason in zip(failed, reasons, strict=True):
             if not reason:
                 return "", self._breach(f"{how}, and no fault touched an attempt that failed", attempt.invoke, at)
-        reason = reasons[0] if reasons else self._of_tasks(at)
+        under_way = (self._touched(a.invoke, at, frozenset({a.process})) for a in self._attempts(at) if a.done > at)
+        reason = reasons[0] if reasons else self._of_tasks(at) or next(filter(None, under_way), "")
         return reason, None if reason else self._breach(f"{how}, although nothing was wrong", self.low, at)
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
