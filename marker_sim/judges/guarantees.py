@@ -72,24 +72,24 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G3",
         slug="acked-marker-survives",
-        sentence="A marker that was answered stays in storage until somebody asks to delete its marker directory:"
-        " crashes, restarts, duplicates, pauses and a second server do not remove it.",
+        sentence="An answered marker stays in storage until deletion of its marker directory is requested: crashes,"
+        " restarts, duplicates, pauses and a second server do not remove it.",
         judge=acked_marker_survives,
         judged_least=5.0,
     ),
     Guarantee(
         id="G4",
         slug="exact-set",
-        sentence="Storage and every listing hold only names that were asked for in that directory, and storage ends"
-        " with every answered name, byte for byte: none merged, split or renamed.",
+        sentence="Storage and every listing contain only names that were requested in that directory, and in the end"
+        " storage contains every answered name, byte for byte: none merged, split or renamed.",
         judge=exact_set,
         judged_least=5.0,
     ),
     Guarantee(
         id="G5",
         slug="one-creator",
-        sentence='While no two servers serve a directory, at most one request is told "created" for a name, and its'
-        " resend hears the same from the same server life.",
+        sentence='While no two servers serve a directory, at most one request is answered "created" for a name, and'
+        " its resend gets the same answer from the same server life.",
         judge=one_creator,
     ),
     Guarantee(
@@ -102,8 +102,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G7",
         slug="isolation",
-        sentence="Trouble in one marker directory neither fails requests for another nor holds them up for longer"
-        " than the storage time-out.",
+        sentence="Failures in one marker directory neither fail requests for another nor delay them by more than the"
+        " storage time-out.",
         judge=isolation,
     ),
     Guarantee(
@@ -117,7 +117,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G9",
         slug="type-recorded",
-        sentence="As long as a directory has a marker file and nobody began to delete it, its type file says that it"
+        sentence="As long as a directory has a marker file and no deletion of it has begun, its type file says that it"
         " is batched.",
         judge=type_recorded,
     ),
@@ -125,16 +125,16 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G10",
         slug="delete-complete",
         sentence="After a deletion is answered, only names whose create was open when the deletion was invoked, or"
-        " came later, are stored or listed; the others do not return by themselves, and a directory of which nothing is"
-        " left is not said to exist.",
+        " came later, are stored or listed; the others do not return by themselves, and a directory without"
+        " any files is not reported to exist.",
         judge=delete_complete,
         judged_least=0.4,
     ),
     Guarantee(
         id="G11",
         slug="readable-while-written",
-        sentence="A listing holds every marker answered before it was invoked; it is never short, and it fails only"
-        " under faults. A directory with such a marker is said to exist.",
+        sentence="A listing contains every marker answered before it was invoked, and fails only under faults. A"
+        " directory with such a marker is reported to exist.",
         judge=readable_while_written,
         judged_least=0.7,
     ),
@@ -156,7 +156,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G14",
         slug="reconcile-exact",
-        sentence="A completed commit names files that are there and stay there, one attempt's for each task; every"
+        sentence="A completed commit names files that exist and continue to exist, of one attempt for each task; every"
         " other data file that the instant had when finalize listed its markers is gone by then.",
         judge=reconcile_exact,
         black_box=files.reconcile_exact,
@@ -165,8 +165,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G15",
         slug="rollback-complete",
-        sentence="After a rollback no data file is left that its instant had when the markers were listed, and nothing"
-        " that is committed was removed or changed by it.",
+        sentence="After a rollback no data file is left that its instant had when the markers were listed, and the"
+        " rollback removed or changed nothing that is committed.",
         judge=rollback_complete,
         black_box=files.rollback_complete,
         judged_least=0.04,
@@ -174,7 +174,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G16",
         slug="rollback-retryable",
-        sentence="A rollback that was cut short anywhere can be run again and comes to the same end.",
+        sentence="A rollback that was interrupted anywhere can be run again and has the same result.",
         judge=rollback_retryable,
         black_box=rollbacks.rollback_retryable,
         judged_least=0.01,
@@ -182,7 +182,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G17",
         slug="markers-last",
-        sentence="Nobody deletes markers before their instant is committed, or the data files that they name are"
+        sentence="Markers are not deleted before their instant is committed, or the data files that they name are"
         " deleted.",
         judge=markers_last,
         judged_least=0.25,
@@ -190,8 +190,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G18",
         slug="no-residue",
-        sentence="When an instant is over and its attempts have acted for the last time, the next undisturbed write"
-        " leaves nothing of its marker directory.",
+        sentence="When an instant is finished and its attempts have ended, the next write without a fault leaves"
+        " nothing of its marker directory.",
         judge=no_residue,
         black_box=ends.no_residue,
         judged_least=0.15,
@@ -207,21 +207,20 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G20",
         slug="no-late-write",
-        sentence="Once finalize or a rollback has listed an instant's markers, none of its data files comes into"
-        " storage.",
+        sentence="Once finalize or a rollback has listed an instant's markers, no data file of the instant is written.",
         judge=no_late_write,
         judged_least=1.0,
     ),
     Guarantee(
         id="G21",
         slug="modes-agree",
-        sentence="Direct and timeline-server markers lead to the same table: the same data paths without faults, the"
-        " same rows with faults whenever every write completed.",
+        sentence="Direct and timeline-server markers give the same table: the same data paths without faults, the same"
+        " rows with faults whenever every write completed.",
     ),
     Guarantee(
         id="G22",
         slug="hdfs-falls-back",
-        sentence="Timeline-server markers asked for on a storage that cannot carry them become direct markers, and"
+        sentence="Timeline-server markers requested on a storage that does not support them become direct markers, and"
         " the implementation says so.",
         judge=hdfs_falls_back,
     ),
@@ -235,7 +234,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G24",
         slug="rows-survive",
-        sentence="Whoever reads the completed commits finds the rows of every completed write, each key as its last"
+        sentence="A reader of the completed commits finds the rows of every completed write, each key as its last"
         " write left it.",
         judge=rows_survive,
         black_box=rows.rows_survive,
@@ -244,8 +243,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G25",
         slug="writes-go-on",
-        sentence="A write that no fault touches completes; a driver ends by itself, or hangs, only when its faults"
-        " explain it; after the last fault the next write completes within its bound.",
+        sentence="A write without faults completes; a driver ends by itself, or hangs, only when its faults explain"
+        " it; after the last fault the next write completes within its bound.",
         judge=writes_go_on,
         black_box=refusals.writes_go_on,
         judged_least=0.3,

@@ -83,7 +83,7 @@ def test_a_violation_shows_the_sentence_the_message_and_the_events() -> None:
     with pytest.raises(AckedMarkerSurvives) as caught:
         raise_first(history, judge(history, frozenset({"G1", "G3"})))
     text = str(caught.value)
-    assert "G3 acked-marker-survives: A marker that was answered stays" in text
+    assert "G3 acked-marker-survives: An answered marker stays" in text
     assert "under: restart" in text and f"[{caught.value.breach.evidence[-1]}]" in text
     assert isinstance(caught.value, Violation)
     assert str(pickle.loads(pickle.dumps(caught.value))) == text
