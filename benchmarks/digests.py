@@ -76,10 +76,10 @@ class _Digests(MachineStatistics):
 
     def __init__(self) -> None:
         super().__init__()
-        self.digests: list[str] = []
+        self.digests: list[dict[str, str]] = []
 
     def add(self, history: History) -> None:
-        self.digests.append(_digest(list(_judged(history).values())))
+        self.digests.append(_judged(history))
         super().add(history)
 
 
@@ -90,8 +90,8 @@ def of_examples(count: int) -> Iterator[tuple[str, dict[str, str]]]:
             machine = machine_for(reference(), mode, storage, plans=Path(plans), chaos_seed=7)
             machine.seen = seen = _Digests()
             attack(machine, max_examples=count, database=None, phases=[Phase.generate], derandomize=False)
-        for number, digest in enumerate(seen.digests):
-            yield f"example {mode} {storage} {number}", {"history": digest}
+        for number, digests in enumerate(seen.digests):
+            yield f"example {mode} {storage} {number}", digests
 
 
 def main() -> int:
