@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from marker_sim.history import Kind, Value
 from marker_sim.plan import Write
 from marker_sim.seams import Capabilities
 from marker_sim.worlds.cluster.lives import Life
+from marker_sim.worlds.cluster.recording import Events
 
 
 class HostProcess(Protocol):
@@ -42,7 +42,7 @@ class SentAttempt(Protocol):
     def work(self) -> Any: ...
 
 
-class Host(Protocol):
+class Host(Events, Protocol):
     """Where processes live. Times are milliseconds of the host's clock; calls arrive in `run` and nowhere else.
 
     capabilities: of its storage.
@@ -53,21 +53,6 @@ class Host(Protocol):
     capabilities: Capabilities
     limit_ms: int
     linger_ms: int
-
-    def record(
-        self,
-        process: str,
-        role: str,
-        kind: Kind,
-        operation: str,
-        table: str | None = None,
-        instant: str | None = None,
-        path: str | None = None,
-        value: Value = None,
-        error: str | None = None,
-        caused_by: int | None = None,
-    ) -> int:
-        """Append an event and return its index."""
 
     def now_ns(self) -> int:
         """What a clock of the host shows."""

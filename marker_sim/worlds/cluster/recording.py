@@ -19,7 +19,7 @@ _MADE = {made.value: made for made in Created}
 
 
 class Events(Protocol):
-    """Where events go: the simulated scheduler, or a real process's link to the kit."""
+    """Where events go: the simulated scheduler, a host, or a real process's link to the kit."""
 
     def record(
         self,
@@ -33,7 +33,8 @@ class Events(Protocol):
         value: Value = None,
         error: str | None = None,
         caused_by: int | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Append an event and return its index."""
 
 
 class Actor(Protocol):
