@@ -1,4 +1,4 @@
-"""What every test session of this repository shares: Hypothesis profiles, no skips in CI, and no stale installation.
+"""What every test session of this repository shares: profiles, workers, no skips in CI, and no stale installation.
 
 MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly
 CI                   when true, a skipped test is an error
@@ -7,6 +7,7 @@ CI                   when true, a skipped test is an error
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from hypothesis import HealthCheck, settings
 import marker_sim
 
 pytest_plugins = ("marker_sim.pytest_plugin",)
+
+# Tests start hundreds of processes, and each would compile the package: here bytecode is kept, whatever the shell says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 EXAMPLES = {"quick": 30, "ci": 100, "nightly": 2000}
@@ -42,6 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
             f"the installed marker_sim differs from this work tree in {stale}; install it again with"
             " `pip install -e '.[test]'`, so that the tests see what is here"
         )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: two more workers than cores, because many tests mostly wait for processes that they started."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def _differs(used: Path, here: Path) -> str:

@@ -19,8 +19,8 @@ from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.judges import judge
+from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Op, Plan
-from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference

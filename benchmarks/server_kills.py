@@ -14,15 +14,14 @@ import random
 import sys
 import threading
 import time
-from typing import Literal
+from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Call, Fault, FaultKind, Step, When
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import stored_names
 from marker_sim.plan import Op, Plan
 from marker_sim.seeds import plan_seed
-from marker_sim.worlds.interceptor import WRITES, Trigger
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 
@@ -49,11 +48,11 @@ class Round:
             ops=_ops(rng),
             seed=seed,
         )
-        triggers = _triggers(rng, kills // 2)
+        faults = _faults(rng, kills // 2)
         self._rng = rng
-        self._cluster = ProcessCluster(plan, "reference", fork_server, triggers)
+        self._cluster = ProcessCluster(replace(plan, faults=faults), "reference", fork_server)
         self._over = threading.Event()
-        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(triggers),), daemon=True)
+        killer = threading.Thread(target=self._kill_at_times, args=(kills - len(faults),), daemon=True)
         began = time.monotonic()
         killer.start()
         try:
@@ -91,13 +90,13 @@ def _ops(rng: random.Random) -> tuple[Op, ...]:
     )
 
 
-def _triggers(rng: random.Random, kills: int) -> tuple[Trigger, ...]:
-    nth, triggers = 0, []
+def _faults(rng: random.Random, kills: int) -> tuple[Fault, ...]:
+    nth, faults = 0, []
     for _ in range(kills):
         nth += rng.randint(*EFFECTS_BETWEEN)
-        when: Literal["before", "after"] = rng.choice(("before", "after"))
-        triggers.append(Trigger(kind=FaultKind.KILL, process="server", operations=WRITES, nth=nth, when=when))
-    return tuple(triggers)
+        when: When = rng.choice(("before", "after"))
+        faults.append(Fault.of(FaultKind.KILL, "server", Call(n=nth, when=when)))
+    return tuple(faults)
 
 
 def _lost(history: History) -> tuple[int, list[str]]:

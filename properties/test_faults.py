@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.runs import execute
+from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, Fault, FaultKind, Site, Step, drawable
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
@@ -19,6 +20,8 @@ from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.system import System, reference
+from marker_sim.worlds.processes import faults as real_processes
+from marker_sim.worlds.simulated.faults import FOREIGN
 
 CREATE = Op(actor="executor-0", kind="create", name="a.marker.CREATE")
 LIST = Op(actor="executor-0", kind="list", after_ms=500)
@@ -55,6 +58,18 @@ def broken(history: History) -> set[str]:
 
 def test_every_kind_of_fault_has_a_class() -> None:
     assert {FAULT_CLASS[kind.value] for kind in FaultKind} <= set(FAULT_CLASSES)
+
+
+@pytest.mark.parametrize("kind", FaultKind, ids=lambda kind: kind.value)
+def test_what_a_world_cannot_do_is_refused_or_left_out_there(kind: FaultKind) -> None:
+    one = fault(kind, "server")
+    if kind.row.family in FOREIGN:
+        with pytest.raises(UsageError, match="cannot be simulated: "):
+            run(TIMELINE, one)
+    else:
+        run(replace(TIMELINE, storage=kind.row.storages[0]), one)
+    real = [storage for storage in ("local", "s3") if not real_processes.why_not(one, storage)]
+    assert bool(real) == (kind.row.family not in FOREIGN and kind not in real_processes.SIMULATED_ALONE)
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -56,7 +56,7 @@ def test_what_is_declared_often_is_met_as_often_as_declared(statistics: Statisti
 
 
 def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statistics) -> None:
-    for kind, phases in statistics.strikes.items():
+    for kind, phases in statistics.faults_by_phase.items():
         for phase in phases:
             assert phase in PHASES, f"{kind} struck in {phase!r}, which no table knows"
             assert not why_not(FaultKind(kind), phase), f"{kind} struck in {phase}, which is declared impossible"
@@ -65,8 +65,8 @@ def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statisti
 def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(statistics: Statistics) -> None:
     rows = {row.kind: row for row in fault_rows(statistics, PLACES)}
     drawn = {kind.value for kind in FaultKind if any(kind in drawable(*pair) for pair in PLACES)}
-    assert set(rows) == drawn >= set(statistics.strikes)
-    assert rows["kill"].met["server: batch pending"] == statistics.strikes["kill"]["server: batch pending"] > 0
+    assert set(rows) == drawn >= set(statistics.faults_by_phase)
+    assert rows["kill"].met["server: batch pending"] == statistics.faults_by_phase["kill"]["server: batch pending"] > 0
     assert "server: idle" in rows["throttled"].impossible
     for row in rows.values():
         assert not set(row.met) & set(row.unmet)
@@ -160,14 +160,14 @@ def test_a_death_is_filed_under_what_its_process_was_doing() -> None:
     for step in range(1, 24):
         fault = Fault.of(FaultKind.KILL, "server", Step(step))
         history, _ = execute(Plan(ops=ops, faults=(fault,)), reference())
-        seen |= {phase for kind, phase in activity(history).strikes if kind == "kill"}
+        seen |= {phase for kind, phase in activity(history).faults_by_phase if kind == "kill"}
     assert {"server: batch pending", "server: written and not answered"} <= seen
     phases = []
     for step in range(1, 16):
         fault = Fault.of(FaultKind.KILL, "driver", Step(step), executors_ms=0)
         plan = Plan(mode="direct", writes=(Write(tasks=(Task(),)),), directories=(), faults=(fault,))
         history, _ = execute(plan, reference())
-        phases += [phase for kind, phase in activity(history).strikes if kind == "kill"]
+        phases += [phase for kind, phase in activity(history).faults_by_phase if kind == "kill"]
     order = ["begin", "stage", "finalize: listing", "commit: before the entry", "marker deletion"]
     assert [phase for phase in dict.fromkeys(phases) if phase.removeprefix("driver: ") in order] == [
         f"driver: {phase}" for phase in order

@@ -28,7 +28,7 @@ __all__ = ["test_the_write_path_survives_the_state_machine"]
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.
 FOUND_WITHIN = 120
-ROUNDS_MAX = 8
+ROUNDS_MAX, ROUND = 24, 20
 # Of the store and of the write path; benchmarks/state_machine.py --mutants hunts all there are.
 PLANTED = (
     ("ack-before-flush", "timeline", "s3", "G1"),
@@ -68,7 +68,7 @@ def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storag
     # Hypothesis leaves rules out of whole examples, so how many examples it takes to see them all is left open.
     for chaos_seed in range(7, 7 + ROUNDS_MAX):
         machine = machine_for(reference(), mode, storage, plans=tmp_path, chaos_seed=chaos_seed)
-        seen = attack(machine, max_examples=60, database=None, phases=[Phase.generate])
+        seen = attack(machine, max_examples=ROUND, database=None, phases=[Phase.generate])
         rules, faults, deaths = rules + seen.rules, faults + seen.faults, deaths + seen.deaths
         compared += seen.compared
         declared, kinds = machine.declared(), [kind for kind in FaultKind if machine.can(kind)]
@@ -76,16 +76,16 @@ def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storag
             kind.value for kind in kinds if not faults[kind.value]
         ]
         silent += [part for part in parts if not any(part in doing for doing in deaths)]
-        if not silent:
+        if not silent and compared >= 10:
             break
-    assert silent == [], f"not in {ROUNDS_MAX} rounds of 60 examples; drivers were killed in {sorted(deaths)}"
+    assert silent == [], f"not in {ROUNDS_MAX} rounds of {ROUND} examples; drivers were killed in {sorted(deaths)}"
     assert len(declared) >= 20 and len(kinds) >= 8 and [name for name in rules if name not in declared] == []
     assert compared >= 10, "plans run at once are compared with what was played"
 
 
 def test_every_fault_belongs_to_a_rule() -> None:
     made = set(FAULT_RULES.values()) | {FaultKind.TIMEOUT_APPLIED}
-    assert made == set(FaultKind) - {FaultKind.POWER_LOST}, "nothing is promised when the power goes"
+    assert made == {kind for kind in FaultKind if kind.row.drawn}
 
 
 def test_a_failure_shrinks_and_its_plan_replays_to_the_same_violation(

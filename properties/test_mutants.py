@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from marker_sim.campaign.runs import execute, fails_with, promised_breach
+from marker_sim.campaign.runs import execute, fails_with, findings_of, promised_breach
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import Limit, swarm
+from marker_sim.mutants.hunts import Found, Limit, swarm
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.system import reference
+from marker_sim.system import System, reference
+from properties.judges.test_evidence import shows
+from properties.mutant_turns import FIRST_TURNS, SEARCH
 
 SECONDS_MAX = 60.0
 ENTRIES_MAX = 4
@@ -21,10 +25,23 @@ ENTRIES_MAX = 4
 SHRUNK = ("decoded-names", "index-kept-busy", "direct-without-condition", "reconcile-by-file-group", "nothing-swept")
 
 
+def hunted(mutant: Mutant, system: System) -> Found:
+    """The search from the turn that last ended it, and from its beginning when that plan kills no more, or by night."""
+    if os.environ.get("MARKER_SIM_PROFILE") != "nightly":
+        found = swarm(mutant, system, SEARCH, Limit(SECONDS_MAX, plans=1), FIRST_TURNS.get(mutant.name, 0))
+        if found.caught:
+            return found
+    return swarm(mutant, system, SEARCH, Limit(SECONDS_MAX))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_is_killed_by_its_guarantee(mutant: Mutant) -> None:
-    found = swarm(mutant, load_mutant(mutant), 0, Limit(SECONDS_MAX))
+    system = load_mutant(mutant)
+    found = hunted(mutant, system)
     assert found.caught and found.plan is not None, f"{mutant.name} survived {found.plans} plans"
+    history, findings = findings_of(found.plan, system, mutant.kills)
+    for breach in (breach for finding in findings for breach in finding.breaches):
+        shows(history, breach)
     # The plan blames the mutant, not the reference: there it holds.
     history, _ = execute(found.plan, reference())
     profile = load_profile("reference")
@@ -36,7 +53,7 @@ def test_a_mutant_is_killed_by_its_guarantee(mutant: Mutant) -> None:
 def test_the_plan_that_kills_a_mutant_shrinks(name: str) -> None:
     mutant = find_mutant(name)
     system = load_mutant(mutant)
-    found = swarm(mutant, system, 0, Limit(SECONDS_MAX))
+    found = hunted(mutant, system)
     assert found.plan is not None
     small = shrink(found.plan, fails_with(mutant.kills, system, load_profile("reference")), budget_s=10.0)
     assert small.entries <= ENTRIES_MAX < found.plan.entries, small
@@ -47,7 +64,7 @@ def test_mutants_have_different_names_and_change_something() -> None:
     assert len({(mutant.changes, mutant.kills) for mutant in MUTANTS}) == len(MUTANTS)
     for mutant in MUTANTS:
         assert all(before != after for _, before, after in mutant.changes)
-        load_mutant(mutant)
+    assert {mutant.name for mutant in MUTANTS} >= FIRST_TURNS.keys()
 
 
 def test_every_guarantee_that_the_reference_promises_has_a_mutant() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from marker_sim.names import (
     parse_directory,
     stored_names,
 )
-from marker_sim.search.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
+from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS, must_be_refused, twins
 
 _SEGMENT = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="/"), min_size=1
@@ -117,3 +119,14 @@ def test_a_mixed_directory_reads_as_the_union_without_side_files() -> None:
     }
     assert stored_names(directory, files) == {"a.marker.CREATE", "MARKERS0/b.parquet.marker.MERGE"}
     assert not is_marker_name(".marker.CREATE")
+
+
+def test_twins_are_two_valid_names() -> None:
+    rng = random.Random(1)
+    for part in PARTITIONS:
+        for _ in range(30):
+            pair = twins(rng, f"{part}/f1_0-0-0_001.parquet.marker.CREATE".lstrip("/"))
+            assert pair[0] != pair[1]
+            for name in pair:
+                assert not must_be_refused(name)
+                check_marker_name(name)

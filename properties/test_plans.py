@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import Plan, Task, Write, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
+from marker_sim.system import reference
+from marker_sim.worlds.simulated.cluster import run
 
+CALL = {"path": "", "operations": ["put"], "when": "before"}
 ONE = Plan(mode="direct", directories=(), writes=(Write(tasks=(Task(),)),))
 
 
@@ -135,8 +138,21 @@ def test_a_fault_is_the_same_after_it_was_stored(kind: FaultKind) -> None:
         name: strange.get(name, True if choices[0] is False else 11) for name, choices in kind.row.settings.items()
     }
     fault = Fault.of(kind, "driver", Step(4), **given)
-    raw = json.loads(json.dumps(fault.to_dict()))
-    assert Fault.from_dict(raw) == fault and set(kind.row.settings) <= raw.keys()
+    for trigger in (Step(4), Site("server: reply", 2), Call(r"/MARKERS\d+$", ("put", "cut"), 3, "after")):
+        there = replace(fault, trigger=trigger)
+        raw = json.loads(json.dumps(there.to_dict()))
+        assert Fault.from_dict(raw) == there and set(kind.row.settings) <= raw.keys()
+
+
+def test_a_fault_at_a_call_is_said_and_is_not_for_simulated_processes() -> None:
+    fault = Fault.of(FaultKind.THROTTLED, "server", Call("MARKERS", ("put",), 3), calls=2)
+    plan = replace(ONE, storage="s3", faults=(fault,))
+    said = (
+        "At call number 3 of the server (put of a path that matches MARKERS), storage answers 503 SlowDown to 2 calls."
+    )
+    assert said in plan_sentences(plan)
+    with pytest.raises(UsageError, match="for real processes alone"):
+        run(plan, reference())
 
 
 @pytest.mark.parametrize(
@@ -149,6 +165,10 @@ def test_a_fault_is_the_same_after_it_was_stored(kind: FaultKind) -> None:
         ({"kind": "pause", "step": 1, "fro_ms": 2}, "fro_ms"),
         ({"kind": "lunch", "step": 1}, "lunch"),
         ({"kind": "pause"}, "step"),
+        ({"kind": "pause", "call": "1"} | CALL, "a call has a number and a path, not '1'"),
+        ({"kind": "pause", "call": 1} | CALL | {"path": "("}, "is no regular expression"),
+        ({"kind": "pause", "call": 1} | CALL | {"operations": ["eat"]}, "operation 'eat' of a fault is none of put"),
+        ({"kind": "pause", "call": 1} | CALL | {"when": "during"}, "'during' is not when a fault happens"),
     ],
 )
 def test_a_fault_that_its_kind_cannot_be_is_refused_in_a_sentence(fault: dict[str, Any], why: str) -> None:

@@ -61,6 +61,7 @@ def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: in
         seed=seed,
         profile=load_profile("python"),
         runs=runs,
+        shrinking=False,
     )
     return run_campaign(request, lambda line: None)
 
@@ -256,7 +257,7 @@ def test_the_faulty_class_is_caught_as_a_store_and_by_what_becomes_of_writes(cha
 
 @pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (FAULTY, 1)])
 def test_verify_says_so_by_its_exit_code(modules: Path, sut: str, code: int) -> None:
-    words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--budget", "12s", "--seed", "3"]
+    words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--runs", "300", "--seed", "3"]
     command = [sys.executable, "-m", "marker_sim.cli", *words]
     done = subprocess.run(command, check=False, cwd=modules, capture_output=True, text=True)
     assert done.returncode == code, done.stdout + done.stderr

@@ -10,16 +10,18 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from marker_sim.history import Event, Header
-from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.requirements import REQUIREMENTS
 from marker_sim.targets.table import TARGETS
+
+# One worker reads the tree, once.
+pytestmark = pytest.mark.xdist_group("tree")
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "marker_sim"
@@ -37,7 +39,7 @@ LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "ma
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
     ("marker_sim.requirements", "marker_sim.reading", "marker_sim.supervisor"),
-    ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
+    ("marker_sim.names", "marker_sim.odd_names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
@@ -51,7 +53,8 @@ LAYERS = (
     ("marker_sim.campaign.statistics",),
     ("marker_sim.campaign.result",),
     ("marker_sim.worlds",),
-    ("marker_sim.targets", "marker_sim.search"),
+    ("marker_sim.search",),
+    ("marker_sim.targets",),
     ("marker_sim.campaign",),
     ("marker_sim.mutants.hunts", "marker_sim.report"),
     ("marker_sim.mutants.kill", "marker_sim.campaign.nightly"),
@@ -75,8 +78,42 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+NAMES = frozenset(map(_name, MODULES))
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return ast.parse(_text(path), str(path))
+
+
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a module, those of a level before those below it."""
+    return tuple(ast.walk(_tree(path)))
+
+
+def _of_each(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Make a check of a file a test of many, which fails with all that is wrong in any of them."""
+
+    def decorate(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            wrong = []
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    wrong.append(str(error))
+            assert not wrong, "\n".join(wrong)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return decorate
 
 
 def _part(module: str) -> str:
@@ -90,17 +127,16 @@ def _layer(part: str) -> int:
     return next(number for number, layer in enumerate(LAYERS) if part in layer)
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
-    """Every module that is imported anywhere in a tree, also inside functions."""
-    known = {_name(path) for path in MODULES}
-    for node in ast.walk(tree):
+def _imports(path: Path) -> Iterator[str]:
+    """Every module that is imported anywhere in one, also inside functions."""
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
+            assert node.level == 0, f"{path}:{node.lineno} imports are absolute"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole in known else str(node.module)
+                yield whole if whole in NAMES else str(node.module)
 
 
 def _over(path: Path, tree: ast.Module) -> Iterator[ast.stmt]:
@@ -113,10 +149,10 @@ def _over(path: Path, tree: ast.Module) -> Iterator[ast.stmt]:
             queue += node.body
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_of_each(MODULES)
 def test_imports_run_one_way(path: Path) -> None:
     part = _part(_name(path))
-    for imported in _imports(_tree(path)):
+    for imported in _imports(path):
         if imported.split(".")[0] == "marker_sim":
             other = _part(imported)
             assert other == part or _layer(other) < _layer(part), (
@@ -128,17 +164,17 @@ def test_judges_see_a_history_and_nothing_else() -> None:
     judges = [path for path in MODULES if _name(path).startswith("marker_sim.judges")]
     assert judges
     for path in judges:
-        for imported in _imports(_tree(path)):
+        for imported in _imports(path):
             assert imported.split(".")[0] not in IMPURE, f"{_name(path)} imports {imported}: a judge is a pure function"
             if imported.startswith("marker_sim"):
                 assert imported.startswith(JUDGES_SEE), f"{_name(path)} imports {imported}"
 
 
-@pytest.mark.parametrize("path", MODULES + SUITES, ids=_name)
+@_of_each(MODULES + SUITES)
 def test_modules_and_functions_are_short(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     assert text.count("\n") <= LINES_MAX, f"{path} has more than {LINES_MAX} lines"
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             assert length <= FUNCTION_LINES_MAX, f"{path}:{node.lineno} {node.name} has {length} lines"
@@ -147,7 +183,7 @@ def test_modules_and_functions_are_short(path: Path) -> None:
 def test_a_class_name_occurs_once_in_the_package() -> None:
     where: defaultdict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(f"{_name(path)}:{node.lineno}")
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
@@ -155,9 +191,8 @@ def test_a_class_name_occurs_once_in_the_package() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Imports under TYPE_CHECKING and in functions count: they hide a circle and do not open it."""
-    names = {_name(path) for path in MODULES}
-    graph = {_name(path): {*_imports(_tree(path))} & names - {_name(path)} for path in MODULES}
-    circles = {module for module in names if module in _reachable(graph, module)}
+    graph = {_name(path): {*_imports(path)} & NAMES - {_name(path)} for path in MODULES}
+    circles = {module for module in NAMES if module in _reachable(graph, module)}
     assert not circles, f"they import each other in a circle: {sorted(circles)}"
 
 
@@ -172,11 +207,11 @@ def _reachable(graph: dict[str, set[str]], begin: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_of_each(MODULES)
 def test_what_an_object_keeps_has_names_and_types(path: Path) -> None:
     """No attribute that may change is a `dict[str, Any]`; frozen values carry JSON in one."""
     kept: list[ast.AnnAssign] = []
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
             kept.append(node)
         elif isinstance(node, ast.ClassDef) and not any("frozen=True" in ast.unparse(d) for d in node.decorator_list):
@@ -188,7 +223,7 @@ def test_what_an_object_keeps_has_names_and_types(path: Path) -> None:
 MISSES_MAX, FAILS_MAX = 0.1, 1e-4
 
 
-@pytest.mark.parametrize("path", [path for path in SUITES if path.name.startswith("test_")], ids=_name)
+@_of_each([path for path in SUITES if path.name.startswith("test_")])
 def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
     """By the mark `draws` (pyproject.toml), whose numbers must be worth saying."""
     tree = _tree(path)
@@ -209,8 +244,8 @@ def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
 def test_no_test_relies_on_a_benchmark() -> None:
     """A test's own code lives in its suite, where all that is said about tests holds."""
     for path in (path for path in SUITES if not path.is_relative_to(ROOT / "benchmarks")):
-        nodes = list(ast.walk(_tree(path)))
-        imported = [name for name in _imports(_tree(path)) if name.split(".")[0] == "benchmarks"]
+        nodes = _nodes(path)
+        imported = [name for name in _imports(path) if name.split(".")[0] == "benchmarks"]
         named = [node for node in nodes if isinstance(node, ast.Constant) and node.value == "benchmarks"]
         assert not imported and (not named or path == Path(__file__)), f"{path} uses benchmarks/"
 
@@ -221,7 +256,7 @@ def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
         assert not words & {"util", "utils", "helper", "helpers", "common", "manager", "misc"}, path
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "__main__.py"], ids=_name)
+@_of_each([path for path in MODULES if path.name != "__main__.py"])
 def test_importing_a_module_does_no_work(path: Path) -> None:
     for node in _over(path, _tree(path)):
         assert not isinstance(node, ast.For | ast.While | ast.With | ast.Global), f"{path}:{node.lineno} runs at import"
@@ -235,7 +270,7 @@ def test_importing_a_module_does_no_work(path: Path) -> None:
                 assert called not in WORLD_CALLS, f"{path}:{node.lineno} calls {called} at import"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_of_each(MODULES)
 def test_modules_keep_no_state(path: Path) -> None:
     """A table at module level is named in capitals and nobody in the module changes it; nothing is `global`."""
     tree = _tree(path)
@@ -267,10 +302,10 @@ def _changed(node: ast.AST) -> str | None:
     return owner.id if isinstance(owner, ast.Name) else None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_of_each(MODULES)
 def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
     """The order of a set of strings differs between processes; `sorted` makes it one."""
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.For):
             over = node.iter
             called = (
@@ -279,7 +314,7 @@ def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
             assert not called and not isinstance(over, ast.Set | ast.SetComp), f"{path}:{node.lineno} loops over a set"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=_name)
+@_of_each([path for path in MODULES if path.name == "__init__.py"])
 def test_a_package_says_what_each_of_its_modules_is_for(path: Path) -> None:
     """Patterns count: `work_*.py`. Files of other packages are named with their folder."""
     text = ast.get_docstring(_tree(path)) or ""
@@ -296,27 +331,13 @@ def test_a_package_says_what_each_of_its_modules_is_for(path: Path) -> None:
 def test_nothing_is_left_to_be_done_later() -> None:
     words = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3 + r"\b", "Not" + "ImplementedError")))
     for path in MODULES + SUITES:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(_text(path).splitlines(), start=1):
             assert not words.search(line), f"{path}:{number}: {line.strip()}"
-
-
-def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    ci = " ".join((ROOT / ".ci" / "run").read_text(encoding="utf-8").split())
-    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    section = readme.split("## Two commands", 1)[1].split("\n## ", 1)[0]
-    commands = [line for block in re.findall(r"```sh\n(.*?)```", section, re.S) for line in block.strip().splitlines()]
-    assert len(commands) == 2, "a fresh machine needs exactly two commands"
-    verify, tests = commands
-    assert verify.endswith("marker-sim verify") and "step verify marker-sim verify" in ci
-    assert tests.endswith("pytest -n auto") and "step tests pytest -n auto" in ci and "pytest -n auto" in tox
-    assert "'.[test]'" in tests and "'.[test]'" in ci
-    assert all("python3 -m venv" in command for command in commands)
 
 
 def test_what_is_to_be_installed_stands_in_one_table_which_agrees_with_the_extras() -> None:
     for path in MODULES:
-        assert "pip install" not in path.read_text(encoding="utf-8") or _name(path) == "marker_sim.requirements", path
+        assert "pip install" not in _text(path) or _name(path) == "marker_sim.requirements", path
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     brought = {"": project["dependencies"], **project["optional-dependencies"]}
     for each in REQUIREMENTS.values():
@@ -330,18 +351,10 @@ def test_the_command_line_knows_no_target_by_name() -> None:
     begins = tuple(f"{row.words.partition(':')[0]}:" for row in TARGETS if ":" in row.words)
     for path in MODULES:
         if _name(path).startswith("marker_sim.cli"):
-            for node in ast.walk(_tree(path)):
+            for node in _nodes(path):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     named = node.value in names or node.value.startswith(begins)
                     assert not named, f"{path}:{node.lineno} names {node.value!r}"
-
-
-def test_every_guarantee_is_documented() -> None:
-    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
-    for guarantee in GUARANTEES:
-        assert re.search(rf"\b{guarantee.id}\b[^\n]*{guarantee.slug}", text), (
-            f"{guarantee.id} is not in docs/guarantees.md"
-        )
 
 
 def _excuses(path: Path) -> Iterator[str]:
@@ -372,19 +385,9 @@ def _excuses(path: Path) -> Iterator[str]:
 
 
 def test_every_excuse_has_a_row_in_the_table_and_every_row_is_an_excuse() -> None:
-    judges = [
-        path
-        for path in MODULES
-        if _name(path).startswith("marker_sim.judges") and "excuse" in path.read_text(encoding="utf-8")
-    ]
+    judges = [path for path in MODULES if _name(path).startswith("marker_sim.judges") and "excuse" in _text(path)]
     named = {name for path in judges if path.name not in ("baseline.py",) for name in _excuses(path)}
     section = (ROOT / "docs" / "honesty.md").read_text(encoding="utf-8").partition("\n## Excuses\n")[2]
     table = section.partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE)
     assert sorted(rows) == sorted(named)
-
-
-def test_every_column_and_header_key_is_documented() -> None:
-    text = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
-    for name in (*Event._fields, *Header.__dataclass_fields__):
-        assert f"`{name}`" in text, f"{name} is not in docs/history.md"

@@ -130,6 +130,14 @@ def test_an_attempt_that_is_killed_never_ends_and_is_followed_by_another() -> No
     assert [token[2] for token in tokens(history, "ok")] == [1]
 
 
+def test_an_executor_is_idle_again_when_its_attempt_of_a_write_that_was_given_up_ends() -> None:
+    """It was cut off for longer than its driver waits, and asked for its marker until the next write had begun."""
+    cuts = [Fault.of(FaultKind.CUT_LINK, "executor-0", Step(1), **how) for how in ({"for_ms": 40_000}, {"lost": True})]
+    history = holds(plan_of("timeline", "local", *cuts, *cuts, writes=(ONE, ONE), executors=1))
+    assert count(history, "observe", "job-failed") == 1, "only the write that was cut off is given up"
+    assert count(history, "ok", "commit") == 2, "the other write and the probe"
+
+
 def test_a_zombie_writes_its_file_when_its_instant_is_long_committed() -> None:
     fault = Fault.of(FaultKind.ZOMBIE, "executor-0", Step(3), for_ms=600)
     history = holds(plan_of("timeline", "s3", fault, writes=(ONE, replace(ONE, after_ms=1000))))

@@ -21,19 +21,16 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
-from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.targets.batching import batching
 from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.http_rounds import RoundChoices
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
 from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
-from marker_sim.worlds.proxies.faults import WireFaultKind
+from marker_sim.worlds.proxies.faults import kinds_of
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
@@ -41,14 +38,10 @@ START = (
     " --threads {threads} --interval-ms {interval_ms}"
 )
 FAULTS_OF = {
-    "crash": {"kill", "restart"},
-    "churn": set(),
-    "storage": {"disk-full"},
+    "plan": set(),
     "directory": {"server-error"},
-    "pause": {"pause", "kill", "restart"},
     "hostile": {"kill", "restart"},
-    "second-server": {"second-server", "kill", "restart"},
-    "wire": {"kill", "restart", *(kind.value for kind in WireFaultKind)},
+    "wire": {"kill", "restart", *(kind.value for kind in kinds_of())},
 }
 GONE_S = 10.0
 ENDS_S = 60.0
@@ -57,8 +50,9 @@ ENDS_S = 60.0
 def campaign(
     tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
     reader: str = "", startup_s: float = 30.0, batch_threads: int | None = None,
-    histories: list[History] | None = None,
+    histories: list[History] | None = None, wanted: str = "",
 ) -> Campaign:  # fmt: skip
+    """A budget of 5 s has room for one round. wanted: the guarantee whose first violation ends it."""
     shown = histories if histories is not None else []
     request = CampaignRequest(
         target=HttpTarget(version="7.7", startup_s=startup_s, kinds=kinds),
@@ -67,6 +61,9 @@ def campaign(
         budget_s=budget_s,
         seed=seed,
         profile=load_profile("http"),
+        guarantees=frozenset({wanted}) if wanted else None,
+        stop_at_first=bool(wanted),
+        shrinking=False,
         server=ServerOptions(start=start, reader=reader, batch_threads=batch_threads),
         report=tmp_path,
     )
@@ -86,25 +83,29 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
+    seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
+    wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
+    assert {name for name in wanted if not rows[name].judged} == set()
     assert kind != "directory" or rows["G7"].judged > 0
-    assert done.last is not None and done.last.header.seed == done.seed == 7, "the seed that was given"
+    assert done.last is not None and done.seed == 7
+    assert kind == "plan" or done.last.header.seed == 7, "the seed that was given"
     assert done.sut_version == done.last.header.sut_version == "7.7"
-    assert kind != "churn" or rows["G10"].judged > 0
     assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
+    if kind == "plan":  # It renames its files, so there is no cut to kill it in, which is no gap.
+        assert done.statistics.reached.get(CUT_KILL, 0) == 0 < done.statistics.reached[NEVER_CUT]
+        assert done.left_out == ()
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
-    assert done.statistics.operations["create"]["ok"] > 50
+    assert done.statistics.operations["create"]["ok"] > 20
 
 
 @pytest.mark.parametrize(
     ("broken", "kind", "guarantee", "budget_s"),
     [
-        ("ack-before-flush", "crash", "G1", 5.0),
-        ("torn-in-place", "crash", "G3", 8.0),
-        ("joins-after-restart", "crash", "G4", 5.0),
-        ("forgets-after-restart", "crash", "G5", 5.0),
-        ("stale-list", "crash", "G11", 5.0),
-        ("deaf-after-a-pause", "pause", "G6", 20.0),
+        ("ack-before-flush", "plan", "G1", 60.0),
+        ("joins-after-restart", "plan", "G4", 60.0),
+        ("forgets-after-restart", "plan", "G5", 60.0),
+        ("stale-list", "plan", "G11", 60.0),
+        ("deaf-after-a-pause", "plan", "G6", 60.0),
         ("stays-busy", "directory", "G6", 20.0),
         ("loses-workers", "directory", "G7", 20.0),
         ("accepts-anything", "hostile", "G12", 5.0),
@@ -114,53 +115,23 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
 def test_a_broken_server_is_accused_of_what_it_breaks(
     tmp_path: Path, broken: str, kind: str, guarantee: str, budget_s: float
 ) -> None:
-    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=(kind,), budget_s=budget_s)
+    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=(kind,), budget_s=budget_s, wanted=guarantee)
     assert guarantee in accused(done), accused(done)
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
     assert failure.evidence
     assert failure.history.header.options["round"] == kind
-    assert failure.seed == failure.history.header.seed == done.seed
-
-
-@pytest.mark.parametrize("broken", ["rewritten-in-place", "torn-in-place"])
-def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_it(tmp_path: Path, broken: str) -> None:
-    histories: list[History] = []
-    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=("crash",), seed=3, histories=histories)
-    assert done.statistics.reached[CUT_KILL] > 0
-    assert not done.not_reached
-    for history in histories:
-        cuts = [event for event in history.events if event.error == "cut"]
-        assert {event.operation for event in cuts} == {"kill"}
-        (lost,) = (finding for finding in judge(history) if finding.guarantee == "G3")
-        assert lost.breaches, "such a kill loses what was answered"
-
-
-def test_a_server_that_renames_has_no_such_place_and_is_not_said_to_miss_it(tmp_path: Path) -> None:
-    done = campaign(tmp_path, kinds=("crash",), seed=3)
-    assert done.statistics.reached[CUT_KILL] == 0
-    assert done.statistics.reached[NEVER_CUT] > 0
-    assert (done.not_reached, done.left_out) == ((), ())
-    assert accused(done) == {}
-
-
-def test_kills_come_before_what_no_budget_has_to_meet() -> None:
-    for seed in range(20):
-        rounds = RoundChoices(seed, 100.0, time.monotonic(), KINDS, batching(START, None))
-        first = [spec for _ in range(2) if (spec := rounds.next(frozenset())) is not None]
-        assert "crash" in {spec.kind for spec in first}
-        crash = next(spec for spec in first if spec.kind == "crash")
-        assert crash.num_threads <= 2, "files are written again only when there are more batches than threads"
+    assert kind == "plan" or failure.seed == failure.history.header.seed == done.seed
+    assert (failure.plan is None) == (kind != "plan")
 
 
 def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:
     histories: list[History] = []
     done = campaign(
-        tmp_path, start=f"{START} --broken torn-in-place", kinds=("churn",), budget_s=5.0, histories=histories
+        tmp_path, start=f"{START} --broken torn-in-place", kinds=("directory",), budget_s=5.0, histories=histories
     )
     assert accused(done) == {}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert rows["G23"].violations > 0, "no single read met a file in the middle of being written"
-    assert done.statistics.operations["delete"]["ok"] > 0
 
 
 @pytest.mark.parametrize(
@@ -177,7 +148,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 ) -> None:
     histories: list[History] = []
     start = START.replace(" --threads {threads} --interval-ms {interval_ms}", f" {told}")
-    done = campaign(tmp_path, start=start, kinds=("crash",), batch_threads=batch_threads, histories=histories)
+    done = campaign(tmp_path, start=start, kinds=("plan",), batch_threads=batch_threads, histories=histories)
     assert accused(done).keys() == ({"G8"} if broken else set())
     assert {history.header.num_threads for history in histories} == held_to
     assert {history.header.options["interval_ms"] for history in histories} == {"50"}
@@ -191,12 +162,12 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
-    reader = "sh -c 'cat {dir}/MARKERS[0-9]* 2>/dev/null || true'"
-    done = campaign(tmp_path, kinds=("crash",), reader=reader, histories=histories)
+    reader = """sh -c 'cat "$0"/MARKERS[0-9]* 2>/dev/null || true' {dir}"""
+    done = campaign(tmp_path, kinds=("plan",), reader=reader, histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert rows["G3"].judged > 50
+    assert rows["G3"].judged > 0
     assert rows["G8"].verdict == "not-applicable"
 
 
@@ -232,7 +203,7 @@ def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
     flag = tmp_path / "tried"
     start = f"sh -c 'test -e {flag} || {{ touch {flag}; echo Address already in use; exit 1; }}; exec {START}'"
-    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
     assert flag.exists()
     assert done.runs > 0
 
@@ -256,7 +227,7 @@ def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
 
 def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 1.8; kill -9 $server'"
-    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
     assert "exited by itself" in accused(done)["G6"]
 
 
@@ -264,7 +235,7 @@ def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
     started = tmp_path / "escaped"
     start = f"sh -c 'setsid sh -c \"echo $$ > {started}; exec sleep 601\" & exec {START}'"
     before = children()
-    done = campaign(tmp_path, start=start, kinds=("churn",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
     assert done.runs > 0
     assert started.exists()
     assert gone(before)

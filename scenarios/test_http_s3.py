@@ -5,6 +5,7 @@ Every scenario says which faults it needs and fails when they did not happen.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -23,13 +24,13 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
-from marker_sim.worlds.http.front_world import TROUBLES
+from marker_sim.worlds.http.front_world import NOT_BY_ALL, REQUEST_FAULTS
 from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
-from marker_sim.worlds.http.storage_wire_rounds import WORDS
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.proxies.faults import kinds_of
 from marker_sim.worlds.proxies.install import missing
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front
@@ -41,21 +42,14 @@ START = (
     " --endpoint {endpoint} --threads {threads} --interval-ms {interval_ms}"
 )
 FAULTS_OF = {
-    "crash": {"kill", "restart"},
-    "churn": set(),
-    "storage": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
+    "plan": set(),
     "directory": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
-    "pause": {"pause", "kill", "restart"},
     "hostile": {"kill", "restart"},
-    "second-server": {"second-server", "kill", "restart"},
-    "storage-wire": set(WORDS.values()),
+    "storage-wire": {kind.value for kind in kinds_of("storage")},
 }
 AIMED = {
-    "crash": {"kill before a put of a marker file", "kill after a put of a marker file"},
-    "pause": {"pause before a put of a marker file", "pause after a put of a marker file"},
-    "storage": {"request limits exceeded", *(trouble.name for trouble in TROUBLES if trouble.sure)},
-    "directory": {trouble.name for trouble in TROUBLES if trouble.sure},
-    "storage-wire": {f"{word} seen" for word in WORDS.values()},
+    "directory": set(REQUEST_FAULTS.keys() - NOT_BY_ALL),
+    "storage-wire": {f"{kind.value} seen" for kind in kinds_of("storage")},
 }
 HONEST = ProbedCapabilities(
     put_if_absent=True, put_if_unchanged=True, list_after_put=True, read_after_delete=True, tries={},
@@ -66,8 +60,9 @@ HONEST = ProbedCapabilities(
 def campaign(
     tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
     reader: str = "", endpoint: Endpoint | None = None, identity: bool = False, dir_format: str = "",
-    histories: list[History] | None = None, faults_of: dict[str, set[str]] | None = None,
+    histories: list[History] | None = None, faults_of: dict[str, set[str]] | None = None, wanted: str = "",
 ) -> Campaign:  # fmt: skip
+    """A budget of 5 s has room for one round. wanted: the guarantee whose first violation ends it."""
     shown = histories if histories is not None else []
     request = CampaignRequest(
         target=HttpTarget(startup_s=30.0, kinds=kinds),
@@ -76,6 +71,9 @@ def campaign(
         budget_s=budget_s,
         seed=seed,
         profile=load_profile("http"),
+        guarantees=frozenset({wanted}) if wanted else None,
+        stop_at_first=bool(wanted),
+        shrinking=False,
         server=ServerOptions(start=start, reader=reader, dir_format=dir_format, identity=identity, endpoint=endpoint),
         report=tmp_path,
     )
@@ -101,45 +99,48 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     assert done.not_reached == ()
     assert {name for name in AIMED.get(kind, ()) if not done.statistics.reached.get(name)} == set()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert {name for name in ("G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11") if rows[name].judged == 0} == set()
+    seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
+    wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
+    assert {name for name in wanted if not rows[name].judged} == set()
     assert kind != "directory" or rows["G7"].judged > 0
-    assert kind != "churn" or rows["G10"].judged > 0
     assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
         servers = {event.process for event in history.events if event.operation == "started"}
         writers = {event.process for event in history.events if event.kind == "effect"}
         assert writers and writers <= servers, "an effect carries the server life that had it"
+    outcome = judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",))
+    content, page = outcome.to_dict(), render_page(outcome)
+    assert content["s3"]["put_if_unchanged"] is True and "put_if_unchanged: yes" in page
+    assert content["s3"]["seen"]["put_if_unchanged"] in page, "what the honesty probe found"
 
 
-def test_what_the_honesty_probe_found_is_in_verdict_and_report(tmp_path: Path) -> None:
-    outcome = judge_campaign(campaign(tmp_path, kinds=("churn",)), load_profile("http"), None, tmp_path, ("verify",))
-    content = outcome.to_dict()
-    assert content["s3"]["put_if_unchanged"] is True
-    assert "put_if_unchanged: yes" in render_page(outcome)
-    assert content["s3"]["seen"]["put_if_unchanged"] in render_page(outcome)
-
-
-@pytest.mark.parametrize(
-    ("broken", "kind", "guarantee", "budget_s"),
-    [
-        ("ack-before-flush", "crash", "G1", 5.0),
-        ("memory-only", "crash", "G3", 5.0),
-        ("exists-while-flushing", "crash", "G2", 5.0),
-        ("swallows-failure", "storage", "G1", 5.0),
-        ("stays-busy", "storage", "G6", 20.0),
+BROKEN = [
+    ("memory-only", "plan", "G3", 60.0),
+    ("exists-while-flushing", "plan", "G2", 60.0),
+    ("swallows-failure", "plan", "G1", 60.0),
+    ("forgets-requests", "plan", "G5", 60.0),
+]
+if os.environ.get("MARKER_SIM_PROFILE") == "nightly":  # What test_http.py shows on a disk by day.
+    BROKEN += [
+        ("ack-before-flush", "plan", "G1", 60.0),
+        ("stays-busy", "directory", "G6", 20.0),
         ("loses-workers", "directory", "G7", 20.0),
-        ("forgets-requests", "churn", "G5", 5.0),
-    ],
-)
-def test_a_broken_server_is_accused_of_what_it_breaks(
+    ]
+
+
+@pytest.mark.parametrize(("broken", "kind", "guarantee", "budget_s"), BROKEN)
+def test_a_broken_server_is_accused_of_what_it_breaks_and_again_when_its_histories_are_judged_again(
     tmp_path: Path, broken: str, kind: str, guarantee: str, budget_s: float
 ) -> None:
+    histories: list[History] = []
     done = campaign(
         tmp_path,
         start=f"{START} --broken {broken}",
         kinds=(kind,),
         budget_s=budget_s,
+        wanted=guarantee,
+        histories=histories,
         identity=broken == "forgets-requests",
         # Once its files stay busy it sends nothing that other troubles could meet.
         faults_of={kind: {"server-error"}} if broken in ("stays-busy", "loses-workers") else None,
@@ -148,30 +149,34 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
     assert failure.evidence
     assert failure.history.header.options["round"] == kind
+    again = (finding for history in histories for finding in judge(history, frozenset({guarantee})))
+    rows = done.statistics.rows(load_profile("http"))
+    assert sum(len(finding.breaches) for finding in again) == sum(row.violations for row in rows) > 0
 
 
 def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path: Path) -> None:
-    done = campaign(tmp_path, kinds=("churn", "crash"), budget_s=6.0, identity=True)
+    done = campaign(tmp_path, kinds=("plan",), budget_s=12.0, identity=True)
     assert accused(done) == {}
-    assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 20
+    assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
 
 def test_a_fault_that_was_declared_and_did_not_fire_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.worlds.http.fault_injector.AIMED_MAX_S", 0.3)
-    done = campaign(tmp_path, start=f"{START} --broken stores-nothing", kinds=("crash",), budget_s=4.0)
-    missed = [what for what in done.not_reached if what.startswith("kill before a put of a marker file (declared in ")]
-    assert missed, done.not_reached
+    monkeypatch.setattr("marker_sim.worlds.http.front_world.TROUBLE_WAIT_S", 0.3)
+    nothing = {"directory": set[str]()}
+    start = f"{START} --broken stores-nothing"
+    done = campaign(tmp_path, start=start, kinds=("directory",), budget_s=4.0, faults_of=nothing)
+    assert [what for what in done.not_reached if what.startswith("failing put (declared in ")], done.not_reached
     assert "G1" in accused(done)
 
 
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = f"{PYTHON} {shlex.quote(str(SERVERS / 'stored_names.py'))} {{dir}}"
-    done = campaign(tmp_path, kinds=("crash",), reader=reader, dir_format="s3", histories=histories)
+    done = campaign(tmp_path, kinds=("plan",), reader=reader, dir_format="s3", histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert rows["G3"].judged > 50
+    assert rows["G3"].judged > 20
     assert rows["G8"].verdict == "not-applicable"
 
 
@@ -179,13 +184,13 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
-        done = campaign(tmp_path, endpoint=endpoint, kinds=("crash", *NEED_THE_FRONT), histories=histories)
+        done = campaign(tmp_path, endpoint=endpoint, kinds=("plan", *NEED_THE_FRONT), histories=histories)
         assert store.objects() == {}
     assert accused(done) == {}
-    assert {history.header.options["round"] for history in histories} == {"crash"}
+    assert {history.header.options["round"] for history in histories} == {"plan"}
     assert {history.header.witness for history in histories} == {"reads"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G7", "G10", "G12"}
+    assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G2", "G5", "G7", "G10", "G12"}
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert any(what.startswith("storage faults") for what in done.left_out)
     assert done.s3 is not None and done.s3["list_after_put"] is True
@@ -195,7 +200,7 @@ def test_a_broken_server_is_accused_on_an_endpoint_of_ones_own(tmp_path: Path) -
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
         start = f"{START} --broken ack-before-flush"
-        done = campaign(tmp_path, start=start, endpoint=endpoint, kinds=("crash",), budget_s=6.0)
+        done = campaign(tmp_path, start=start, endpoint=endpoint, kinds=("plan",), budget_s=6.0)
     assert "G1" in accused(done), accused(done)
 
 
@@ -220,7 +225,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"
-    done = campaign(tmp_path, start=start, kinds=("storage",), budget_s=6.0, faults_of={"storage": set()})
+    done = campaign(tmp_path, start=start, kinds=("directory",), budget_s=6.0, faults_of={"directory": set()})
     assert "exited by itself" in accused(done)["G6"]
 
 
@@ -230,12 +235,6 @@ def replaced(seen: str, **promise: bool) -> ProbedCapabilities:
 
 
 def test_faults_of_the_real_store_count_under_the_classes_of_the_simulated_one() -> None:
-    assert all(trouble.kind.row.family == "storage" and "s3" in trouble.kind.row.storages for trouble in TROUBLES)
-    assert {FAULT_CLASS[trouble.kind.value] for trouble in TROUBLES} == {"storage"}
-
-
-def test_a_history_of_a_round_is_judged_again_with_the_same_findings(tmp_path: Path) -> None:
-    histories: list[History] = []
-    done = campaign(tmp_path, start=f"{START} --broken memory-only", kinds=("crash",), histories=histories)
-    breaches = sum(len(finding.breaches) for history in histories for finding in judge(history))
-    assert breaches == sum(row.violations for row in done.statistics.rows(load_profile("http"))) > 0
+    kinds = {fault.kind for fault in REQUEST_FAULTS.values()}
+    assert all(kind.row.family == "storage" and "s3" in kind.row.storages for kind in kinds)
+    assert {FAULT_CLASS[kind.value] for kind in kinds} == {"storage"}

@@ -1,4 +1,4 @@
-"""Rounds of `--sut hudi-spark:VERSION` without Spark: where blows fall, what comes next, and how a round can end."""
+"""Rounds of `--sut hudi-spark:VERSION` without Spark: where faults strike, what comes next, and how a round can end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
 from marker_sim.worlds.hudi_spark.settings import draw_shape
 from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
-from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Gone
 
@@ -76,7 +76,7 @@ NEVER_AIMED_AT = (
 def fitting(operation: str, path: str, process: str = "driver-1") -> set[str]:
     call = StorageCall(process, "driver", operation, f"t0/{path}")
     rng = random.Random(0)
-    return {phase.word for phase in PHASES if phase.blow(rng).trigger("t0", "driver-1").fits(call)}
+    return {phase.word for phase in PHASES if phase.fault(rng).armed("t0", "driver-1").fits(call)}
 
 
 @pytest.mark.parametrize("word", sorted(EFFECTS))
@@ -190,10 +190,10 @@ def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
     for _ in range(80):
         spec = choices.next(1e6)
         assert spec is not None
-        kills = [blow for step in spec.steps for blow in step.blows if blow.who == "driver"]
-        assert all(blow.nth <= len(spec.shape.names) for blow in kills)
+        kills = [each for step in spec.steps for each in step.faults if each.fault.target == "driver"]
+        assert all(each.call.n <= len(spec.shape.names) for each in kills)
         if spec.shape.table_type == "MERGE_ON_READ":
-            assert "rollback-deletion" not in {blow.word for blow in kills}, "its rollbacks append to log files"
+            assert "rollback-deletion" not in {each.word for each in kills}, "its rollbacks append to log files"
 
 
 def test_the_same_seed_chooses_the_same_rounds() -> None:
@@ -240,10 +240,10 @@ class Nowhere:
         self.reader: tuple[str, dict[str, str]] = (str(root), {})
         self._target = target
 
-    def arm(self, *triggers: Trigger, at: str = "whole") -> None:
-        for trigger in triggers:
-            trigger.fired += 1
-            self._target.acts[trigger](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+    def arm(self, *faults: ArmedFault, at: str = "whole") -> None:
+        for armed in faults:
+            armed.fired += 1
+            self._target.acts[armed](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
 
     def disarm(self) -> None: ...
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.result import failures_in
+from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -21,7 +22,7 @@ from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.plans import DriverKill, SparkPlan, TaskFault, TaskKind
+from marker_sim.worlds.spark.plans import JobFault, SparkPlan, driver_kill, task_fault
 from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
 from marker_sim.worlds.spark.run import SparkRun, run_spark
 from marker_sim.worlds.spark.standalone import Standalone
@@ -64,7 +65,7 @@ def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
     plan = driver_plan(plan_seed(chaos_seed, number), mode, storage, KILLS)
     run = run_spark(plan, cluster, tmp_path)
     counts = _sound(run)
-    assert counts.kills.total() == sum(isinstance(fault, DriverKill) for fault in plan.faults) == KILLS
+    assert counts.kills.total() == sum(bool(fault.phase) for fault in plan.faults) == KILLS
     assert counts.rollbacks, "nothing was rolled back"
 
 
@@ -72,12 +73,12 @@ def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
     ("mutant", "guarantee", "fault"),
     [
         ("file-before-marker", "G13", None),
-        ("no-reconcile", "G14", TaskFault(kind=TaskKind.MEET, write=2, task=1, moment="marker")),
-        ("rollback-without-logs", "G15", DriverKill(write=2, phase="finalize-begins")),
+        ("no-reconcile", "G14", task_fault(FaultKind.SPECULATIVE, 1, "marker", write=2)),
+        ("rollback-without-logs", "G15", driver_kill(2, "finalize-begins")),
     ],
 )
 def test_a_planted_defect_is_seen(
-    mutant: str, guarantee: str, fault: TaskFault | DriverKill | None, cluster: Standalone, tmp_path: Path
+    mutant: str, guarantee: str, fault: JobFault | None, cluster: Standalone, tmp_path: Path
 ) -> None:
     tasks = tuple(Task(partition="p", group=f"g{number}", kind="APPEND") for number in range(TASKS))
     writes = (Write(tasks=tasks), Write(tasks=tasks))

@@ -17,7 +17,7 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.wire_rounds import WIRE, kinds_here
 from marker_sim.worlds.proxies import install
-from marker_sim.worlds.proxies.faults import BROKEN, WireFaultKind
+from marker_sim.worlds.proxies.faults import BROKEN, kinds_of
 from scenarios.test_http import START
 
 needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
@@ -43,7 +43,7 @@ def test_the_correct_server_is_not_accused_of_what_the_wire_does(tmp_path: Path)
     done = campaign(tmp_path, histories)
     assert {failure.guarantee: failure.message for failure in done.failures} == {}
     assert done.not_reached == (), "a fault was not seen on the wire"
-    for kind in WireFaultKind:
+    for kind in kinds_of():
         assert done.statistics.reached[f"{kind.value} seen on the wire"] >= 1
     assert done.statistics.faults[BROKEN] >= len(histories) and done.statistics.faults["kill"] >= len(histories)
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -73,6 +73,6 @@ def test_a_server_that_a_broken_connection_ends_is_accused(tmp_path: Path) -> No
 
 def test_without_toxiproxy_the_kind_is_left_out_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "find_server", lambda: None)
-    kinds, left_out = kinds_here(("crash", WIRE))
-    assert kinds == ("crash",)
+    kinds, left_out = kinds_here(("hostile", WIRE))
+    assert kinds == ("hostile",)
     assert left_out[0].startswith("a round of kind wire: ") and "marker-sim doctor --install" in left_out[0]

@@ -1,11 +1,11 @@
-"""Tests that a project collects to have its own implementation of markers attacked, without copying any.
+"""Tests that a project collects to attack its own implementation of markers.
 
     pytest --marker-sut package.module:factory                                          in a project without tests of it
     pytest --marker-sut package.module:factory --pyargs marker_sim.campaign.conformance   these tests and no others
 
 The state machine of the write path (machine.py) in each mode the system has a factory for, on each storage. The
-Hypothesis profile of the project says how many examples; failures shrink, are remembered in its example database and
-leave a plan in `.hypothesis/marker-sim` of its root directory. A storage that offers less than the class needs is
+Hypothesis profile of the project sets the number of examples; failures shrink, are kept in its example database and
+leave a plan in `.hypothesis/marker-sim` of its root directory. A storage without an operation that the class needs is
 skipped, with the reason.
 """
 

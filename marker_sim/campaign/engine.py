@@ -103,6 +103,7 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
     failures = []
     for kind, broken in search.found.items():
         shown = search.small.get(kind) or broken
+        story = search.story_of(kind)
         failures.append(
             Failure(
                 guarantee=kind[0],
@@ -114,6 +115,8 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
                 entries_before=broken.plan.entries if broken.plan else 0,
                 mode=kind[1],
                 cause=kind[3],
+                confirmed=story.confirmed,
+                story=story.kind,
             )
         )
     return tuple(sorted(failures, key=lambda failure: failure.plan.entries if failure.plan else 0))

@@ -6,8 +6,8 @@
     order      by cursor: all of depth 1, then all of depth 2; a case is made from its cursor alone
 
 A storage on which timeline-server markers fall back to direct ones makes no part of that mode: the run would be the
-same. Not in this space: other faults than crashes, three crashes, other workloads. What a second crash does to a
-recovery is met as long as a write is left in which faults arm; the probe write, which recovers last, is never hurt.
+same. Not in this space: other faults than crashes, three crashes, other workloads. A second crash during recovery is
+covered as long as a write is left in which faults arm; the probe write, which recovers last, has no faults.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Part(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One run of the space; `crashes` are the last faults of the plan, in the order in which they strike."""
+    """One run of the space; `crashes` are the last faults of the plan, in the order in which they happen."""
 
     cursor: Cursor
     part: Part
@@ -106,7 +106,7 @@ class Space:
 
     @cached_property
     def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part: one run of each tells them, so the number of singles is known early."""
+        """The crash points of each part, from one run of each, so the number of single crashes is known early."""
         found = []
         for part in self.parts:
             points = watch(part.plan, self.system, before=part.schedule.before).points()

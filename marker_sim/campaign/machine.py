@@ -1,16 +1,16 @@
 """The Hypothesis state machine of the write path, for any system under test: `machine_for` makes it, `attack` runs it.
 
-    machine_rules.py     the rules: tasks of the next write, and what goes wrong some steps ahead
-    machine_example.py   one example: plays writes piece by piece, judges the whole history, leaves a failure's plan
+    machine_rules.py     the rules: tasks of the next write, and faults some steps ahead
+    machine_example.py   one example: runs writes piece by piece, judges the whole history, stores a failure's plan
 
     attack(machine_for(load_system("package.module:factory"), "direct", "s3"))
 
-Choices are Hypothesis' own: it generates, shrinks, keeps failures in its example database and replays them first. Which
-rules an example may use it draws anew for each (swarm selection: rules are switched off at a rate that is drawn too).
-Nothing but the choices is random: what an example played is a plan, and the plan gives the same history again.
+Hypothesis makes the choices: it generates, shrinks, keeps failures in its example database and replays them first. For
+each example it draws which rules are switched off (swarm selection, at a rate that is drawn too). Only the choices are
+random: an example is a plan, and the plan gives the same history again.
 
-Nobody subclasses the machine; a system is a value. Limit: pairs of modes (G21) are compared by campaign/engine.py,
-since a pair of runs is not one plan to print.
+The machine is not meant to be subclassed; a system is a value. Limit: pairs of modes (G21) are compared by
+campaign/engine.py, since a pair of runs is not one plan to print.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def machine_for(
     guarantees: frozenset[str] | None = None,
     chaos_seed: int | None = None,
 ) -> type[WritePathMachine]:
-    """A state machine class that attacks one system in one mode on one storage, with a `seen` of its own.
+    """A state machine class that attacks one system in one mode on one storage, with its own `seen`.
 
-    plans: where failing examples leave their plan. guarantees: ids to judge, by default all. chaos_seed: where
-    Hypothesis starts, by default anywhere. The class has a name of its own for each system, mode and storage, because
-    Hypothesis' example database knows a machine by its name.
+    plans: the directory for plans of failing examples. guarantees: ids to judge, by default all. chaos_seed: the seed
+    of Hypothesis, by default a random one. The name of the class differs by system, mode and storage, because it is the
+    key in Hypothesis' example database.
     """
     name = re.sub(r"\W", "_", f"{mode}_{storage}_{system.name}")
     settled: dict[str, Any] = {
@@ -69,18 +69,18 @@ def machine_for(
 
 
 def attack(machine: type[WritePathMachine], *, steps: int = STEPS, **changes: Any) -> MachineStatistics:
-    """Run a machine for as many examples as the Hypothesis profile in force says; what its examples did.
+    """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
-    example, with the command that replays it: of one that the example database remembers, else of the first that comes
-    up. That one is shrunk with its guarantee judged alone, so that shrinking cannot slide to another. Hypothesis' phase
-    `explain` is left out: it takes longer than everything before it.
+    example, with the command that replays it: of one from the example database, else of the first one. It is shrunk
+    with its guarantee judged alone, so that shrinking cannot slide to another. Hypothesis' phase `explain` is left out:
+    it takes longer than all others.
     """
     fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps}
     chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
     phases = frozenset(chosen.phases) - {Phase.explain}
     if Phase.reuse in phases and chosen.database is not None:
-        with suppress(SkipTest):  # The database remembers nothing, as Hypothesis puts it.
+        with suppress(SkipTest):  # The database has no failure, as Hypothesis puts it.
             _run(machine, chosen, phases & {Phase.reuse, Phase.shrink})
     new = phases - {Phase.reuse, Phase.shrink}
     if not new or Phase.shrink not in phases:

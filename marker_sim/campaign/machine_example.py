@@ -1,12 +1,12 @@
-"""One example of the state machine: a cluster in the making, the write that is being put together, and the judgement.
+"""One example of the state machine: a cluster, the write that is being composed, and the judgement.
 
-What was played is a plan at any time (`Cluster.plan`), and that plan run at once gives the same history; one example in
-`COMPARE_EVERY` and every failing one is checked for that, since a printed plan is worth nothing without it.
+The steps so far are a plan at any time (`Cluster.plan`), and running that plan gives the same history; this is checked
+for one example in `COMPARE_EVERY` and every failing one.
 
-A failing example leaves its plan as a file in `plans`, by default `.hypothesis/marker-sim` of the project: beside
-Hypothesis' example database, which remembers the same failures and is kept from git already; a temporary directory of
-pytest would be gone after three sessions. The file of a guarantee is written again by each example that breaks it, and
-the last one that Hypothesis runs is the shrunk one.
+A failing example leaves its plan as a file in `plans`, by default `.hypothesis/marker-sim` of the project, beside
+Hypothesis' example database, which git already ignores; a temporary directory of pytest would be deleted after three
+sessions. The file of a guarantee is overwritten by each example that breaks it, and the last one that Hypothesis runs
+is the shrunk one.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ SAFETY = ALL - {"G6", "G7", "G18"}
 
 @dataclass(slots=True, kw_only=True)
 class MachineStatistics:
-    """What the examples of one machine did, over all of them, shrinking included.
+    """Counts over all examples of one machine, shrinking included.
 
-    rules: how often each ran. faults: those that happened, by their word in histories. deaths: what a driver was doing
-    when it was killed. operations: "<operation> <ok|fail|info>". judged: things decided, by guarantee. violations and
-    unpromised: examples that broke it, by guarantee. unsupported: examples that a foreign class could not serve on this
-    storage, which are not judged.
+    rules: how often each ran.
+    faults: those that happened, by their word in histories.
+    deaths: the phase of a driver that was killed.
+    operations: "<operation> <ok|fail|info>".
+    judged: decided cases, by guarantee.
+    violations, unpromised: examples that broke it, by guarantee.
+    unsupported: examples that a foreign class could not serve on this storage, which are not judged.
     """
 
     examples: int = 0
@@ -70,7 +73,7 @@ class MachineStatistics:
     unpromised: Counter[str] = field(default_factory=Counter)
 
     def add(self, history: History) -> None:
-        """Count what one history shows."""
+        """Count one history."""
         doing: dict[str, dict[int, str]] = {}
         for event in history.events:
             match event.kind:
@@ -125,10 +128,10 @@ class Example(RuleBasedStateMachine):
         return self._write
 
     def start(self, faults_max: int, **changes: Any) -> None:
-        """Begin a run of writes; a write has at most so many faults of its own, the other arguments are fields of Plan.
+        """Begin a run of writes; a write has at most so many faults, the other arguments are fields of Plan.
 
-        One fault too many, or a task too many, finishes the write that is open: examples in which the rule that does
-        that is off have more than one write too.
+        One fault or task too many finishes the open write, so that examples in which the rule `finish` is off have
+        more than one write too.
         """
         self._faults_max = faults_max
         plan = Plan(mode=self.mode, storage=self.storage, directories=(), **changes)
@@ -159,7 +162,7 @@ class Example(RuleBasedStateMachine):
         self._faults.append((kind, who, ahead, FaultSettings(**settings)))
 
     def play(self, abandon: bool) -> None:
-        """Let the driver perform the open write, of one task if none was added, and judge what there is."""
+        """Let the driver perform the open write, of one task if none was added, and judge the history so far."""
         self._perform(abandon)
         self._judge_so_far()
 
@@ -192,13 +195,13 @@ class Example(RuleBasedStateMachine):
         self._decide(plan, alone)
 
     def teardown(self) -> None:
-        """Finish what is open, heal, read storage, judge; raises the violation of the first promise that was broken.
+        """Finish the open write, heal, read storage, judge; raises the violation of the first broken promise.
 
-        HarnessError when the plan that was played gives another history: nothing can be said about such a system.
+        HarnessError when the plan gives another history: such a system cannot be judged.
         """
         cluster = self._cluster
         if cluster is None or self._broken:
-            return  # It did not begin, or hangs where the watchdog said.
+            return  # It did not begin, or hangs where the watchdog reported it.
         try:
             if self.pieces and not self._accused:
                 self._perform(abandon=False)
@@ -218,7 +221,7 @@ class Example(RuleBasedStateMachine):
             if execute(cluster.plan, self.system)[0].events != history.events:
                 raise HarnessError(NOT_DETERMINISTIC)
         if cannot_serve(self.system, history):
-            self.seen.unsupported += 1  # It needs what this storage has not, and is neither judged nor blamed.
+            self.seen.unsupported += 1  # It needs an operation that this storage lacks, and is not judged.
             return
         self.seen.add(history)
         self._decide(cluster.plan, history)
@@ -264,7 +267,7 @@ class Example(RuleBasedStateMachine):
         return type(plain)("\n".join(lines), breach)
 
     def _store(self, plan: Plan, name: str) -> Path:
-        """Write the plan; whatever directory had to be made for it is kept from git, as Hypothesis keeps its own."""
+        """Write the plan; a directory that is created for it is ignored by git, as Hypothesis does."""
         missing = [folder for folder in (self.plans, *self.plans.parents) if not folder.exists()]
         self.plans.mkdir(parents=True, exist_ok=True)
         if missing:

@@ -1,9 +1,9 @@
-"""The rules of the state machine of the write path, in the field's words: tasks, and who is hurt how many steps ahead.
+"""The rules of the state machine of the write path: tasks, and faults with their target and step.
 
-A rule adds a piece to the write that is open; `finish` and `give_up` play it. A write is always open, because
-Hypothesis switches whole rules off and no piece may need a rule that is. Fault rules are shut where system, mode and
-storage cannot have the fault, so that choosing them is never in vain. `ahead` counts the victim's own steps from the
-moment the write begins, rollbacks of earlier writes included, so a fault may also hit a later write.
+A rule adds a piece to the open write; `finish` and `give_up` run it. A write is always open, because Hypothesis
+switches whole rules off and no piece may depend on another rule. Fault rules are disabled where system, mode and
+storage cannot have the fault. `ahead` counts the target's own steps from the beginning of the write, rollbacks of
+earlier writes included, so a fault may also fall in a later write.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from marker_sim.campaign.machine_example import Example, Group
 from marker_sim.faults import FaultKind
+from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
-from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.writes import TABLES
 
 # Rules that need a kind of fault to be possible; all others always are.
@@ -60,7 +60,7 @@ FAULT_RULES = {
 }
 
 _AHEAD = st.integers(1, 24)
-# A first write begins in five steps; what comes after it, finalize to marker deletion, is worth as many tries.
+# A first write begins in five steps; those from finalize to marker deletion get as many draws.
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
@@ -124,7 +124,7 @@ class WritePathMachine(Example):
         jitter: int,
         faults_a_write: int,
     ) -> None:
-        """Start from nothing."""
+        """Start with an empty cluster."""
         self.start(
             faults_a_write,
             tables=tables,
@@ -140,7 +140,7 @@ class WritePathMachine(Example):
 
     @_step(table=st.integers(0, 1), markers=st.sampled_from(("", "direct", "timeline")))
     def begin_a_write(self, table: int, markers: str) -> None:
-        """Finish what is open; the next write is to this table, in the plan's marker mode or in one of its own."""
+        """Finish the open write; the next one is to this table, in the plan's marker mode or in another."""
         if self.pieces:
             self.play(abandon=False)
         self.change_write(table=table, markers=markers)
@@ -148,7 +148,7 @@ class WritePathMachine(Example):
     @precondition(lambda self: self.left_behind and not self.write.markers)
     @_step(markers=st.sampled_from(("direct", "timeline")))
     def change_the_marker_mode_after_a_failure(self, markers: str) -> None:
-        """The write that has to roll back what the last one left is configured otherwise (Hudi HUDI-2305)."""
+        """The write that rolls back the previous one has another marker mode (Hudi HUDI-2305)."""
         self.change_write(markers=markers)
 
     @_step(target=file_groups, partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS), number=_SLOT)
@@ -203,12 +203,12 @@ class WritePathMachine(Example):
 
     @_step(slot=_SLOT, ahead=_AHEAD, heard_ms=st.sampled_from((0, 20, 300)))
     def kill_attempt(self, slot: int, ahead: int, heard_ms: int) -> None:
-        """An attempt ends between two storage calls; the driver hears of it and runs the task again."""
+        """An attempt ends between two storage calls; the driver is notified and runs the task again."""
         self.add_fault(FaultKind.ATTEMPT_KILLED, f"executor-{slot}", ahead, late_ms=heard_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, for_ms=st.sampled_from((0, 10, 40, 150, 600, 4000)))
     def turn_attempt_into_a_zombie(self, slot: int, ahead: int, for_ms: int) -> None:
-        """An attempt counts as dead, stands still and then goes on."""
+        """An attempt counts as dead, is paused and then continues."""
         self.add_fault(FaultKind.ZOMBIE, f"executor-{slot}", ahead, for_ms=for_ms)
 
     @_step(slot=_SLOT, ahead=_AHEAD, more=st.integers(1, 2))
@@ -223,7 +223,7 @@ class WritePathMachine(Example):
 
     @_step(ahead=_DRIVER_AHEAD)
     def retry_the_stage_while_the_driver_finishes(self, ahead: int) -> None:
-        """The stage is computed again when nobody counts what it produces any more (Hudi I 19593)."""
+        """The stage is computed again when its results are not counted any more (Hudi I 19593)."""
         self.add_fault(FaultKind.STAGE_RETRIED, "driver", ahead)
 
     @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
@@ -233,7 +233,7 @@ class WritePathMachine(Example):
 
     @_step(ahead=_DRIVER_AHEAD, later=st.integers(1, 14), next_ms=_BACK_MS)
     def kill_driver_and_its_successor(self, ahead: int, later: int, next_ms: int) -> None:
-        """The next driver dies too, in the middle of what it takes back."""
+        """The next driver dies too, during its rollbacks."""
         self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=0)
         self.add_fault(FaultKind.KILL, "driver", ahead + later, restart_ms=next_ms, executors_ms=0)
 
@@ -258,7 +258,7 @@ class WritePathMachine(Example):
 
     @_step(ahead=_AHEAD, for_ms=st.sampled_from((20, 200, 1500, 4000)))
     def pause_timeline_server(self, ahead: int, for_ms: int) -> None:
-        """The server stops in the middle of what it does and goes on."""
+        """The server is paused at a step and resumed."""
         self.add_fault(FaultKind.PAUSE, "server", ahead, for_ms=for_ms)
 
     @_step(ahead=_AHEAD, for_ms=st.sampled_from((300, 1500, 5000)))
@@ -291,7 +291,7 @@ class WritePathMachine(Example):
 
     @_step(who=_ANYBODY, ahead=_AHEAD, late_ms=st.sampled_from((10, 300, 1900)))
     def apply_after_the_time_out(self, who: str, ahead: int, late_ms: int) -> None:
-        """A call that nobody answered is applied when its caller has long stopped waiting."""
+        """A call without an answer is applied long after its caller stopped waiting."""
         self.add_fault(FaultKind.TIMEOUT_LATE, who, ahead, late_ms=late_ms)
 
     @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS, lands_ms=st.sampled_from((5, 120, 900, 2500)))
@@ -311,7 +311,7 @@ class WritePathMachine(Example):
 
     @_step(who=_ANYBODY, ahead=_AHEAD, for_ms=st.sampled_from((50, 500, 2000)))
     def fill_the_disk(self, who: str, ahead: int, for_ms: int) -> None:
-        """No space left, for everybody, for a while."""
+        """No space left on the device, for a while."""
         self.add_fault(FaultKind.DISK_FULL, who, ahead, for_ms=for_ms)
 
     # The wire to the timeline server.
@@ -323,7 +323,7 @@ class WritePathMachine(Example):
 
     @_step(slot=_SLOT, ahead=_AHEAD)
     def lose_a_reply(self, slot: int, ahead: int) -> None:
-        """The server did it, the executor never hears."""
+        """The server served the request, and its reply is lost."""
         self.add_fault(FaultKind.REPLY_LOST, f"executor-{slot}", ahead)
 
     @_step(slot=_SLOT, ahead=_AHEAD, apart_ms=st.sampled_from((0, 5, 60, 400, 2500)))

@@ -22,7 +22,7 @@ from marker_sim.campaign.servability import cannot_serve, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Known, counts_against
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
@@ -75,15 +75,22 @@ class Piece:
 
 
 class Broken(NamedTuple):
-    """The first run with a kind of violation.
-
-    plan: None where a plan does not determine a run.
-    """
+    """The first run with a kind of violation. plan: None where a plan does not determine a run."""
 
     number: int
     plan: Plan | None
     history: History
     breach: Breach
+
+
+class Story(NamedTuple):
+    """What one defect does: the kind of violation that its plan was made small for.
+
+    confirmed: how often that plan fails in real time, "" where once is always.
+    """
+
+    kind: Kind
+    confirmed: str = ""
 
 
 class Rechecked(NamedTuple):
@@ -100,14 +107,14 @@ class Rechecked(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
-    """What was seen in a piece.
+    """The results of a piece.
 
     found: the first run of each kind.
     rechecked: by number.
     last: the last history.
-    unsupported: modes and storages of runs in which the system needed what the storage has not.
+    unsupported: modes and storages of runs in which the system needed an operation that the storage lacks.
     stopped: at the first violation.
-    error: what ended it early, with the runs before it counted.
+    error: the reason of an early end, with the runs before it counted.
     """
 
     statistics: Statistics = field(default_factory=Statistics)
@@ -152,7 +159,7 @@ class PieceResult:
         """Run a plan in both marker modes and judge that they agree."""
         first, second, finding = compare_modes(plan, system)
         if cannot_serve(system, first) or cannot_serve(system, second):
-            return  # Single runs say which storage it is that the system cannot use.
+            return  # Single runs show which storage the system cannot use.
         self.statistics.add_pair(first, second, finding)
         for breach in settings.profile.broken_by(finding, plan.mode, plan.storage):
             kind = (finding.guarantee, "both", plan.storage, breach.cause)
@@ -165,8 +172,9 @@ class SearchState:
 
     began: time.monotonic().
     found: the first run of each kind of violation.
-    small: of those that were made small, what is left; None when it broke the promise only sometimes.
-    trouble: why the kit could not finish what it began, "" when it did.
+    small: the shrunk ones; None for one that broke the promise only sometimes.
+    stories: the failure that each kind is told with, by what broke in the runs of its small plan.
+    trouble: why the kit could not finish, "" when it did.
     """
 
     request: CampaignRequest
@@ -176,17 +184,43 @@ class SearchState:
     steps: int = 0
     found: dict[Kind, Broken] = field(default_factory=dict)
     small: dict[Kind, Broken | None] = field(default_factory=dict)
+    stories: dict[Kind, Story] = field(default_factory=dict)
     last: History | None = None
     trouble: str = ""
 
     def add(self, piece: PieceResult) -> dict[Kind, Broken]:
-        """Add the next piece; the kinds of violation that are new with it."""
+        """Add the next piece; the kinds of violation that are new with it, or have a plan now."""
         self.statistics.merge(piece.statistics)
         self.steps += piece.steps
         self.last = piece.last or self.last
-        new = {kind: broken for kind, broken in piece.found.items() if kind not in self.found}
+        known = {kind for kind, broken in self.found.items() if broken.plan is not None}
+        new = {
+            kind: broken
+            for kind, broken in piece.found.items()
+            if kind not in known and (kind not in self.found or broken.plan is not None)
+        }
         self.found |= new
         return new
+
+    def tell(self, kind: Kind, also: Iterable[Kind], confirmed: str = "") -> None:
+        """A small plan for `kind` breaks `also` besides: that is one story, unless another was told of them before."""
+        for each in (kind, *also):
+            if each in self.found:
+                self.stories.setdefault(each, Story(kind, confirmed))
+
+    def story_of(self, kind: Kind) -> Story:
+        """The story of a kind of violation.
+
+        One that was not made small is told with what broke in the same run, or by the same cause; else by itself.
+        """
+        if kind in self.stories:
+            return self.stories[kind]
+        run, cause = self.found[kind].number, kind[3]
+        beside = [each for each in self.stories if self.found[each].number == run]
+        beside += [each for each in self.stories if each[3] == cause != UNEXPLAINED]
+        if beside:
+            return self.stories[beside[0]]
+        return Story(next(each for each, broken in self.found.items() if broken.number == run))
 
 
 def explore(piece: Piece, system: System) -> PieceResult:
@@ -232,7 +266,7 @@ def stops(statistics: Statistics, found: Mapping[Kind, Broken], settings: Search
 
 @contextmanager
 def collected_by_hand() -> Iterator[None]:
-    """Collect garbage only when told to, and never what existed before.
+    """Collect garbage only on request, and never objects that existed before.
 
     A run makes a few hundred cycles: collecting them in between costs a fifth of the time, walking all loaded modules
     each time a tenth.

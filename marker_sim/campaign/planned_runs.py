@@ -36,10 +36,12 @@ from marker_sim.campaign.pieces import (
     collected_by_hand,
     explore,
 )
+from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign, Canary, Reruns
 from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised_breach
 from marker_sim.campaign.statistics import BOTH
 from marker_sim.campaign.tasks import DESK, Shrinking, do
+from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants.load import load_mutant
@@ -142,6 +144,7 @@ class PlannedRuns:
         for kind, plan in zip(plans, smaller, strict=True):
             if plan != plans[kind]:
                 search.small[kind] = self._as_small(kind, plan)
+            search.tell(kind, self._broken_in(plan))
 
     def check(self) -> None:
         """Compare some runs with another process."""
@@ -227,6 +230,14 @@ class PlannedRuns:
         shown = (promised_breach(finding, plan, self._request.profile, kind[3]) for finding in findings)
         breach = next((breach for breach in shown if breach is not None), None)
         return None if breach is None else Broken(self._search.found[kind].number, plan, history, breach)
+
+    def _broken_in(self, plan: Plan) -> tuple[Kind, ...]:
+        """Every kind of violation in a run of a plan."""
+        try:
+            history, _ = execute(plan, self._system)
+        except HarnessError:
+            return ()
+        return tuple(broken_in(history, plan, self._request.profile))
 
     def _left_out(self) -> tuple[str, ...]:
         """The modes and storages that say nothing of the system, with the reason."""

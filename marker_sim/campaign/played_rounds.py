@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -10,10 +11,17 @@ from typing import Any
 
 from marker_sim.campaign.coverage import tampered_history
 from marker_sim.campaign.pieces import Broken, Kind, PieceResult, SearchState, stops
+from marker_sim.campaign.played_shrinking import PlayedShrinker
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
+from marker_sim.history import History
 from marker_sim.judges import judge
+from marker_sim.plan import Plan
 from marker_sim.targets.target import PlayedRun, Rounds
+
+SHRINK_SHARE = 0.35
+CLOSING_S = 2.0
+FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
 
 
 class PlayedRounds:
@@ -53,9 +61,39 @@ class PlayedRounds:
         search = self._search
         broken = ", ".join(sorted({kind[0] for kind in search.found}, key=lambda name: int(name[1:]))) or "none"
         search.progress(f"{self._rounds.line(search.statistics, search.steps)}, violated so far: {broken}")
+        if search.request.shrinking and any(each.plan is not None for each in new.values()):
+            self._rounds.spare(SHRINK_SHARE)
 
     def shrink(self) -> None:
-        """A round is no plan yet, so nothing is made small."""
+        """One failure after the other, the first found first; what breaks beside it is not made small again."""
+        search, request = self._search, self._search.request
+        if not request.shrinking:
+            return
+        shrinker = PlayedShrinker(self._again, request.profile)
+        until = search.began + request.budget_s - CLOSING_S
+        planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
+        left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
+        unseen: dict[Kind, str] = {}
+        while left and time.monotonic() < until:
+            kind = left.pop(0)
+            broken, left_s = search.found[kind], until - time.monotonic()
+            share_s = left_s * FIRST_SHARE if left else left_s
+            search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
+            small = shrinker.shrink(kind, broken, time.monotonic() + share_s)
+            same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
+            told = next((each for each in same if each in small.broken), None)
+            if told is None or not small.failed:
+                unseen[kind] = small.sentence
+                continue
+            search.small.update({each: small.broken[each] for each in same if each in small.broken})
+            search.tell(told, same, small.sentence)
+            left = [each for each in left if each not in same]
+        for kind, sentence in unseen.items():
+            if search.story_of(kind).kind == kind:
+                search.tell(kind, (), sentence)
+
+    def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+        return self._rounds.again(plan, until, fresh, probing).history
 
     def check(self) -> None:
         """Real time decides what meets what, so no round comes out twice."""
@@ -96,8 +134,9 @@ class PlayedRounds:
                         return
                     for done in wait(going, return_when=FIRST_COMPLETED).done:
                         yield going.pop(done), done.result()
-            finally:
+            except BaseException:
                 rounds.close()
+                raise
 
     def _judged(self, played: PlayedRun) -> PieceResult:
         """A round as a piece of one run."""
@@ -108,7 +147,7 @@ class PlayedRounds:
             piece.statistics.reach(name, count)
         piece.steps = sum(event.kind == "invoke" for event in history.events)
         piece.last = history
-        piece.keep(self._number, None, history, findings, request.profile)
+        piece.keep(self._number, played.plan, history, findings, request.profile)
         piece.interrupted = played.interrupted
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1

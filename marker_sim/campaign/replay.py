@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.campaign.servability import findings_in
 from marker_sim.history import History
-from marker_sim.judges.findings import Finding
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
 from marker_sim.plan import Plan
 from marker_sim.system import System
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest, ServerOptions
+
+LONG_S = 600.0
 
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
@@ -18,6 +28,41 @@ def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, t
         return findings_of(plan, system, guarantee)
     history, _ = execute(plan, system)
     return history, findings_in(history, system)
+
+
+def replay_on_servers(
+    plan: Plan,
+    sut: str,
+    server: ServerOptions,
+    profile: Profile,
+    guarantee: str | None,
+    cause: str,
+    times: int,
+) -> tuple[int, tuple[History, str, Breach] | None]:
+    """In how many of `times` runs against a real server a promise was broken, and the first of these.
+
+    guarantee: None for any.
+    cause: of its breach; one of another cause counts where none of that cause was seen.
+    """
+    target = parse_target(sut)
+    with TemporaryDirectory(prefix="marker-sim-") as scratch:
+        request = CampaignRequest(
+            target=target, modes=("timeline",), storages=(plan.storage,), seed=plan.seed, profile=profile,
+            budget_s=LONG_S, server=server, report=Path(scratch),
+        )  # fmt: skip
+        target.prepare(request, lambda line: None)
+        seen: list[tuple[History, str, Breach]] = []
+        with target.rounds(request, lambda line: None) as rounds:
+            fresh = False
+            for _ in range(times):
+                history = rounds.again(plan, time.monotonic() + LONG_S, fresh).history
+                broken = broken_in(history, plan, profile)
+                found = {kind: each for kind, each in broken.items() if guarantee in (None, kind[0])}
+                fresh = bool(broken)
+                if found:
+                    kind = min(found, key=lambda kind: kind[3] != cause)
+                    seen.append((history, kind[0], found[kind].breach))
+    return len(seen), min(seen, key=lambda each: each[2].cause != cause) if seen else None
 
 
 def undecided(
@@ -35,7 +80,7 @@ def undecided(
     if not findings or not (
         any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
     ):
-        # When operations succeed, a fixed system may leave nothing to judge: no error, no second rollback.
+        # A fixed system may leave nothing to judge when operations succeed: no error, no second rollback.
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"

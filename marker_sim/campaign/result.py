@@ -22,6 +22,8 @@ class Failure:
     plan: shrunk; None where a plan does not determine a run.
     seed: of the run in which it was found.
     confirmed: the result of its plan with real processes, "" where it was not tried.
+    story: guarantee, mode, storage and cause of the failure that it most likely has its defect in common with; its own
+        for the one that is told.
     """
 
     guarantee: str
@@ -34,6 +36,7 @@ class Failure:
     mode: str = ""
     confirmed: str = ""
     cause: str = ""
+    story: tuple[str, str, str, str] = ("", "", "", "")
 
 
 def failures_in(history: History, findings: Iterable[Finding], profile: Profile) -> Iterator[Failure]:
@@ -85,7 +88,7 @@ class Canary:
 class CoverageGap:
     """A missed coverage goal or activity threshold.
 
-    guarantees, modes, storages: whose `holds` becomes inconclusive; empty for all.
+    guarantees, modes, storages: those that become inconclusive; empty for all.
     """
 
     sentence: str
@@ -106,9 +109,9 @@ class CoverageGap:
 class Deciding:
     """A place or kind of round in which some guarantees are most likely to break.
 
-    guarantees: those that do not hold before it was met.
-    mode: the mode that it concerns, "" for every one.
-    tried, met: how often.
+    guarantees: those that do not hold before it was reached.
+    mode: its mode, "" for every one.
+    tried, met: how often it was tried and reached.
     """
 
     name: str
@@ -124,7 +127,7 @@ class Deciding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """In which phases one kind of fault struck.
+    """The phases in which one kind of fault happened.
 
     met: by phase.
     unmet: possible ones.
@@ -143,10 +146,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reruns:
-    """Runs that were repeated and compared, event by event.
-
-    elsewhere: those in a process with another hash seed.
-    """
+    """Runs that were repeated and compared, event by event. elsewhere: those in a process with another hash seed."""
 
     passing: int = 0
     failures: int = 0
@@ -174,6 +174,7 @@ class Campaign:
     canary: None where none was possible.
     s3: the result of the consistency probe of the object store, None without one.
     batching: how a foreign server is assumed to batch, and where that comes from.
+    server: how a foreign server was started, as `ServerOptions` without an endpoint, None for other systems.
     gaps: the part of `not_reached` that makes guarantees inconclusive.
     too_rare: goals that were missed and need not have been reached.
     fault_rows: faults by phase, in the sampled runs.
@@ -196,6 +197,7 @@ class Campaign:
     canary: Canary | None = None
     s3: dict[str, Any] | None = None
     batching: dict[str, str] | None = None
+    server: dict[str, Any] | None = None
     gaps: tuple[CoverageGap, ...] = ()
     deciding: tuple[Deciding, ...] = ()
     too_rare: tuple[str, ...] = ()

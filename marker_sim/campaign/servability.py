@@ -21,5 +21,5 @@ def findings_in(history: History, system: System, guarantees: frozenset[str] | N
 
 
 def cannot_serve(system: System, history: History) -> bool:
-    """Whether a third-party class called what this storage does not offer, whatever it then raised."""
+    """Whether a third-party class called an operation that this storage lacks, whatever error it then raised."""
     return system.layout == "names" and any(e.kind == "observe" and e.operation == UNSUPPORTED for e in history.events)

@@ -70,13 +70,13 @@ class _Cell:
 
 
 class Statistics:
-    """Counts over runs: `runs`, `operations`, `faults`, what was `reached`, and the findings.
+    """Counts over runs: `runs`, `operations`, `faults`, `reached` coverage goals, and the findings.
 
     with_fault: runs with a fault.
     made: runs by "mode/storage/plans".
     deaths: those of them in which a process was killed, by "mode/storage/plans/role".
-    looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and strikes.
-    strikes: faults by phase.
+    looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and phases.
+    faults_by_phase: faults by kind and phase.
     met_in: sampled runs with a coverage mark, by "mode/storage/plans/mark".
     """
 
@@ -84,13 +84,13 @@ class Statistics:
         "_cells",
         "deaths",
         "faults",
+        "faults_by_phase",
         "looked",
         "made",
         "met_in",
         "operations",
         "reached",
         "runs",
-        "strikes",
         "with_fault",
     )
 
@@ -104,11 +104,11 @@ class Statistics:
         self.made: Counter[str] = Counter()
         self.looked: Counter[str] = Counter()
         self.met_in: Counter[str] = Counter()
-        self.strikes: dict[str, Counter[str]] = {}
+        self.faults_by_phase: dict[str, Counter[str]] = {}
         self._cells: dict[_Key, _Cell] = {}
 
     def add(self, history: History, findings: Iterable[Finding]) -> None:
-        """Count one run and what was found in it."""
+        """Count one run and its findings."""
         self.runs += 1
         header = history.header
         self.made[_kind_of(history)] += 1
@@ -138,15 +138,15 @@ class Statistics:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
         seen, kind_of_run = activity(history), _kind_of(history)
         self.looked[kind_of_run] += 1
-        for (kind, phase), count in seen.strikes.items():
-            self.strikes.setdefault(kind, Counter())[phase] += count
+        for (kind, phase), count in seen.faults_by_phase.items():
+            self.faults_by_phase.setdefault(kind, Counter())[phase] += count
         for name, count in seen.marks.items():
             self.reach(name, count)
             self.met_in[f"{kind_of_run}/{name}"] += 1
 
-    def struck(self, kind: str) -> Counter[str]:
+    def phases_of(self, kind: str) -> Counter[str]:
         """How often a kind of fault happened in each phase."""
-        return self.strikes.get(kind, Counter())
+        return self.faults_by_phase.get(kind, Counter())
 
     def judged(self, guarantee: str, mode: str, storage: str) -> int | None:
         """How much was judged of a guarantee in one mode and storage, over all worlds; None where it never applied."""
@@ -155,7 +155,7 @@ class Statistics:
         return sum(applied) if applied else None
 
     def add_pair(self, first: History, second: History, finding: Finding) -> None:
-        """Count what was found over two histories of one plan (G21), in mode "both"; `add` counts the runs."""
+        """Count the finding of two histories of one plan (G21), in mode "both"; `add` counts the runs."""
         header = second.header
         key = (finding.guarantee, BOTH, header.world, header.storage)
         self._cells.setdefault(key, _Cell()).add(finding)
@@ -182,13 +182,13 @@ class Statistics:
         self.made.update(other.made)
         self.looked.update(other.looked)
         self.met_in.update(other.met_in)
-        for kind, phases in other.strikes.items():
-            self.strikes.setdefault(kind, Counter()).update(phases)
+        for kind, phases in other.faults_by_phase.items():
+            self.faults_by_phase.setdefault(kind, Counter()).update(phases)
         for key, cell in other._cells.items():
             self._cells.setdefault(key, _Cell()).merge(cell)
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
-        """Drop what held in modes and storages that cannot be judged; violations there stay."""
+        """Drop findings in modes and storages that cannot be judged, except violations."""
         storages = {storage for _, storage in places}
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}

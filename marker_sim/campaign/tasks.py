@@ -18,10 +18,7 @@ DESK = "marker_sim.campaign.tasks:SearchDesk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinking:
-    """A plan to shrink within a number of seconds and runs.
-
-    kind: of the violation that must remain.
-    """
+    """A plan to shrink within a number of seconds and runs. kind: of the violation that must remain."""
 
     kind: Kind
     plan: Plan
@@ -31,7 +28,7 @@ class Shrinking:
 
 
 def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Plan:
-    """What comes of a task: of a piece what was seen, of a plan the smallest that still fails."""
+    """The result of a task: of a piece its findings, of a plan the smallest that still fails."""
     _, asked = task
     if isinstance(asked, Piece):
         return explore(asked, system)

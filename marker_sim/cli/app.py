@@ -1,8 +1,8 @@
-"""Commands and options of `marker-sim`, and every way to end turned into one sentence and an exit code.
+"""Commands and options of `marker-sim`; every error becomes one sentence and an exit code.
 
 A command imports what it needs when it runs: a server that is killed and started again all the time must start quickly.
 
-0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its surroundings failed   130 interrupted
+0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its environment failed   130 interrupted
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _replay(
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
     times: Annotated[
         str | None,
-        typer.Option(metavar="K", help="Run each plan K times. Default: once, 3 times with real processes."),
+        typer.Option(metavar="K", help="Run each plan K times. Default: 1; with real processes 3, against servers 10."),
     ] = None,
     real: Annotated[
         bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
@@ -88,8 +88,8 @@ def _replay(
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
     A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
-    were found in: milliseconds in the simulated one; seconds with real processes, which also say in how many runs of
-    how many. What is fixed in a chaos directory moves aside.
+    were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
+    violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
 
     Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 all is fixed.
     """
@@ -118,7 +118,7 @@ def _chaos(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of summary.json.")] = False,
 ) -> int:
-    """Search for a night in every world that is here; goes on where it was stopped."""
+    """Search for a night in every world that is installed; resumes where it was stopped."""
     from marker_sim.cli.chaos import chaos
 
     return chaos(
@@ -153,7 +153,7 @@ def _doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> int:
-    """Say what is here, what is missing and how to get it."""
+    """List what is installed, what is missing and how to get it."""
     from marker_sim.doctor import doctor
     from marker_sim.report.table import output_console
 
@@ -229,7 +229,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
 
 
 def build_app() -> typer.Typer:
-    """The commands; the words of the command line come as the context's `obj`, to be kept with what they made."""
+    """The commands; the context's `obj` has the words of the command line, which reports quote."""
     app = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -243,7 +243,7 @@ def build_app() -> typer.Typer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; nothing but the code and two output streams leaves this function."""
+    """Run one command and return its exit code; raises nothing."""
     words = tuple(sys.argv[1:] if argv is None else argv)
     _end_on_sigterm()
     try:

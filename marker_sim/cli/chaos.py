@@ -30,7 +30,7 @@ from marker_sim.targets.table import PLANNED, parse_target
 from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
-# A directory goes on with its seeds night after night; drawn ones leave room for some.
+# A directory continues its seeds each night; a drawn first seed leaves room for later ones.
 DRAWN_MAX = SEED_MAX // 2
 
 

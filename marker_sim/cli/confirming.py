@@ -1,7 +1,7 @@
-"""Whether a violation of the simulated world is one with real processes too: its plan, played for real as well.
+"""Runs the plan of a violation of the simulated world with real processes too.
 
-One run unless more are asked for, since it takes seconds and not milliseconds. Races may come out otherwise there, so a
-violation that is not seen again is no less one: the plan determines a run in the simulated world and nowhere else.
+One run by default, since it takes seconds and not milliseconds. Races may end differently there, so a violation that
+does not occur again is still one: a plan determines a run in the simulated world only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REAL_STORAGES = ("local", "s3")
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:
-    """One of the three sentences above, with how often or why; never raises what the real world lacks."""
+    """One of the three sentences above, with how often or why; a missing requirement is a sentence, not an error."""
     why = _not_playable(plan, guarantee)
     if why:
         return f"{SIMULATED_ONLY} {why}"

@@ -1,4 +1,4 @@
-"""`judge`: a stored history once more, with today's judges. Nothing is run and nothing is written."""
+"""`judge`: judges a stored history with today's judges. Nothing is run and nothing is written."""
 
 from __future__ import annotations
 

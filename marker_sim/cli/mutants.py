@@ -41,7 +41,7 @@ def mutants(
     as_json: bool,
     argv: Sequence[str],
 ) -> int:
-    """Hunt the mutants asked for; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
+    """Hunt the given mutants; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
     starts = parse_number(seeds, "--seeds", SEEDS_MAX)
     if runs is not None and budget_per_mutant is not None:
         raise UsageError(f"--runs {runs} and --budget-per-mutant {budget_per_mutant} were given; write one of them")
@@ -66,7 +66,7 @@ def _hunt(
     directory: Path,
     as_json: bool,
 ) -> int:
-    """The kills in order, times of one core each; what is done when it ends early is stored."""
+    """The kills in order, times of one core each; when it ends early, the finished ones are stored."""
     kills: list[Kill] = []
     interrupted, trouble = False, None
     with Progress() as progress:
@@ -111,7 +111,7 @@ def _store(content: dict[str, Any], directory: Path) -> None:
 
 
 def _show(content: dict[str, Any], directory: Path) -> None:
-    """The mutants, who sees them and how soon; the whole matrix is too wide for a terminal and is in mutants.txt."""
+    """The mutants, the guarantees that detect them and how soon; mutants.txt has the whole, wide matrix."""
     console = output_console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = list(content["summary"]["searches"])

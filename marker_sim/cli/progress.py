@@ -1,4 +1,4 @@
-"""The line that says what a long command is doing, on standard error so that standard output stays clean."""
+"""The progress line of a long command, on standard error so that standard output stays clean."""
 
 from __future__ import annotations
 

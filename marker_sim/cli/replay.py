@@ -1,8 +1,7 @@
-"""`replay`: the plans of stored failures again, with today's code and judges, one for each cause unless all are wanted.
+"""`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
-A cause is a guarantee and what its judge says of how the breach came about. Its failures are run until one is still
-violated, so FIXED is said of a cause when it holds for all of them. What `chaos` stored is pruned on the way: a failure
-that is fixed moves to `fixed/`.
+A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` once they are fixed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
-from marker_sim.campaign.replay import replay_plan, undecided
+from marker_sim.campaign.replay import replay_on_servers, replay_plan, undecided
 from marker_sim.campaign.runs import promised_breach
 from marker_sim.cli.confirming import confirm, count_real
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
@@ -28,8 +27,10 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import ServerOptions
 
 REAL_TIMES = 3
+SERVER_TIMES = 10
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -40,10 +41,14 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """sut: another system than the stored one. keep: leave what is fixed where it is. every: all failures of a cause.
+    """The options of `replay`.
 
-    real: play what is still violated with real processes too. times: how often each plan is run, None for once, and
-    `REAL_TIMES` for what was found with real processes.
+    sut: another system than the stored one.
+    keep: leave fixed failures where they are.
+    every: run all failures of a cause.
+    real: run plans that are still violated with real processes too.
+    times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes and
+        `SERVER_TIMES` for one of a foreign server.
     """
 
     sut: str | None = None
@@ -54,7 +59,7 @@ class Wanted:
 
 
 def replay(path: Path, wanted: Wanted, console: Console) -> int:
-    """Run the failures stored at `path` again and print what became of each; the exit code.
+    """Run the failures stored at `path` again and print their status; the exit code.
 
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
     """
@@ -65,7 +70,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
         failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
         return _ended(_run_all(failures, wanted, console), path, console)
     with pruning(path) as pruned:
-        files = stored_files(path)  # The ledger knows of those, too, whose files somebody lost.
+        files = stored_files(path)  # The ledger also has failures whose files were lost.
         results = _run_all(_readable(files, console), wanted, console)
         for file, status in zip(files, results, strict=True):
             if status:
@@ -93,7 +98,7 @@ def _ended(results: Sequence[str], path: Path, console: Console) -> int:
 
 
 def _end(results: Sequence[str], console: Console) -> int:
-    """Print what it came to, when it was several; the exit code of the worst."""
+    """Print the totals of several failures; the exit code of the worst."""
     ran = [status for status in results if status]
     if len(results) > 1:
         counts = ", ".join(f"{ran.count(status)} {word}" for status, word in WORDS.items() if status in ran)
@@ -105,12 +110,12 @@ def _end(results: Sequence[str], console: Console) -> int:
 
 
 def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
-    """The status of each, "" for one whose cause another has shown to be there still."""
+    """The status of each, "" for one that was not run because its cause is still violated by another."""
     results: list[str] = []
     seen: set[tuple[str, str, str]] = set()
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
     for system in sorted(systems):
-        parse_target(system).load()  # One that cannot be loaded is said once and not for each failure.
+        parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
     for stored in failures:
         if isinstance(stored, str):
             _print(console, f"CANNOT RUN: {stored}")
@@ -138,6 +143,8 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
         return CANNOT_RUN
     same = system == stored.sut and stored.profile is not None
     profile = stored.profile if same and stored.profile else load_profile(parse_target(system).can.profile)
+    if stored.world == "server":
+        return _run_on_servers(stored, system, profile, wanted.times or SERVER_TIMES, console)
     if stored.world == "real":
         return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
     return _run_simulated(stored, system, profile, wanted, console)
@@ -145,8 +152,15 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 
 def _missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
-    if stored.plan is None or not parse_target(system).can.plans:
-        return stored.hint or f"{system} runs in real time, where a plan does not determine a run"
+    target = parse_target(system)
+    if stored.world == "server" and stored.plan is not None:
+        if target.can.plans:
+            return ""
+        if stored.server is None and "start" not in target.can.refuses:
+            return "nothing beside it says how the server is started; replay the report directory that it comes from"
+        return ""
+    if stored.plan is None or not target.can.plans:
+        return stored.hint or f"{system} runs in real time, where a simulated plan does not determine a run"
     if stored.world == "spark":
         return "it is a Spark job; benchmarks/spark_jobs.py runs the jobs of a seed"
     why = lacking(f"real processes on {stored.plan.storage}") if stored.world == "real" else ""
@@ -163,7 +177,7 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
         for finding in findings:
             breach = promised_breach(finding, plan, profile, stored.cause) or promised_breach(finding, plan, profile)
             if breach is None and stored.guarantee is not None and finding.breaches:
-                breach = finding.breaches[0]  # The stored verdict held it against the system, whatever its profile was.
+                breach = finding.breaches[0]  # The stored verdict counted it as violated.
             if breach is not None:
                 broken += 1
                 shown = shown or str(violation(history, finding.guarantee, breach))
@@ -186,8 +200,25 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
     return FIXED
 
 
+def _run_on_servers(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
+    """Against the real server, several times: one run without it proves nothing."""
+    assert stored.plan is not None
+    if parse_target(system).can.plans:
+        return _run_simulated(stored, system, profile, Wanted(times=1), console)
+    broken, shown = replay_on_servers(
+        stored.plan, system, stored.server or ServerOptions(), profile, stored.guarantee, stored.cause, times
+    )
+    runs = f"{broken} of {times}"
+    if shown is not None:
+        _print(console, f"STILL VIOLATED, {runs}: {stored.name}: {system}")
+        _print(console, str(violation(*shown)), indent="  ")
+        return VIOLATED
+    _print(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; that does not mean that it is fixed")
+    return NOT_REPRODUCED
+
+
 def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
-    """With real processes, a few times: races there may come out otherwise, so that nothing seen is not yet fixed."""
+    """With real processes, a few times: races may end differently, so one run without a violation is not enough."""
     assert stored.plan is not None and stored.guarantee is not None
     broken = count_real(stored.plan, system, stored.guarantee, profile, times)
     runs = f"{system}, in {broken} of {times} runs with real processes"

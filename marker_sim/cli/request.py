@@ -1,4 +1,4 @@
-"""What was asked of `verify`, parsed once at the edge; every refusal says what was given and what to write instead."""
+"""The options of `verify`, parsed once at the edge; every refusal says what was given and what to write instead."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ServerWords:
     s3_secret_key: str | None = None
 
     def parse(self, target: Target, storage: str, environment: Mapping[str, str]) -> ServerOptions:
-        """What they say of a server; UsageError for the first that does not fit the system and its storage."""
+        """The options of a server; UsageError for the first that does not fit the system and its storage."""
         for option in self._given():
             if option in target.can.refuses:
                 raise UsageError(f"{_written(option)} was given with --sut {target.sut}{target.can.refuses[option]}")

@@ -1,4 +1,4 @@
-"""`marker-sim serve`: options checked, then the reference's timeline server until it is told to stop."""
+"""`marker-sim serve`: checks the options, then runs the reference's timeline server until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def serve(
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
     if not _is_loopback(host):
         print(
-            f"marker-sim: warning: {host} is reached from other hosts, and whoever reaches the server may create and"
-            " delete markers below its base paths",
+            f"marker-sim: warning: {host} is reached from other hosts, and every client there may create and delete"
+            " markers below its base paths",
             file=sys.stderr,
         )
     _allow_connections()

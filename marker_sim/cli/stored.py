@@ -1,4 +1,4 @@
-"""The failures that are stored at a path, whatever wrote them: a plan, a history, a report or a chaos directory."""
+"""The failures that are stored at a path: a plan, a history, a report or a chaos directory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from marker_sim.judges.promises.profiles import Profile, load_profile, parse_pro
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
 from marker_sim.targets.table import DEFAULT
+from marker_sim.targets.target import ServerOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
     """A failure to run again.
 
-    name: what it is called on the terminal.
+    name: its name on the terminal.
     guarantee: None when only a plan is known.
     cause: of its breach, "" for unknown.
     plan: None when there is none to run; hint says then what can be done.
     profile: None for the one that is shipped for the system.
-    world: "simulated", "real" or "spark".
+    story: of a report, the number of the failure that it is told with, "" where that is not known.
+    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server.
+    server: how that is started.
     deterministic: whether a repeated run was the same.
     """
 
@@ -37,14 +40,18 @@ class StoredPlan:
     guarantee: str | None
     plan: Plan | None
     cause: str = ""
+    story: str = ""
     hint: str = ""
     profile: Profile | None = None
     world: str = "simulated"
+    server: ServerOptions | None = None
     deterministic: bool = True
 
     @property
     def defect(self) -> tuple[str, str]:
         """What it has in common with failures that most likely have the same reason."""
+        if self.story:
+            return ("story", self.story)
         cause = "" if self.cause == UNEXPLAINED else self.cause
         return (self.guarantee, cause) if self.guarantee else ("", self.name)
 
@@ -75,7 +82,8 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
         header = read_history(path).header
         plan = None if header.plan is None else Plan.from_dict(header.plan, f"the plan in {path}")
         hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
-        return (StoredPlan(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint),)
+        world = "server" if header.world == "foreign" else "simulated"
+        return (StoredPlan(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint, world=world),)
     plan = read_plan(path)
     for folder in (path.parent, path.parent.parent):
         if (folder / "verdict.json").is_file():
@@ -83,14 +91,15 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
             for entry in _entries(verdict):
                 if Path(entry["plan"]).name == path.name:
                     return (_stored(entry, verdict, plan, folder),)
-            return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan),)
+            return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
     return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan),)
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
     verdict = _read_verdict(directory)
     stored = []
-    for entry in _entries(verdict):
+    entries = _entries(verdict)
+    for _, entry in sorted(enumerate(entries), key=lambda each: each[1].get("story", each[0]) != each[0]):
         name = entry["plan"]
         places = (directory / name, directory / "failures" / name) if name else ()
         file = next((file for file in places if file.is_file()), None)
@@ -122,10 +131,18 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         sut=verdict["sut"],
         guarantee=entry["guarantee"],
         cause=entry["cause"],
+        story=str(entry.get("story", "")),
         plan=plan,
         hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
         profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
+        **_world(verdict),
     )
+
+
+def _world(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Where the plans of a verdict were run."""
+    server = verdict.get("server")
+    return {} if server is None else {"world": "server", "server": ServerOptions.from_dict(server)}
 
 
 def _guarantee(name: str) -> str:

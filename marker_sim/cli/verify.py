@@ -68,7 +68,7 @@ def _say(sentence: str) -> None:
 
 
 def store_traceback(error: Exception, log: Path) -> str:
-    """Write where an unexpected exception came from to `log`; the sentence that says so."""
+    """Write the traceback of an unexpected exception to `log`; a sentence that names it."""
     what = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
     try:
         log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
@@ -81,7 +81,7 @@ def _run(request: CampaignRequest, progress: Progress) -> Campaign:
     campaign = run_campaign(
         request, progress, blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt")
     )
-    # What real processes come to is no function of a seed, which a number of runs is to be.
+    # The result with real processes is no function of the seed, so a number of runs would not repeat it.
     worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
     return _confirmed(campaign, request, progress) if worth else campaign
 
@@ -89,7 +89,7 @@ def _run(request: CampaignRequest, progress: Progress) -> Campaign:
 def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Progress) -> Campaign:
     """The campaign with its shortest failure played once with real processes, where it can be."""
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
-    if number is None or campaign.interrupted:
+    if number is None or campaign.interrupted or not request.target.can.plans:
         return campaign
     failure = campaign.failures[number]
     assert failure.plan is not None

@@ -10,11 +10,12 @@ sites.py    named places at which it may
 from marker_sim.faults.model import Fault, FaultSettings
 from marker_sim.faults.row import FaultRow
 from marker_sim.faults.table import FAULT_CLASS, FAULT_CLASSES, FaultKind, drawable
-from marker_sim.faults.trigger import Site, Step, Trigger
+from marker_sim.faults.trigger import Call, Site, Step, Trigger, When
 
 __all__ = [
     "FAULT_CLASS",
     "FAULT_CLASSES",
+    "Call",
     "Fault",
     "FaultKind",
     "FaultRow",
@@ -22,5 +23,6 @@ __all__ = [
     "Site",
     "Step",
     "Trigger",
+    "When",
     "drawable",
 ]

@@ -5,26 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from marker_sim.faults.sites import SITES
 from marker_sim.faults.table import FaultKind
-from marker_sim.faults.trigger import Site, Step, Trigger
+from marker_sim.faults.trigger import Call, Site, Step, Trigger, pop_trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSettings:
     """How much of it. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
-    for_ms: how long it lasts.
+    for_ms: how long it lasts; of a call that times out, how long its caller waits for nothing.
     restart_ms: how long after its death the target starts again; -1 for never.
     late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
     executors_ms: how long the executors of a killed driver go on.
     pace_ms: between two requests that an overloaded server takes up.
     jump_ms: of a clock, back if negative.
+    jitter_ms: by how much more or less something is late.
+    kb_per_s: that a connection carries.
+    bytes: that a connection carries before it ends, or in one piece.
+    percent: of the connections.
     unsynced_ms: what was written in so many last milliseconds is lost.
     attempts: that are started besides.
-    calls: in the same marker directory that meet the fault.
-    applied: the call had its effect.
+    calls: that meet the fault: in the same marker directory, or those that fit a `Call` from the n-th on.
+    applied: the call had its effect; a deletion of many objects, a part of it.
     lost: what is sent is lost, and else arrives.
+    upstream: on the way to the server, and else on the way back.
     removed: type files are removed, and else emptied.
     empty: a torn file is empty, and else a part of it is there.
     """
@@ -35,18 +39,26 @@ class FaultSettings:
     executors_ms: int = 1
     pace_ms: int = 1
     jump_ms: int = 0
+    jitter_ms: int = 0
+    kb_per_s: int = 1
+    bytes: int = 0
+    percent: int = 100
     unsynced_ms: int = 1
     attempts: int = 1
     calls: int = 1
     applied: bool = False
     lost: bool = False
+    upstream: bool = False
     removed: bool = False
     empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """target: a client, "driver", "executor-0", "server", "second". ValueError: the kind does not take a setting."""
+    """target: a client, "driver", "executor-0", "server", "second"; of a `Call` also how the names of several begin.
+
+    ValueError: the kind does not take a setting. At a `Call` each takes `AT_CALLS` as well.
+    """
 
     kind: FaultKind
     target: str
@@ -55,10 +67,11 @@ class Fault:
 
     def __post_init__(self) -> None:
         """Refuse settings that the kind does not take."""
-        strange = _given(self.settings).keys() - self.kind.row.settings.keys()
+        takes = dict.fromkeys((*self.kind.row.settings, *(AT_CALLS if isinstance(self.trigger, Call) else ())))
+        strange = _given(self.settings).keys() - takes.keys()
         if strange:
-            takes = ", ".join(self.kind.row.settings) or "no settings"
-            raise ValueError(f"fault {self.kind.value!r} takes {takes}, not {', '.join(sorted(strange))}")
+            takes_said = ", ".join(takes) or "no settings"
+            raise ValueError(f"fault {self.kind.value!r} takes {takes_said}, not {', '.join(sorted(strange))}")
 
     @staticmethod
     def of(kind: FaultKind, target: str, trigger: Trigger, **settings: Any) -> Fault:
@@ -67,12 +80,12 @@ class Fault:
 
     @property
     def n(self) -> int:
-        """The step or arrival at which it arms."""
+        """The step, arrival or call at which it arms."""
         return self.trigger.n
 
     @property
     def site(self) -> str:
-        """The place at which it arms, "" when it is due at a step."""
+        """The place at which it arms, "" when it is due at a step or a call."""
         return self.trigger.name if isinstance(self.trigger, Site) else ""
 
     def at(self, n: int) -> Fault:
@@ -99,8 +112,7 @@ class Fault:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, without settings that are the default."""
-        where = {"site": self.site, "arrival": self.n} if self.site else {"step": self.n}
-        return {"kind": self.kind.value, "target": self.target, **where, **_given(self.settings)}
+        return {"kind": self.kind.value, "target": self.target, **self.trigger.to_dict(), **_given(self.settings)}
 
     @staticmethod
     def from_dict(raw: dict[str, Any]) -> Fault:
@@ -109,8 +121,7 @@ class Fault:
         kind = FaultKind(left.pop("kind"))
         if "actor" in left:
             return _of_schema_1(kind, **left)
-        target, site = left.pop("target"), left.pop("site", "")
-        trigger = Site(site, left.pop("arrival")) if site else Step(left.pop("step"))
+        target, trigger = left.pop("target"), pop_trigger(left)
         for name, value in left.items():
             if name in _TYPES and type(value) is not _TYPES[name]:
                 raise TypeError(f"{name} of fault {kind.value!r} is {value!r}, not {_TYPES[name].__name__}")
@@ -118,10 +129,10 @@ class Fault:
 
     def problem(self) -> str:
         """Why no world could have it, "" when one could."""
-        known = not self.site or self.site in SITES
-        return "" if known else f"site {self.site!r} is none of those in marker_sim/faults/sites.py"
+        return self.trigger.problem()
 
 
+AT_CALLS = ("calls", "for_ms")
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(FaultSettings)}
 _TYPES = {name: type(default) for name, default in _DEFAULTS.items()}
 

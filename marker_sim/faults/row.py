@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ ANY_CALL = (*CHANGES, "get", "list")
 ANY_ROLE = ("server", "driver", "executor")
 _CALLERS = (*ANY_ROLE, "client")
 
-Family = Literal["process", "task", "wire", "storage"]
+Family = Literal["process", "task", "wire", "storage", "proxy", "job"]
 _TIMES = ("for_ms", "restart_ms", "late_ms")
 
 
@@ -26,7 +27,8 @@ class FaultRow:
     """What holds of one kind.
 
     family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
-    server, or its next call on storage.
+    server, its next call on storage, what a proxy carries for it, or an
+    attempt that Spark runs.
     cls: one of `FAULT_CLASSES`, under which verdicts count violations.
     sentence: what happens, for reports; "it" is the target, {name} a setting. Of {name?words|others} the first stand
         where a setting holds or is more than 1, and # is its value.
@@ -49,7 +51,7 @@ class FaultRow:
     conditional: bool = False
     roles: tuple[str, ...] = ANY_ROLE
     phases: tuple[str, ...] = _CALLERS
-    settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    settings: dict[str, Sequence[Any]] = field(default_factory=dict)
     simpler: tuple[str, ...] = ()
     kills: bool = False
     fails: bool = False
@@ -69,3 +71,21 @@ class FaultRow:
     def hits(self, operation: str, storage: str, conditional: bool) -> bool:
         """Whether it can happen to a call on storage. conditional: the call is a put under a condition."""
         return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
+
+
+SOME = (*[100] * 6, *range(40, 91, 10))
+_FOR_MS = {"clients": range(100, 501), "storage": range(400, 901)}
+
+
+def proxied(
+    sentence: str, ends: Literal["clients", "storage"] = "clients", fails: bool = False, **settings: Sequence[Any]
+) -> FaultRow:
+    """What a proxy does to connections of servers. sentence: of these. ends: who is at the other end."""
+    return FaultRow(
+        family="proxy",
+        cls="storage" if ends == "storage" else "wire",
+        sentence=f"for {{for_ms}} ms, of connections between {ends} and servers: {sentence}",
+        settings={"for_ms": _FOR_MS[ends], "upstream": (False, True), **settings},
+        fails=fails,
+        drawn=False,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import partial
 
-from marker_sim.faults.row import BATCHED_STORAGES, CONTENTS, REMOTE, S3_MODELS, FaultRow
+from marker_sim.faults.row import BATCHED_STORAGES, CONTENTS, REMOTE, S3_MODELS, SOME, FaultRow, proxied
 
 _RESTART_MS = (0, 20, 100, 400)
 _process = partial(FaultRow, family="process")
@@ -27,6 +27,7 @@ _wire = partial(
 _link = partial(_wire, phases=("request", "driver", "executor", "client"))
 _storage = partial(FaultRow, family="storage", cls="storage")
 _refusal = partial(_storage, fails=True)
+_attempt = partial(FaultRow, family="job", cls="client", drawn=False)
 
 
 class FaultKind(Enum):
@@ -307,6 +308,61 @@ class FaultKind(Enum):
             drawn=False,
         ),
     )
+    # What a proxy does to connections: between clients and servers, and between servers and their object store. With
+    # 0 ms until they end they never do.
+    WIRE_LATENCY = "wire-latency", proxied("what they carry is {late_ms} ms late", late_ms=range(120, 351))
+    WIRE_JITTER = (
+        "wire-jitter",
+        proxied(
+            "what they carry is {late_ms} ms late, {jitter_ms} more or less",
+            late_ms=range(100, 151),
+            jitter_ms=range(60, 101),
+        ),
+    )
+    WIRE_BANDWIDTH = "wire-bandwidth", proxied("they carry {kb_per_s} kB a second", kb_per_s=(2, 3, 4))
+    WIRE_SLOW_CLOSE = "wire-slow-close", proxied("their end is {late_ms} ms late", late_ms=range(100, 401))
+    WIRE_TIMEOUT = (
+        "wire-timeout",
+        proxied(
+            "what they carry vanishes, and they end after {late_ms} ms",
+            fails=True,
+            late_ms=(*[0] * 4, *range(100, 401, 100)),
+            percent=SOME,
+        ),
+    )
+    WIRE_RESET = (
+        "wire-reset-peer",
+        proxied("they are reset after {late_ms} ms", fails=True, late_ms=(*[0] * 4, *range(10, 101, 30)), percent=SOME),
+    )
+    WIRE_SLICER = (
+        "wire-slicer",
+        proxied("they carry pieces of {bytes} bytes, {late_ms} ms apart", late_ms=range(2, 9), bytes=range(12, 25)),
+    )
+    WIRE_LIMIT = (
+        "wire-limit-data",
+        proxied("they end after {bytes} bytes", fails=True, bytes=range(20, 61), percent=SOME),
+    )
+    WIRE_DOWN = "wire-down", proxied("they are refused", fails=True, upstream=(False,))
+    STORAGE_WIRE_LATENCY = (
+        "storage-wire-latency",
+        proxied("what they carry is {late_ms} ms late", "storage", late_ms=range(100, 401)),
+    )
+    STORAGE_WIRE_RESET = (
+        "storage-wire-reset-peer",
+        proxied("they are reset after {late_ms} ms", "storage", fails=True, late_ms=(0, 30)),
+    )
+    STORAGE_WIRE_DOWN = "storage-wire-down", proxied("they are refused", "storage", fails=True, upstream=(False,))
+    # Attempts that Spark runs: "it" is a task of a write.
+    TASK_FAILED = "task-failed", _attempt(sentence="its attempt raises an error")
+    WORKER_KILLED = "kill-worker", _attempt(sentence="the Python worker of its attempt is killed")
+    EXECUTOR_KILLED = "kill-executor", _attempt(sentence="the executor of its attempt is killed, JVM and Python")
+    SHUFFLE_LOST = "lost-shuffle", _attempt(sentence="the other executor is killed when all other tasks have results")
+    SLOW_TASK = "slow-task", _attempt(sentence="its attempt stands still, so that Spark starts a copy of it")
+    LATE_ATTEMPT = (
+        "late-attempt",
+        _attempt(sentence="its attempt waits until its instant is over, and continues"),
+    )
+    LATE_FAILURE = "late-failure", _attempt(sentence="its attempt waits until its instant is over, and fails")
 
 
 def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind, ...]:
@@ -319,14 +375,6 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
 FAULT_CLASS = {
     **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",
-    # Of real connections (worlds/proxies/faults.py). "wire-broken" is a request that such a fault affected.
-    **dict.fromkeys(("wire-latency", "wire-jitter", "wire-bandwidth", "wire-slow-close", "wire-timeout"), "wire"),
-    **dict.fromkeys(("wire-reset-peer", "wire-slicer", "wire-limit-data", "wire-down", "wire-broken"), "wire"),
-    # Of the connections between a server and its object store (worlds/http/storage_wire_rounds.py).
-    **dict.fromkeys(("storage-wire-latency", "storage-wire-reset-peer", "storage-wire-down"), "storage"),
-    "kill-client": "client",
-    # Of Spark jobs (worlds/spark/plans.py).
-    **dict.fromkeys(("task-failed", "slow-task", "late-attempt", "late-failure"), "client"),
-    **dict.fromkeys(("kill-worker", "kill-executor", "lost-shuffle"), "client"),
+    "wire-broken": "wire",  # A request that a fault of a connection affected.
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client", "power-loss")

@@ -1,4 +1,4 @@
-"""What happened in a run.
+"""The recorded events of a run.
 
 model.py  a header and one event a row, read from and written to files
 index/    one history indexed once, for judges and statistics

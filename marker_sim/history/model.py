@@ -1,66 +1,7 @@
-"""A history is everything that happened in one run, in order: a header and one event a row.
+"""A history is the record of one run: a header and the events in order, one a row.
 
-Worlds write histories, judges read them, and neither knows the other. The columns of `Event` are a contract
-(design, section 4.3); what each kind of event carries is this table.
-
-    kind     operation                  fields used
-    invoke   create                     process role table instant path=marker name, value=request identity or None,
-                                        caused_by=the `started` event of the server addressed, None in direct mode
-    invoke   list list-data list-log    the same without path and value
-             exists delete
-    ok       as its invoke              caused_by=its invoke; value: create "created" | "exists"; list* a sorted
-                                        tuple of names (list-data and list-log: of data paths); exists and delete a bool
-    fail     as its invoke              caused_by=its invoke, error=why; the operation provably had no effect
-    info     as its invoke              caused_by=its invoke, error=why; nobody knows; a client of the load never acts
-                                        again, an attempt of a write may ask again with the same identity
-    effect   put delete                 path=full storage path, value=content after the effect (bytes), None when gone
-    effect   overwrite-begin overwrite-piece  the same, while a file is written in place and so not at rest;
-             overwrite-end              a killed writer leaves it as the last piece left it
-    fault    see faults/               process=whom it hit, value "begin" | "end" where it lasts, caused_by=the
-                                        invoke it touched (wire), path=the storage path it touched, error=its settings
-    observe  started exited             process=a server whose life begins, or ends by itself (a driver: error=why)
-    observe  arrived                    process=the server life that received it, caused_by=the invoke
-    observe  mode                       value "direct" | "timeline" chosen, error=why it is not the mode asked for
-    observe  file                       path, value=content read at rest by the kit, None when gone
-    observe  raw-file                   the same read once, without waiting for rest (for rewrite-atomic alone)
-    observe  snapshot                   path=marker directory; the `file` events so far are what is stored there, read
-                                        after event `caused_by`; value=tuple of names where the format is not Hudi's;
-                                        error=why the read could not decide; the last ones of a run close it
-    observe  actor-died                 error=what an actor of this process raised uncaught; the process lives on
-    observe  mode                       of one write: the same with table and instant
-
-    invoke   begin                      process=a driver, table: a write begins with what was left behind
-    ok       begin                      the same with instant=the write's own, which is on the timeline now
-    invoke   rollback                   process=a driver, table, instant=the one that is taken back
-    invoke   sweep                      the same for what is left of an instant that is over: late markers and files
-    invoke   attempt                    process=an executor, table, instant, path=data path relative to the table,
-                                        value=write token; its marker is asked for after, and its file written
-    invoke   finalize                   process=a driver, table, instant, value=the accepted data paths, sorted
-    invoke   commit                     the same; ok: the completed instant is on the timeline
-             all of these               end ok, fail or info like other calls; what they ask a marker store for (create,
-                                        list, delete) are invocations of their own by the same process, in between
-    effect   put delete                 path below a table and not below .hoodie: a data file
-    observe  job-failed                 process=a driver whose write was given up and that lives on, error=why
-    observe  rows                       table, value=sorted "key=value" as a reader of completed commits finds them
-                                        at the end; error=what it could not read
-
-    A black-box write path shows less: writes as a whole, and its tables at rest.
-
-    invoke   write                      process=a driver's life, table, value=sorted "key=value" that it upserts: a key
-                                        once, the value of no other write; one writer, one write after the other
-             ends ok, fail or info      caused_by=its invoke; info: its driver died or raised
-    fault    kill                       process=a driver's life, path=the effect it was aimed at, error=the phase
-    observe  audit                      table, value "begin" | "end" of a look while nobody writes, caused_by=the end
-                                        of the write before it; in between, of that table:
-    observe  entry                      table, instant, path=of an entry of its timeline, value=sorted facts (see
-                                        docs/history.md); error=why it cannot be read
-    observe  archive                    path=of entries that left the timeline, which nobody reads
-    observe  data-file                  path relative to the table, value=its size in bytes; no partition metadata
-    observe  marker-file                table, instant, path relative to the table
-    observe  rows                       process=the reader, value=sorted "key=value", duplicates kept; error=why it
-                                        cannot be read, from "unsupported:" on when it can read no such table
-
-    observe  phase                      value "faults" | "healed" | "probe" | "end"
+Worlds write histories and judges read them. The columns of `Event`, and the fields that each kind of event uses, are a
+contract: docs/history.md.
 """
 
 from __future__ import annotations
@@ -77,17 +18,17 @@ from marker_sim.errors import UsageError
 SCHEMA = 1
 Kind = Literal["invoke", "ok", "fail", "info", "effect", "fault", "observe"]
 Value = str | bytes | bool | int | tuple[str, ...] | None
-# Why a driver `exited` that was ended by the kit: its writes were done, or the last one took longer than a write may.
+# Errors of `exited` when the kit ended a driver: its writes were done, or the last one exceeded its bound.
 APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
-# What the kit observes of a caller that did not ask `storage.capabilities` first; its error says what storage lacks.
+# An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
 
 _BOUND_MS, _SAMPLES = 10_000, 20
 
 
 def answer_bound_ms(taken_ms: Iterable[float]) -> int:
-    """The bound of every-request-answered: max(10 s, 20 x p99 of what answers took before the first fault)."""
+    """The bound of every-request-answered: max(10 s, 20 x the p99 latency before the first fault)."""
     taken = sorted(taken_ms)
     return _BOUND_MS if len(taken) < _SAMPLES else max(_BOUND_MS, int(20 * taken[int(len(taken) * 0.99)]))
 
@@ -110,7 +51,7 @@ class Event(NamedTuple):
 
 
 def answer_bound_before_faults(events: Iterable[Event]) -> int:
-    """The same, in milliseconds, from what creates took in the events of a run before its first fault."""
+    """The same, in milliseconds, from the creates in a run before its first fault."""
     asked: dict[int | None, int] = {}
     taken_ms = []
     for event in events:
@@ -125,7 +66,7 @@ def answer_bound_before_faults(events: Iterable[Event]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a judge must know about a run besides its events.
+    """Facts about a run that a judge needs besides its events.
 
     witness: "effects" when every storage effect is in the history in order, "reads" when storage was read now and then.
     layout: "hudi" when marker files are in Hudi's format, "names" when snapshots carry the names.

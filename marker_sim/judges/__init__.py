@@ -4,7 +4,7 @@
 
 guarantees.py   the table: id, slug and sentence of each guarantee
 violations.py   one exception class per guarantee
-findings.py     what a judge returns; verdict_row.py: one row of a verdict
+findings.py     the result of a judge; verdict_row.py: one row of a verdict
 causes.py       how a violation came about, as one stored word
 store/          judges of a marker store
 write_path/     judges of a write path that records its steps
@@ -34,7 +34,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = HistoryIndex(history)
     asked = [each for each in GUARANTEES if each.judge is not None and (guarantees is None or each.id in guarantees)]
     findings = tuple(_finding(view, each.id, each.black_box if view.black_box else each.judge) for each in asked)
-    vars(view).clear()  # What it concluded refers to it; so the history goes with its last user, not with a collection.
+    vars(view).clear()  # Its cached parts refer to it; without the cycle the history is freed with its last user.
     return findings
 
 

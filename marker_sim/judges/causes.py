@@ -1,25 +1,25 @@
-"""How a breach came about, as far as one history shows it: one word for each way, so that defects are counted apart.
+"""The cause of a breach, as far as one history shows it: one word for each, so that defects are counted separately.
 
-What became of a marker that is missing, or of a name that nobody asked for:
+The cause of a missing marker, or of a name that was not requested:
 
-    glued                 its text is part of a longer stored name that nobody asked for
+    glued                 its text is part of a longer stored name that was not requested
     empty-name            it is "", and a line without a name is none
     split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
     no-text               it has bytes that are no UTF-8, or shows with U+FFFD in their place
     garbled               it shows with other characters, as another encoding has them
     file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
-    mixed                 it is the end of a name that was asked for: two writes of one file at a time
+    mixed                 it is the end of a requested name: two writes of one file at a time
     another-server        two servers were live
-    put-failed            it was never stored, and storage failed in its directory while it was asked for
+    put-failed            it was never stored, and storage failed in its directory during its request
     after-deletion        the directory was deleted before, in the same server life
     lost-at-kill          it was never stored, and a server was killed after the answer
     file-gone             a file that held it is gone, with no deletion
     rewritten-without     a file that held it was written again as a whole, without it
     never-stored          none of these, and it was never stored
-    unasked               nobody asked for the name, and it is like none that was
+    unasked               the name was not requested, and is not like any that was
 
-Of "exists" before anything is stored: exists-while-open while an earlier create of the name has no answer, and
-exists-after-failed-flush when storage failed since that began. Other words stand beside the judges that say them.
+The cause of "exists" without a stored marker: exists-while-open while an earlier create of the name has no answer, and
+exists-after-failed-flush when storage failed since that began. Other causes are named beside the judges that use them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _Versions = dict[str, list[_Version]]
 
 
 class Causes:
-    """The causes of breaches in one history. What it looks up is kept, for one run may break a promise many times.
+    """The causes of breaches in one history. Results are cached, for one run may have many breaches.
 
-    Cheap to make: nothing is read before the first breach.
+    Nothing is read before the first breach.
     """
 
     def __init__(self, view: HistoryIndex) -> None:
@@ -89,7 +89,7 @@ class Causes:
         return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
-        """Why a marker was answered "exists" that never was stored, "" when no other create of it can be why."""
+        """Why a marker that was never stored was answered "exists", "" when no other create of it is the reason."""
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         created = [c for c in before if c.value == "created" and c.done < call.done]
         if created:
@@ -101,7 +101,7 @@ class Causes:
         return "exists-after-failed-flush" if failed else "exists-while-open"
 
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
-        """Whence a name comes that nobody asked for; kind: of the listing that shows it."""
+        """The origin of a name that was not requested; kind: of the listing that shows it."""
         asked = self._asked_as(directory, kind)
         if name in self._forms_of(directory, kind, asked):
             return "no-text" if "\ufffd" in name else "garbled"
@@ -115,7 +115,7 @@ class Causes:
         return "file-cut" if any(each.startswith(name) for each in asked) else "unasked"
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
-        """What has become of a name in a listing that lacks it: glued, garbled or split, "" for none of them."""
+        """How a listing shows a name that it lacks: glued, garbled or split, "" for none of them."""
         word = _of_odd(name)
         if word:
             return word
@@ -174,12 +174,12 @@ class Causes:
         return any(not d.kit and d.invoke < high and d.settled > low for d in directory.deletions)
 
     def glued(self, directory: Directory, name: str, at: int) -> bool:
-        """Whether a name is part of a longer stored one, that nobody asked for, at an event."""
+        """Whether a name is part of a longer stored one that was not requested, at an event."""
         strangers = self._strangers_in(directory)
         return any(name in other and present(span, at) is not None for other, span in strangers)
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
-        """The cause when the name, or storage itself, shows what became of a marker, else ""."""
+        """The cause when the name, or storage itself, shows it, else ""."""
         word = _of_odd(name)
         if word:
             return word
@@ -188,7 +188,7 @@ class Causes:
         return "file-cut" if self.cut(directory.path, at, name) else ""
 
     def _asked_as(self, directory: Directory, kind: str) -> frozenset[str]:
-        """What was asked for, as such a listing shows it."""
+        """The requested names, as such a listing shows them."""
         key = f"{kind} {directory.path}"
         known = self._asked.get(key)
         if known is None and kind != "list":
@@ -210,7 +210,7 @@ class Causes:
         return known
 
     def _forms_of(self, directory: Directory, kind: str, asked: frozenset[str]) -> frozenset[str]:
-        """What names with other than ASCII characters look like in another encoding."""
+        """Names with other than ASCII characters, as they look in another encoding."""
         key = f"{kind} {directory.path}"
         known = self._other_forms.get(key)
         if known is None:
@@ -247,7 +247,7 @@ class Causes:
 
 
 def _of_odd(name: str) -> str:
-    """What becomes of a name by what it is, "" for nothing."""
+    """The cause that follows from the name alone, "" for none."""
     if not name:
         return "empty-name"
     for mark, word in _BREAKS.items():

@@ -1,4 +1,4 @@
-"""What a judge returns: one finding for each guarantee, with the breaches that prove it. Data first, prose second."""
+"""The result of a judge: one finding for each guarantee, with the breaches that prove it. Data first, prose second."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ UNEXPLAINED = "unexplained"
 class Breach:
     """One proof that a guarantee was broken.
 
-    evidence: indices of the events that prove it, ascending. under: the class of `faults.FAULT_CLASSES` that was
-    active or, when none was, the most telling one that came before; "none" when the run had no fault until then.
-    cause: what the evidence shows of how it came about (causes.py), one word for each; of a system it knows nothing.
+    evidence: indices of the events that prove it, ascending.
+    under: the class of `faults.FAULT_CLASSES` that was active or, when none was, the most likely one before; "none"
+        when the run had no fault until then.
+    cause: one word that follows from the history alone (causes.py), never from the name of the system.
     """
 
     message: str
@@ -27,13 +28,13 @@ class Breach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one judge found in one history.
+    """The result of one judge for one history.
 
-    judged: how many things were decided; with 0 and no breach the history says nothing about the guarantee.
-    undecided: why the history cannot decide the guarantee as a whole, "" when it can; breaches count all the same.
-    eligible: for flushed-before-ack, how many answers there were, of which `judged` were looked at in time.
-    excused: by name, sorted, how often each excuse decided: without it there would be a breach or, where nobody can say
-        whether there would, one thing more would be judged (docs/honesty.md has the names).
+    judged: how many cases were decided; with 0 and no breach the history shows nothing about the guarantee.
+    undecided: why the history cannot decide the guarantee as a whole, "" when it can; breaches count in any case.
+    eligible: for flushed-before-ack, how many answers there were; `judged` of them were read in time.
+    excused: by name, sorted, how often each excuse decided: without it there would be a breach or, where that cannot be
+        known, one more case would be judged (docs/honesty.md has the names).
     """
 
     guarantee: str
@@ -56,10 +57,23 @@ def breach_of(
     """A breach that is proven by events, counted under the faults of the time between them.
 
     The answers to the invocations among the events are evidence too, and the last fault that it is counted under.
-    also: what a reader wants to see besides, at whatever time it happened.
+    also: further events to show, which do not count for the time; None and events after the end are left out.
     """
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    shown = {index for index in (*proof, *map(view.answers.get, proof), *also, fault) if index is not None}
-    return Breach(message=message, evidence=tuple(sorted(shown)), under=under, cause=cause)
+    shown = {*proof, *map(view.answers.get, proof), *also, fault}
+    evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
+    return Breach(message=message, evidence=evidence, under=under, cause=cause)
+
+
+def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> tuple[int, ...]:
+    """The create of a marker directory that was answered first after an event, else last before it, and its answer.
+
+    Where none was answered, one that failed or is open; empty where there is none. name: creates of a part of this name
+    or of a longer one are preferred.
+    """
+    known = view.directories.get(directory)
+    calls = (known.answers or known.creates) if known else []
+    calls = [call for call in calls if name and call.name and (call.name in name or name in call.name)] or calls
+    return next((call[:2] for call in calls if call.done > at), calls[-1][:2] if calls else ())

@@ -1,4 +1,4 @@
-"""The table of guarantees: all that the kit knows of each. docs/guarantees.md explains them.
+"""The table of guarantees. docs/guarantees.md explains them.
 
 A guarantee is a row here and its judge; the exception that its violation raises is made of the row (violations.py).
 """
@@ -39,11 +39,11 @@ class Guarantee:
 
     id: its name in files.
     slug: its name on the command line.
-    sentence: what every violation quotes.
+    sentence: quoted by every violation.
     judge: of histories that record the steps of the write path; None for G21, which is judged over a pair of them.
-    black_box: of histories of a write path whose steps nobody sees; None where such a history says nothing.
-    judged_least: how often it must have been judged a run of its mode and storage; None where not every run gives
-        occasion to.
+    black_box: of histories of a write path without recorded steps; None where such a history cannot be judged.
+    judged_least: how often it must have been judged in a run of its mode and storage; None where not every run has a
+        case.
     """
 
     id: str

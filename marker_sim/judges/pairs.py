@@ -16,10 +16,7 @@ from marker_sim.timeline import parse_data_file
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is compared of one run, by table.
-
-    named: data paths by ordinal of their write, "markers" or "commits".
-    """
+    """The compared facts of one run, by table. named: data paths by ordinal of their write, "markers" or "commits"."""
 
     view: HistoryIndex
     named: Mapping[tuple[str, str], frozenset[str]]
@@ -34,8 +31,8 @@ def modes_agree(first: History, second: History) -> Finding:
     Without a fault in both: the markers and the commits of every table name the same data paths, where an instant
     counts as the ordinal of its write. With several copies of a task only the commits are compared, and any attempt
     counts as any other. With faults: the rows are the same, if each write of the plan that was meant to complete has
-    completed in both. A table whose rows could not be read decides nothing; that a commit's files are missing is
-    reconcile-exact's and rollback-complete's.
+    completed in both. A table whose rows could not be read is not judged; reconcile-exact and rollback-complete judge
+    missing files.
     """
     if _plan(first) != _plan(second):
         return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
@@ -136,7 +133,7 @@ def _neutral(path: str, ordinals: Mapping[str, int], exact: bool) -> str:
         for instant, ordinal in ordinals.items():
             path = path.replace(instant, f"#{ordinal}")
         return path
-    # The number of a stage is the engine's own affair: ours is made from the instant.
+    # Every engine numbers stages in its own way; ours makes the number from the instant.
     token = f"{file.token.task}-{file.token.attempt}" if exact else str(file.token.task)
     made = f"#{ordinals[file.instant]}" if file.instant in ordinals else file.instant
     version = "" if file.version is None else f".log.{file.version}"
@@ -152,7 +149,8 @@ def _other_paths(first: _Run, second: _Run) -> Iterator[Breach]:
             has = first if differ[0] in one else second
             mode = has.view.header.mode
             message = f"the {what} of {table} name {differ[0]!r} in {mode} mode only ({len(differ)} path(s) differ)"
-            yield breach_of(second.view, message, (_last(second, table),))
+            last = second.rows_at.get(table, second.view.end - 1)
+            yield breach_of(second.view, message, (last,), also=(_answer(second, table),))
 
 
 def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:
@@ -163,10 +161,11 @@ def _other_rows(first: _Run, second: _Run, table: str) -> Iterator[Breach]:
         message = f"{table} has the row {differ[0]!r} in {mode} mode only ({len(differ)} row(s) differ)"
         faulted = second.view if second.view.faults else first.view
         under, fault = faulted.blamed(0, faulted.end)
-        shown = {second.rows_at[table]} if fault is None or faulted is first.view else {second.rows_at[table], fault}
-        yield Breach(message=message, evidence=tuple(sorted(shown)), under=under)
+        shown = {second.rows_at[table], _answer(second, table), fault if faulted is second.view else None}
+        evidence = tuple(sorted(index for index in shown if index is not None and index < second.view.end))
+        yield Breach(message=message, evidence=evidence, under=under)
 
 
-def _last(run: _Run, table: str) -> int:
-    """The last event that told of the table's content."""
-    return run.rows_at.get(table, run.view.end - 1)
+def _answer(run: _Run, table: str) -> int | None:
+    """The answer to the last commit of a table, None where none was committed."""
+    return next((run.view.writes.answer(d) for d in reversed(run.view.writes.commits) if d.key[0] == table), None)

@@ -10,13 +10,15 @@ from typing import Any
 class VerdictRow:
     """One entry of `guarantees` in verdict.json: a guarantee in one mode, world and storage, over all runs.
 
-    mode: "direct", "timeline", or "both" for what is judged over a pair of runs.
-    violations: all breaches, also those under faults where nothing is promised; `under` counts them by fault class,
-    `causes` by cause, `breakdown` by class and cause.
+    mode: "direct", "timeline", or "both" for a guarantee about a pair of runs.
+    violations: all breaches, also those under faults where nothing is promised.
+    under, causes, breakdown: the same by fault class, by cause, and by class and cause.
     read_at_ack_share: the share of answers after which storage was read before the next kill; None without answers.
     excused: by name, how often an excuse decided (docs/honesty.md).
-    met: how often each place was met that decides it; not_met: those that were tried in vain; not_tried: the others.
-    source: who promises it. replay: the command that shows the violation again, filled in by whoever knows it.
+    met: how often each deciding place was reached.
+    not_met, not_tried: deciding places that were tried and not reached, and the others.
+    source: the document that promises it.
+    replay: the command that shows the violation again, "" until it is known.
     """
 
     id: str

@@ -17,7 +17,7 @@ _VALUE_SHOWN_MAX = 160
 
 
 class GuaranteeViolation(Violation):
-    """A guarantee was broken; the text is its sentence, what happened, and the events that prove it."""
+    """A guarantee was broken; the text is its sentence, the message of the breach, and the events that prove it."""
 
     guarantee: ClassVar[str]
 
@@ -39,7 +39,7 @@ VIOLATIONS: dict[str, type[GuaranteeViolation]] = {each.id: _class_of(each) for 
 
 
 def __getattr__(name: str) -> type[GuaranteeViolation]:
-    """The classes by their names, for whoever imports or unpickles one."""
+    """The classes by their names, for imports and unpickling."""
     for known in VIOLATIONS.values():
         if known.__name__ == name:
             return known

@@ -1,8 +1,8 @@
-"""The state of one marker directory in a timeline server: what is stored, what is on its way, and who waits for it.
+"""The state of one marker directory in a timeline server: stored names, names being flushed, waiting requests.
 
-Owned by one actor, so it needs no lock and does no I/O: the owner asks it for the next job, hands the job to a worker
-and tells it the outcome. Source of the mechanism: Hudi 0.15.0 MarkerDirState; unlike it, a name counts as stored only
-after its flush, a name that is on its way is waited for, and every error path gives its file index back.
+Owned by one actor, so it needs no lock and does no I/O: the owner takes the next job from it, gives the job to a worker
+and reports the outcome. Source of the mechanism: Hudi 0.15.0 MarkerDirState; unlike it, a name counts as stored only
+after its flush, requests for a name that is being flushed wait, and every error path releases its file index.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Waiter(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What a worker does for a batch: look for `known` names at their places, then replace one file.
+    """The work for a batch: look for `known` names in their files, then replace one file.
 
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
-    untyped: whether the directory may not say yet that it is batched.
+    untyped: whether the type file may be missing.
     """
 
     directory: str
@@ -83,11 +83,11 @@ class DirectoryState:
 
     @property
     def forgettable(self) -> bool:
-        """Whether nothing would be lost if the state were dropped and loaded again."""
+        """Whether the state can be dropped and loaded again without loss."""
         return self.idle and not self.pending and not self.deletions and not self._names
 
     def load(self, contents: Contents) -> None:
-        """Take over what is stored; creators of this server life stay known."""
+        """Load the stored names; creators of this server life are kept."""
         self._files = dict(contents.batches)
         self._typed = contents.typed
         self._names = dict.fromkeys(contents.direct, DIRECT)
@@ -164,7 +164,7 @@ class DirectoryState:
         return answers
 
     def fail_pending(self, error: Exception) -> list[tuple[Waiter, Created | Exception]]:
-        """The directory cannot be read: whoever waits is told so."""
+        """The directory cannot be read: every waiting request fails with the error."""
         waiters, self.pending = self.pending, []
         return [(waiter, error) for waiter in waiters]
 
@@ -178,12 +178,12 @@ class DirectoryState:
         return answers
 
     def _known_answer(self, waiter: Waiter) -> Created:
-        """A resend that carries the identity of the creating request is told the same again."""
+        """A resend with the identity of the creating request gets the same answer again."""
         resent = waiter.request and self._creators.get(waiter.name) == waiter.request
         return Created.CREATED if resent else Created.EXISTS
 
     def _again(self, waiters: list[Waiter]) -> list[tuple[Waiter, Created | Exception]]:
-        """Queue creates once more after somebody else changed the directory, a bounded number of times."""
+        """Queue creates again after another server changed the directory, a bounded number of times."""
         tired = [w for w in waiters if w.conflicts >= CONFLICTS_MAX]
         self.pending = [w._replace(conflicts=w.conflicts + 1) for w in waiters if w not in tired] + self.pending
         return [(w, RuntimeError(f"{self.path} was changed by others {CONFLICTS_MAX} times")) for w in tired]

@@ -1,4 +1,4 @@
-"""Which marker mode a write gets, and why it is not the one that was asked for.
+"""The marker mode of a write, and the reason when it is not the requested one.
 
 Source: Hudi 0.15.0 WriteMarkersFactory (HDFS and a switched-off embedded server fall back to direct markers);
 the rule for object stores without conditional replace is ours (docs/guarantees.md, two live servers).
@@ -13,7 +13,7 @@ from marker_sim.seams import Capabilities
 
 
 class Choice(NamedTuple):
-    """`mode` is "direct" or "timeline"; `reason` is empty when the mode is the one asked for."""
+    """`mode` is "direct" or "timeline"; `reason` is empty for the requested mode."""
 
     mode: str
     reason: str

@@ -1,4 +1,4 @@
-"""The executor's side of timeline-server markers: one call, one request on the wire, nothing resent by itself."""
+"""The executor's side of timeline-server markers: one call is one request, without hidden resends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marker_sim.seams import NoAnswer, Request
 class TimelineMarkers:
     """The markers of one directory through a timeline server. Source: Hudi 0.15.0 TimelineServerBasedWriteMarkers.
 
-    Raises Rejected for a 4xx, Refused when no server listens, NoAnswer for everything whose effect is unknown.
+    Raises Rejected for a 4xx, Refused when no server listens, NoAnswer when the effect is unknown.
     """
 
     def __init__(self, context: Context, server: str = "server") -> None:

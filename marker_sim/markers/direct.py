@@ -14,7 +14,7 @@ from marker_sim.seams import StorageError
 class DirectMarkers:
     """The markers of one directory, one object each; no state, so every process has its own instance.
 
-    On a storage without create-if-absent two racing creates of one name may both be told CREATED.
+    On a storage without create-if-absent two racing creates of one name may both return CREATED.
     """
 
     def __init__(self, context: Context) -> None:
@@ -24,7 +24,7 @@ class DirectMarkers:
         self._delete_at_once = context.options.delete_parallelism
 
     def create(self, name: str, request: str = "") -> Created:
-        """Store the marker; one left by an earlier try of the same request is EXISTS, for nothing tells them apart."""
+        """Store the marker; one left by an earlier try of the same request cannot be recognised and is EXISTS."""
         try:
             check_marker_name(name)
         except ValueError as error:

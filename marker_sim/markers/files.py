@@ -1,10 +1,10 @@
 """Storage operations whose outcome is certain when they return, whatever time-outs came in between.
 
-A request that timed out may still be applied. So a writer that retried it and answered would leave a ghost behind,
-which can bring back a name after its directory was deleted, or remove one that was created again. Every function here
-therefore waits out `late_effect_ms` after a time-out before it looks again: when it returns, or raises
-PreconditionFailed, none of its requests is still on its way. (The alternative, waiting before every deletion,
-makes each commit pay for a rare fault, and cannot know of another server's requests.)
+A request that timed out may still be applied. If a writer retried it and answered, the first request could later
+restore a name after its directory was deleted, or remove one that was created again. Every function here therefore
+waits `late_effect_ms` after a time-out before it reads again: when it returns, or raises PreconditionFailed, none of
+its requests is pending. (The alternative, waiting before every deletion, makes each commit pay for a rare fault, and
+does not cover another server's requests.)
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def create_if_absent(storage: Storage, runtime: Runtime, path: str, data: bytes)
 def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected: str | None) -> str:
     """Replace the version `expected` (None: absent) by `data`; returns the new version.
 
-    PreconditionFailed: somebody else changed the object. Another StorageError: tried `TRIES` times, outcome unknown.
+    PreconditionFailed: another process changed the object. Another StorageError: tried `TRIES` times, outcome unknown.
     """
     unsure = False
 
@@ -79,7 +79,7 @@ def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected
         try:
             return _put(storage, runtime, path, data, expected)
         except PreconditionFailed:
-            # An earlier try of ours may be what changed it; equal content is all that anybody can want.
+            # An earlier try of ours may have changed it; equal content is as good.
             if unsure and data and (current := read(storage, path)) and current.data == data:
                 return current.version
             raise
@@ -112,7 +112,7 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
 
 
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
-    """Make the directory say that it is batched; a type file left empty by a crash is replaced (Hudi I 9023)."""
+    """Write the type file; one left empty by a crash is replaced (Hudi I 9023)."""
     path = f"{directory}/{TYPE_FILE}"
     expected: str | None = None
     for _ in range(TRIES):
@@ -135,8 +135,8 @@ def is_stored(storage: Storage, runtime: Runtime, path: str) -> Content | None:
 def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once: int) -> bool:
     """Delete everything below a marker directory, `at_once` files at a time; False when there was nothing.
 
-    Batch files go first and the type file last, so that a deletion cut short leaves a directory that still says what
-    it is. What others create meanwhile is deleted too, a few times over; what then still comes is theirs to keep.
+    Batch files go first and the type file last, so that an interrupted deletion leaves a readable directory. Files
+    that others create meanwhile are deleted too, a bounded number of times.
     """
     found_any = False
     for _ in range(TRIES):
@@ -156,7 +156,7 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
 
 
 def retry_until_decided(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
-    """Run `attempt` until it succeeds, with growing pauses; what is decided is not tried again."""
+    """Run `attempt` until it succeeds, with growing pauses; a definite failure is not tried again."""
     last: StorageError | None = None
     for number in range(TRIES):
         try:

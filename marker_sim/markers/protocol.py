@@ -56,7 +56,7 @@ def create_with_identity(store: MarkerStore) -> Creates:
 
 @cache
 def takes_identity(store: type) -> bool:
-    """Whether create takes more than the name; asked once a class, for it costs as much as ten steps."""
+    """Whether create takes more than the name; cached by class, for it costs as much as ten steps."""
     return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 

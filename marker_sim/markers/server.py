@@ -149,7 +149,7 @@ class TimelineServer:
         self._advance(state)
 
     def _advance(self, state: DirectoryState) -> None:
-        """Start what needs the directory for itself: a deletion, or reading what is stored."""
+        """Start a job that needs the directory exclusively: a deletion, or a load."""
         if not state.idle:
             return
         path = state.path

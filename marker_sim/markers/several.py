@@ -14,7 +14,7 @@ T = TypeVar("T")
 def for_each(runtime: Runtime, at_once: int, items: Iterable[T], do: Callable[[T], None]) -> None:
     """Call `do` for every item, at most `at_once` at the same time; raises the first error when all have ended.
 
-    An error does not keep the other items from being done: what can be deleted is deleted.
+    An error does not prevent the other calls.
     """
     left = deque(items)
     if len(left) == 1:

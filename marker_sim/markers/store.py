@@ -1,4 +1,4 @@
-"""What a marker implementation is given (`Context`) and what it must offer (`MarkerStore`); a contract (design 4.4)."""
+"""The contract of a marker implementation: it receives a `Context` and provides a `MarkerStore`."""
 
 from __future__ import annotations
 

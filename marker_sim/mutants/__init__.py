@@ -1,6 +1,6 @@
 """Mutants: the reference with one line broken on purpose, each a released defect or a plausible mistake.
 
-mutant.py, catalogue.py  what a mutant is, and all of them
+mutant.py, catalogue.py  the record of a mutant, and all of them
 serving.py, storing.py, codec.py, writing.py, rolling_back.py, found.py  the mutants, by part of the reference
 load.py                  builds a system from the changed source text
 hunts.py                 the searches for a mutant

@@ -41,7 +41,7 @@ CODEC = (
     ),
     Mutant(
         name="append-by-substring",
-        record="HUDI-1517, P 4913: a log file's marker is told by something in its name instead of its type",
+        record="HUDI-1517, P 4913: a log file's marker is recognised by a part of its name instead of its type",
         module="names",
         before='    return name.endswith(f"{_INFIX}{MarkerType.APPEND.value}")\n',
         after='    return "APPEND" in name\n',

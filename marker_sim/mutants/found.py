@@ -1,4 +1,4 @@
-"""Mutants of what was found in released timeline servers and nobody had reported (docs/findings.md)."""
+"""Mutants of unreported defects that were found in released timeline servers (docs/findings.md)."""
 
 # ruff: noqa: E501 (a change of source text is shown as it stands)
 
@@ -11,7 +11,7 @@ _KNOWN = "            elif waiter.name in self._names:\n                known.ap
 FOUND = (
     Mutant(
         name="exists-after-failed-flush",
-        record="Hudi MarkerDirState: a name whose flush failed stays among the known ones, and a retry is told that it exists",
+        record="Hudi MarkerDirState: a name whose flush failed stays known, and a retry is answered that it exists",
         module="markers.batches",
         before="            # Perhaps applied: what storage says decides, before the next batch.\n",
         after="            self.tried = {*getattr(self, 'tried', ()), *fresh}\n",

@@ -1,7 +1,7 @@
 """The ways to search for a mutant, as data: each hunts it with the mutant's own guarantee judged alone.
 
     swarm        plans from seeds, of operations or of writes, whichever the guarantee is about, round COMBINATIONS
-    machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it knows writes alone
+    machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it has writes alone
     exhaustive   every single crash of the short workloads of campaign/exhaustive.py, round the workloads
 
 Times are process time of one core. A hunt ends with the first breach of a promise, or when its seconds are over.
@@ -10,7 +10,7 @@ Times are process time of one core. A hunt ends with the first breach of a promi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,9 +70,8 @@ class Limit(NamedTuple):
 class Search(NamedTuple):
     """A way to hunt.
 
-    ranges: from how many places it starts, 0 for as many as asked for.
+    ranges: how many ranges of seeds it searches, 0 for the given number.
     share: of a mutant's budget.
-
     hunt: (mutant, its system, number of the range, limit) -> how it ended.
     """
 
@@ -82,18 +81,18 @@ class Search(NamedTuple):
     hunt: Callable[[Mutant, System, int, Limit], Found]
 
 
-def swarm_plans(mutant: Mutant, search: int) -> Iterator[Plan]:
-    """The plans of the swarm for a mutant, without end; search: the seed."""
+def swarm_plan(mutant: Mutant, search: int, turn: int) -> Plan:
+    """The plan of the swarm for a mutant at a turn of a search; search: the seed."""
     make = make_write_plan if mutant.of_writes else make_plan
-    for number in count():
-        mode, storage = COMBINATIONS[number % len(COMBINATIONS)]
-        yield make(plan_seed(search, number // len(COMBINATIONS)), mode, storage)
+    mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
+    return make(plan_seed(search, turn // len(COMBINATIONS)), mode, storage)
 
 
-def swarm(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
-    """Hunt with the plans of a range of seeds."""
+def swarm(mutant: Mutant, system: System, number: int, limit: Limit, begin: int = 0) -> Found:
+    """Hunt with the plans of a range of seeds, from a turn on."""
     profile, began = load_profile("reference"), time.process_time()
-    for runs, plan in enumerate(swarm_plans(mutant, number), start=1):
+    for runs in count(1):
+        plan = swarm_plan(mutant, number, begin + runs - 1)
         for finding in findings_of(plan, system, mutant.kills)[1]:
             breach = promised_breach(finding, plan, profile)
             if breach is not None:

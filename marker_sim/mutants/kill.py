@@ -107,7 +107,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillTask:
-    """What is asked of a process: a mutant by its name, from how many places, and the limits of `kill`."""
+    """The task of a process: a mutant by its name, how many ranges of seeds, and the limits of `kill`."""
 
     name: str
     seeds: int
@@ -141,11 +141,11 @@ def kill(
     shrinking: bool = True,
     plans: int | None = None,
 ) -> Kill:
-    """Hunt a mutant by every search, judge it by every guarantee, and shrink what the swarm found first.
+    """Hunt a mutant by every search, judge it by every guarantee, and shrink the first failing plan of the swarm.
 
-    seeds: from how many places a search starts that has no number of its own. budget_s: process time, divided by the
-    searches' shares; what a search does not use goes to nobody. plans: how many each hunt plays at most, instead of
-    seconds; everything but times is then the same each time.
+    seeds: how many ranges of seeds a search without its own number has.
+    budget_s: process time, divided by the searches' shares; an unused share is not passed on.
+    plans: how many each hunt runs at most, instead of seconds; then only times differ between calls.
     """
     system = load_mutant(mutant)
     times, caught = [], []
@@ -181,7 +181,7 @@ def kill(
 
 
 def _hunt(mutant: Mutant, system: System, search: Search, ranges: int, limit: Limit) -> tuple[list[Found], int]:
-    """How each hunt ended, and how many there were: as many as asked for, or as the seconds allow."""
+    """How each hunt ended; as many as given, or as the seconds allow."""
     ended: list[Found] = []
     deadline = time.process_time() + limit.seconds
     while len(ended) < ranges and (left := deadline - time.process_time()) > 0:
@@ -190,7 +190,7 @@ def _hunt(mutant: Mutant, system: System, search: Search, ranges: int, limit: Li
 
 
 def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int], int]:
-    """On how many plans each guarantee, by its own judge alone, sees a promise broken; and how many plans there were.
+    """On how many plans each guarantee, judged alone, was broken; and how many plans there were.
 
     The plans are the first of both generators everywhere, and `more`. Judges share nothing but the history, so one run
     serves them all; G21 compares a run of its own in the other mode.

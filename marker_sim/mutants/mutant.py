@@ -12,7 +12,7 @@ class Mutant:
     """One mistake: in a module of `marker_sim`, `before`, which occurs once, becomes `after`.
 
     record: the public record of a released Hudi defect (P pull request, I issue, HUDI ticket of apache/hudi), or
-    "plausible" for a mistake that somebody could make. kills: the guarantee that must find it when judged alone.
+    "plausible" for a mistake that a programmer could make. kills: the guarantee that must find it when judged alone.
     also: further changes (module, before, after) of a mistake that is made in more than one place.
     """
 

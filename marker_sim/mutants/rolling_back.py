@@ -1,4 +1,4 @@
-"""Mutants of rollback, sweep and whatever decides what must be rolled back."""
+"""Mutants of rollback, sweep and the choice of instants to roll back."""
 
 # ruff: noqa: E501 (a change of source text is shown as it stands)
 

@@ -50,7 +50,7 @@ SERVING = (
     ),
     Mutant(
         name="resend-told-exists",
-        record="I 18072, P 18073: a resend after a time-out was told that its marker exists",
+        record="I 18072, P 18073: a resend after a time-out was answered that its marker exists",
         module="markers.batches",
         before="        resent = waiter.request and self._creators.get(waiter.name) == waiter.request\n",
         after="        resent = False\n",
@@ -58,7 +58,7 @@ SERVING = (
     ),
     Mutant(
         name="two-creators",
-        record="plausible: every waiter of a batch is told that it created the name",
+        record="plausible: every waiter of a batch is answered that it created the name",
         module="markers.batches",
         before="            answers += [(w, self._known_answer(w)) for w in waiters[1:]]\n",
         after="            answers += [(w, Created.CREATED) for w in waiters[1:]]\n",
@@ -136,7 +136,7 @@ SERVING = (
     ),
     Mutant(
         name="conflict-is-success",
-        record="plausible: a file that somebody else wrote meanwhile is taken for written",
+        record="plausible: a file that another server wrote meanwhile is taken for written",
         module="markers.server",
         before="            outcome = Outcome(conflict=True, gone=frozenset(name for name, _ in job.known))\n",
         after="            outcome = Outcome(version=job.expected)\n",
@@ -161,7 +161,7 @@ SERVING = (
     ),
     Mutant(
         name="failed-deletion-unanswered",
-        record="plausible: a deletion that failed is put down and nobody told",
+        record="plausible: a deletion that failed is logged and not answered",
         module="markers.server",
         before="                    state.loaded = False\n                else:\n                    state.clear()\n                answer.put(result)\n",
         after="                    state.loaded = False\n                else:\n                    state.clear()\n                    answer.put(result)\n",
@@ -253,7 +253,7 @@ SERVING = (
     ),
     Mutant(
         name="identity-not-compared",
-        record="plausible: whoever brings an identity is taken for the creator",
+        record="plausible: every request with an identity is taken for the creator",
         module="markers.batches",
         before="        resent = waiter.request and self._creators.get(waiter.name) == waiter.request\n",
         after="        resent = waiter.request and self._creators.get(waiter.name)\n",
@@ -371,7 +371,7 @@ SERVING = (
     ),
     Mutant(
         name="exists-once-made",
-        record="plausible: a directory that was ever written to is taken to exist, whoever deleted it since",
+        record="plausible: a directory that was ever written to is taken to exist, even after a deletion",
         module="markers.server",
         before='        return bool(self._context.storage.list(self._context.directory + "/"))\n',
         after='        return self._context.directory in self._context.process.get("made", ())\n',

@@ -1,4 +1,4 @@
-"""Mutants of what both marker stores do to storage: type file, replacing, locks, deletion, modes."""
+"""Mutants of the storage calls of both marker stores: type file, replacing, locks, deletion, modes."""
 
 # ruff: noqa: E501 (a change of source text is shown as it stands)
 
@@ -9,7 +9,7 @@ from marker_sim.mutants.mutant import Mutant
 STORING = (
     Mutant(
         name="huge-batch-cut",
-        record="plausible: a batch has room for fifty names, and nobody looks whether that is enough",
+        record="plausible: a batch has room for fifty names, without a check that it is enough",
         module="markers.batches",
         before="            data=file.data + encode_names(fresh) if fresh else None,\n",
         after="            data=file.data + encode_names(list(fresh)[:50]) if fresh else None,\n",
@@ -236,7 +236,7 @@ STORING = (
     ),
     Mutant(
         name="failed-delete-passes",
-        record="after HUDI-9259: the result of deleting a marker file is ignored, and nobody looks again",
+        record="after HUDI-9259: the result of deleting a marker file is ignored, without a second look",
         module="markers.files",
         before="        storage.delete(path)\n",
         after="        try:\n            storage.delete(path)\n        except StorageError:\n            return\n",

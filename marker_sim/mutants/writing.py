@@ -30,7 +30,7 @@ WRITING = (
     ),
     Mutant(
         name="no-reconcile",
-        record="P 651: a stage retry left duplicate data files, nobody reconciled",
+        record="P 651: a stage retry left duplicate data files that were not reconciled",
         module="writer.client",
         before="        self._delete_files(instant, {data_path(name) for name in names} - accepted)\n",
         after="",
@@ -265,7 +265,7 @@ WRITING = (
     ),
     Mutant(
         name="errors-of-workers-lost",
-        record="HUDI-9259 in parallel: an error of one of the parallel deletions reaches nobody",
+        record="HUDI-9259 in parallel: an error of one of the parallel deletions is dropped",
         module="markers.several",
         before="                error = error or failed\n",
         after="                continue\n",
@@ -283,18 +283,18 @@ WRITING = (
         name="every-second-write-dies",
         record="plausible: what a driver remembers of its last write makes the next one fail with an error of its own",
         module="writer.stage",
-        before="        heard = heard_before = 0\n",
+        before="        received = received_before = 0\n",
         after="        if not self._ordinal % 2:\n"
         '            raise RuntimeError("a stage is under way already")\n'
-        "        heard = heard_before = 0\n",
+        "        received = received_before = 0\n",
         kills="G25",
     ),
     Mutant(
         name="every-second-write-hangs",
         record="plausible: the ends of attempts are taken for those of the write before, and waited for without end",
         module="writer.stage",
-        before="            message = backend.hear()\n",
-        after="            message = backend.hear()\n            if not self._ordinal % 2:\n                continue\n",
+        before="            message = backend.receive()\n",
+        after="            message = backend.receive()\n            if not self._ordinal % 2:\n                continue\n",
         kills="G25",
     ),
 )

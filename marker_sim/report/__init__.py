@@ -1,4 +1,4 @@
-"""The files and tables that a run leaves, made from a Campaign and nothing else.
+"""The files and tables of a run, made from a Campaign alone.
 
 verdict.py      the content of verdict.json and the exit code
 table.py        the terminal's table and failures

@@ -1,10 +1,10 @@
-"""The directory of a report: one writer at a time, and what an earlier run left is moved aside and never deleted.
+"""The directory of a report: one writer at a time; an earlier report is moved aside and never deleted.
 
     DIR/                  the newest report
-    DIR/earlier/<time>/   what was there before, whole; <time> in UTC, with a number where a second had two
+    DIR/earlier/<time>/   an earlier report; <time> in UTC, with a number where a second had two
 
-Everything that can refuse (another writer, files of somebody else, no space) does so before anything is moved; a move
-that is interrupted is taken back. A SIGKILL in the middle of it may leave an earlier report in two places.
+Another writer, foreign files and missing space are refused before any file is moved; an interrupted move is undone. A
+SIGKILL during a move may leave an earlier report in two places.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP)
 
 @contextmanager
 def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
-    """A directory ready for a new report, this process's alone in the block; where the earlier report went, if any.
+    """Prepare a directory for a new report, locked for the block; returns where the earlier report went, if any.
 
     UsageError when it is no directory, another marker-sim writes to it, or it holds files and no report (nothing is
     touched then); HarnessError when it cannot be written.
@@ -98,7 +98,7 @@ def _refuse_other_files(directory: Path) -> None:
 
 
 def _begin(directory: Path, argv: Sequence[str]) -> Path | None:
-    """Move what an earlier run left and begin anew; where it went, None without any. All or nothing."""
+    """Move an earlier report aside, completely or not at all; its new place, None without any."""
     names = [name for name in _OURS if os.path.lexists(directory / name)]
     aside = _new_folder(directory / EARLIER) if names else None
     try:
@@ -125,7 +125,7 @@ def _put_back(directory: Path, aside: Path) -> None:
 
 
 def _new_folder(parent: Path) -> Path:
-    """A folder named by the time, which nobody had before."""
+    """A new folder named by the time."""
     parent.mkdir(exist_ok=True)
     now = datetime.now(UTC).strftime(_TIME_FORMAT)
     number = 1

@@ -38,11 +38,11 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     names = list(dict.fromkeys(name for row in rows for name in row["searches"]))
     searches: dict[str, Any] = {}
     for name in names:
-        told = [row["searches"][name] for row in rows]
-        medians = [times["median_s"] for times in told if times["median_s"] is not None]
-        worst = [times["worst_s"] for times in told if times["worst_s"] is not None]
+        found = [row["searches"][name] for row in rows]
+        medians = [times["median_s"] for times in found if times["median_s"] is not None]
+        worst = [times["worst_s"] for times in found if times["worst_s"] is not None]
         searches[name] = {
-            "mutants_caught": sum(times["caught"] > 0 for times in told),
+            "mutants_caught": sum(times["caught"] > 0 for times in found),
             "mutants_caught_always": len(worst),
             "median_of_medians_s": _median(medians),
             "worst_median_s": max(medians, default=None),
@@ -78,17 +78,19 @@ def matrix_text(content: dict[str, Any]) -> str:
 
 
 def closing_lines(content: dict[str, Any]) -> list[str]:
-    """What it all comes to, in sentences."""
-    told = content["summary"]
-    lines = [f"{told['killed']} of {told['mutants']} mutants killed by their guarantee"]
-    for name, times in told["searches"].items():
+    """The summary, in sentences."""
+    summary = content["summary"]
+    lines = [f"{summary['killed']} of {summary['mutants']} mutants killed by their guarantee"]
+    for name, times in summary["searches"].items():
         lines.append(
             f"{name}: caught {times['mutants_caught']}, {times['mutants_caught_always']} of them from every seed;"
             f" median of medians {_seconds(times['median_of_medians_s'])}, worst median"
             f" {_seconds(times['worst_median_s'])}, worst {_seconds(times['worst_s'])}"
         )
-    if told["median_entries"] is not None:
-        lines.append(f"shrunk plans: median {told['median_entries']:g}, longest {told['longest_entries']} entries")
+    if summary["median_entries"] is not None:
+        lines.append(
+            f"shrunk plans: median {summary['median_entries']:g}, longest {summary['longest_entries']} entries"
+        )
     lines += [f"survivor: {name}" for name in content["survivors"]]
     return lines
 

@@ -13,10 +13,10 @@ from rich.text import Text
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.report.verdict import VerdictOutcome, place
+from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
-FAILURES_SHOWN_MAX = 3
+STORIES_SHOWN_MAX = 3
 WIDTH_OF_FILES = 140
 STYLES = {
     "holds": "green",
@@ -70,14 +70,15 @@ def under_text(rows: Iterable[VerdictRow]) -> str:
 
 
 def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None:
-    """The table, then the failures that matter most, then what else a reader must know, then the verdict."""
-    console.print(guarantee_table(outcome.rows))
-    for number in range(min(len(outcome.failures), FAILURES_SHOWN_MAX)):
+    """Print the stories of what broke, the table, the notes and the verdict."""
+    told = stories(outcome.failures)
+    for story in told[:STORIES_SHOWN_MAX]:
+        print_failure(outcome, story.told, console, story.breaks_besides(outcome.failures))
         console.print()
-        print_failure(outcome, number, console)
-    hidden = len(outcome.failures) - FAILURES_SHOWN_MAX
+    hidden = len(told) - STORIES_SHOWN_MAX
     if hidden > 0:
-        console.print(f"\n{hidden} more in {escape(where)}")
+        console.print(f"{hidden} more with other causes in {escape(where)}\n")
+    console.print(guarantee_table(outcome.rows))
     console.print()
     for line in remarks(outcome):
         console.print(escape(line), highlight=False, soft_wrap=True)
@@ -92,14 +93,16 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None
     )
 
 
-def print_failure(outcome: VerdictOutcome, number: int, console: Console) -> None:
-    """The guarantee's sentence, what happened, the events that prove it, the plan as sentences, the replay command."""
+def print_failure(outcome: VerdictOutcome, number: int, console: Console, besides: str = "") -> None:
+    """The guarantee's sentence, the message, the evidence, the plan as sentences, the replay command."""
     failure = outcome.failures[number]
     known = BY_ID[failure.guarantee]
     _, mode, storage = place(failure)
     head = f"[bold red]{known.id} {known.slug}[/] in {mode} mode on {escape(storage)}"
     console.print(f"{head}: {escape(known.sentence)}", highlight=False, soft_wrap=True)
     console.print(f"  {escape(printable(failure.message))}", highlight=False, soft_wrap=True)
+    if besides:
+        console.print(f"  {escape(besides)}", highlight=False, soft_wrap=True)
     console.print("  evidence:")
     for line in in_context(failure.history, failure.evidence, around=0):
         console.print(f"    {escape(line.text)}", highlight=False, soft_wrap=True)
@@ -117,7 +120,7 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console) -> Non
 
 
 def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
-    """What the table does not show: differences from the baseline, what was not reached, why the run is not whole."""
+    """The notes: differences from the baseline, missed goals, and why the run is incomplete."""
     lines = []
     for row in outcome.rows:
         if row.verdict == "inconclusive":

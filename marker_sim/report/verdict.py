@@ -1,4 +1,4 @@
-"""The content of verdict.json from a Campaign, and the exit code it means. Pure: nothing is written or printed here."""
+"""The content of verdict.json from a Campaign, and the exit code. Pure: nothing is written or printed here."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ class VerdictOutcome:
             return EXIT_HARNESS
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
 
+    def _told(self) -> list[int]:
+        """For each failure the number of the one that its story is told by."""
+        groups = stories(self.failures)
+        return [
+            next(group.told for group in groups if n in (group.told, *group.also)) for n in range(len(self.failures))
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """The content of verdict.json."""
         campaign = self.campaign
@@ -68,7 +75,9 @@ class VerdictOutcome:
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
             "guarantees": [_listed(row) for row in self.rows],
-            "failures": [_stored(*each) for each in zip(count(), self.failures, self.again, strict=False)],
+            "failures": [
+                _stored(*each) for each in zip(count(), self.failures, self.again, self._told(), strict=False)
+            ],
             "operations": {
                 name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
             },
@@ -83,7 +92,7 @@ class VerdictOutcome:
             content["canary"] = campaign.canary.to_dict()
         if campaign.trouble:
             content["trouble"] = campaign.trouble
-        for name, found in (("s3", campaign.s3), ("batching", campaign.batching)):
+        for name, found in (("s3", campaign.s3), ("batching", campaign.batching), ("server", campaign.server)):
             content |= {} if found is None else {name: found}
         return content
 
@@ -96,10 +105,10 @@ def judge_campaign(
     argv: Sequence[str],
     guarantees: frozenset[str] | None = None,
 ) -> VerdictOutcome:
-    """What a campaign means. directory and argv only word the replay commands; guarantees: None for all.
+    """The outcome of a campaign. directory and argv: for the replay commands; guarantees: None for all.
 
-    A campaign that holds but missed something it had to reach is inconclusive: a quiet run is not a green one. So is
-    one that the kit's own trouble cut short, or whose canary was not caught.
+    A campaign without violations that missed a coverage goal is inconclusive. So is one that an error of the kit ended
+    early, or whose canary was not caught.
     """
     judged = (row for row in campaign.statistics.rows(profile) if guarantees is None or row.id in guarantees)
     rows = tuple(_doubted(_decided(row, campaign), campaign) for row in judged)
@@ -128,7 +137,7 @@ def judge_campaign(
 
 
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
-    """A row with what was met of what decides it; it does not hold before all of that was."""
+    """A row with its deciding places; it does not hold before all of them were reached."""
     own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
     met = {each.name: each.met for each in own if each.met}
     not_met = tuple(each.name for each in own if each.tried and not each.met)
@@ -143,7 +152,7 @@ def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
 
 
 def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
-    """A row that holds on ground that was never reached is inconclusive, and says why."""
+    """A row that holds although a coverage goal was missed is inconclusive, and says why."""
     if row.verdict != "holds":
         return row
     for gap in campaign.gaps:
@@ -164,6 +173,39 @@ def plan_name(number: int, failure: Failure) -> str:
     return "plan.json" if number == 0 else f"failures/{'-'.join(words)}.json"
 
 
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures that most likely have one defect in common, by their numbers: the one that is told, and the others."""
+
+    told: int
+    also: tuple[int, ...]
+
+    def breaks_besides(self, failures: Sequence[Failure]) -> str:
+        """What else it breaks: "also breaks G3, G4 (5 more failures)"; "" for nothing."""
+        if not self.also:
+            return ""
+        names = sorted({failures[n].guarantee for n in self.also} - {failures[self.told].guarantee}, key=_number)
+        more = f"{len(self.also)} more failure{'' if len(self.also) == 1 else 's'}"
+        return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"
+
+
+def stories(failures: Sequence[Failure]) -> tuple[FailureGroup, ...]:
+    """Failures by what they have in common, in their order; the one that its plan was made small for is told."""
+    groups: dict[Any, list[int]] = {}
+    for number, failure in enumerate(failures):
+        groups.setdefault(failure.story if failure.story[0] else number, []).append(number)
+    found = []
+    for story, members in groups.items():
+        leads = (n for n in members if (*place(failures[n]), failures[n].cause) == story)
+        told = next(leads, members[0])
+        found.append(FailureGroup(told, tuple(n for n in members if n != told)))
+    return tuple(found)
+
+
+def _number(guarantee: str) -> int:
+    return int(guarantee[1:])
+
+
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
     """Failures a baseline does not know come first, so that they are the ones shown."""
     if differences is None:
@@ -178,8 +220,8 @@ def _listed(row: VerdictRow) -> dict[str, Any]:
     return row.to_dict() | lists
 
 
-def _stored(number: int, failure: Failure, again: str) -> dict[str, Any]:
-    """A failure in verdict.json: where it is filed, and its plan, "" where there is none."""
+def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
+    """A failure in verdict.json: where it is filed, and its plan, "" where there is none; told: whose story it is."""
     guarantee, mode, storage = place(failure)
     return {
         "guarantee": guarantee,
@@ -191,6 +233,7 @@ def _stored(number: int, failure: Failure, again: str) -> dict[str, Any]:
         "confirmed": failure.confirmed,
         "plan": plan_name(number, failure) if failure.plan else "",
         "replay": again,
+        "story": told,
     }
 
 

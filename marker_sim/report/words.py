@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from marker_sim.faults import Fault, FaultKind, FaultSettings
+from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
@@ -94,7 +94,7 @@ def _fault(fault: Fault, writes: bool) -> str:
 
 
 def _said(settings: FaultSettings, found: re.Match[str]) -> str:
-    """The words that stand in a sentence for a setting, as `FaultRow` says."""
+    """The words for a setting in a sentence, by its `FaultRow`."""
     name, words, others = found.groups()
     value = getattr(settings, name)
     holds = value if isinstance(value, bool) else value > 1
@@ -102,12 +102,16 @@ def _said(settings: FaultSettings, found: re.Match[str]) -> str:
 
 
 def _when(fault: Fault) -> str:
-    """When a fault fires: at a step, at the first call from there on that it can affect, or at a site."""
+    """When a fault fires: at a step, at the first call from there on that it can affect, at a site, or at a call."""
     actor = _ACTORS.get(fault.target, fault.target)
     if fault.site:
         often = f"{_TIMES[fault.n - 1]} time" if 0 < fault.n <= len(_TIMES) else f"time number {fault.n}"
         site = SITES[fault.site]
         return f"The {often} {actor} {site.doing}" + (f" during {site.part}" if site.part.isalpha() else "")
+    if isinstance(fault.trigger, Call):
+        call = fault.trigger
+        asked = " or ".join(call.operations) + (f" of a path that matches {call.pattern}" if call.pattern else "")
+        return f"{'After' if call.when == 'after' else 'At'} call number {call.n} of {actor or 'any process'} ({asked})"
     at_once = fault.kind.row.family == "process"
     return f"At step {fault.n} of {actor}" + ("" if at_once else ", or its next suitable call")
 

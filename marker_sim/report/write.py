@@ -1,4 +1,4 @@
-"""What a run leaves in its report directory, each file in place as a whole or not at all.
+"""Writes the files of a report directory, each completely or not at all.
 
     verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  logs/
     failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause
@@ -9,39 +9,25 @@ verdict.json is written last, so that a directory that has one is complete.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.result import Failure
 from marker_sim.files import replacing
 from marker_sim.history import History, write_jsonl
-from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import unwritable
 from marker_sim.report.page import render_page
-from marker_sim.report.verdict import VerdictOutcome, judge_campaign, plan_name
+from marker_sim.report.verdict import VerdictOutcome, plan_name
 
 JSONL_EVENTS_MAX = 10_000
 
 
-def write_report(
-    campaign: Campaign,
-    profile: Profile,
-    baseline: frozenset[Known] | None,
-    directory: Path,
-    argv: Sequence[str],
-    guarantees: frozenset[str] | None = None,
-) -> dict[str, Any]:
-    """Write everything a campaign leaves and return the content of verdict.json; HarnessError when it cannot be."""
-    return write_outcome(judge_campaign(campaign, profile, baseline, directory, argv, guarantees), directory)
-
-
 def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
-    """The same for a campaign that was judged already."""
+    """Write the files of a judged campaign and return the content of verdict.json; HarnessError when it cannot be."""
     content = outcome.to_dict()
     try:
         directory.mkdir(parents=True, exist_ok=True)

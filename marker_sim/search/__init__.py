@@ -1,7 +1,8 @@
 """Makes plans, and makes failing plans smaller.
 
 swarm.py         from a seed, a dense random plan of operations on marker directories; writes.py: of writes
-site_faults.py   faults at named sites; odd_names.py: names and paths worth trying
+merged_plans.py  several plans of the swarm as one, for servers in real time
+site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash
 shrinking/       a failing plan made smaller

@@ -1,8 +1,8 @@
-"""One run that is watched: how many seam calls each actor makes, of what sort, and which are left after its crash.
+"""The crash points of one run: the seam calls of each actor after the last crash of its plan, and their kinds.
 
-A call is known by its actor and that actor's step. What is done after the last crash of a plan are the calls where one
-more can strike; until one of them does, both runs are the same. So a crash at such a call always happens, and each pair
-of crashes is met once, the earlier one first.
+A call is identified by its actor and that actor's step. A run with one more crash, at a call after the last crash of
+the plan, is the same until that call. So the crash always happens, and each pair of crashes occurs once, the earlier
+one first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from marker_sim.worlds.simulated.watchdog import watched
 
 @dataclass(slots=True, kw_only=True)
 class _Calls:
-    """What was seen, by actor: steps made before crash points begin, and in all; by actor and step: what writes."""
+    """By actor: steps before crash points begin, and all steps; by actor and step: the calls that write."""
 
     begun: dict[str, int] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A run: its history, its steps, and those of the crashes asked about that took place."""
+    """A run: its history, its steps, and the given crashes that happened."""
 
     history: History
     steps: int
@@ -41,7 +41,7 @@ class Watched:
     _calls: _Calls
 
     def points(self) -> tuple[Fault, ...]:
-        """Where one crash more could strike, and how; in order of actor, step and kind."""
+        """The possible places and kinds of one more crash, by actor, step and kind."""
         calls, found = self._calls, []
         for actor in sorted(calls.ended):
             ways = crashes(actor, CAPABILITIES[self.history.header.storage])

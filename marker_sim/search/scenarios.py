@@ -1,8 +1,8 @@
 """Scenarios: situations that independent draws produce too seldom, made on purpose in a small share of the plans.
 
 A scenario is a function from a plan to a plan. It sets up the situation (workload, faults, their sites) and draws the
-rest: how many, how long, which of several kinds, and whether the plan's other faults stay. It is a situation and not a
-defect: judges decide what it breaks.
+rest: how many, how long, which of several kinds, and whether the plan's other faults stay. Judges decide whether it
+breaks a guarantee.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.plan import Plan
 
 _ALSO_SHARE = 0.3  # Of the scenarios, in which the plan's own faults happen as well.
-TRIES = 4  # So often a call is refused until whoever makes it gives up.
+TRIES = 4  # After so many refusals the caller gives up.
 LASTING = tuple(kind for kind in FaultKind if "calls" in kind.row.settings)
 S3, LOCAL = ("s3",), ("local",)
 REFUSALS = {
@@ -41,7 +41,7 @@ class Scenario(NamedTuple):
 
 
 def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
-    """The plan, or what the first scenario that is drawn makes of it."""
+    """The plan, changed by the first scenario that is drawn, if any."""
     for scenario in scenarios:
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
             made = scenario.make(rng, plan)

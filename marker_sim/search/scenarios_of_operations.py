@@ -11,7 +11,12 @@ from marker_sim.plan import Op, Plan
 from marker_sim.search.scenarios import LOCAL, REFUSALS, S3, TRIES, Scenario, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"
-_UNHEARD = (*(FaultKind.TIMEOUT_LOST,) * 3, FaultKind.TIMEOUT_LATE, FaultKind.TIMEOUT_APPLIED, FaultKind.SERVER_ERROR)
+_UNANSWERED = (
+    *(FaultKind.TIMEOUT_LOST,) * 3,
+    FaultKind.TIMEOUT_LATE,
+    FaultKind.TIMEOUT_APPLIED,
+    FaultKind.SERVER_ERROR,
+)
 
 
 def two_hands(rng: random.Random, plan: Plan) -> Plan:
@@ -67,7 +72,7 @@ def silent_directory(rng: random.Random, plan: Plan) -> Plan:
 
 
 def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
-    """A flush is given up, so its server reads the directory again, often refused as well; names come back."""
+    """A server gives up a flush and reads the directory again, which is often refused as well; names are repeated."""
     kind = rng.choice(REFUSALS[plan.storage])
     gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.choice((200, 500, 1000))
     ops: list[Op] = []
@@ -93,7 +98,7 @@ def crowd(rng: random.Random, plan: Plan) -> Plan:
 
 
 def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
-    """A server dies with the end of a deletion under way; its successor is asked for markers before that is applied."""
+    """A server dies during the end of a deletion; its successor receives creates before that is applied."""
     deleted_ms = rng.randint(40, 300)
     ops = [_create(n, 0) for n in range(rng.randint(1, 4))]
     ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
@@ -110,9 +115,9 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
 
 
 def overtaken(rng: random.Random, plan: Plan) -> Plan:
-    """A server hears nothing of a put; before it tries again, another server changed or made the same file."""
-    unheard = rng.choice(_UNHEARD)
-    last_ms = 300 if unheard is FaultKind.SERVER_ERROR else 3500
+    """A put of a server is not answered; before it tries again, another server changed or made the same file."""
+    unanswered = rng.choice(_UNANSWERED)
+    last_ms = 300 if unanswered is FaultKind.SERVER_ERROR else 3500
     ops = []
     for number in range(rng.randint(2, 8)):
         create = _create(number, rng.randint(0, last_ms))
@@ -121,17 +126,17 @@ def overtaken(rng: random.Random, plan: Plan) -> Plan:
     faults = (
         Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((1500, 5000))),
         Fault.of(
-            unheard,
+            unanswered,
             "server",
             Site("server: batch file put", rng.choice((1, 2, 2, 2, 3))),
-            late_ms=rng.choice((10, 1900)) if unheard is FaultKind.TIMEOUT_LATE else 0,
+            late_ms=rng.choice((10, 1900)) if unanswered is FaultKind.TIMEOUT_LATE else 0,
         ),
     )
     return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
 
 
 def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
-    """Nobody hears of a put that is applied later; as soon as its marker is answered the directory is deleted."""
+    """A put without an answer is applied later; as soon as its marker is answered the directory is deleted."""
     served = plan.mode == "timeline"
     ops = [_create(n, rng.randint(0, 200)) for n in range(rng.randint(1, 5))]
     ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(900, 3200)))
@@ -148,7 +153,7 @@ def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
 
 
 def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
-    """A server that filled several files dies; its successor, often with fewer threads, is asked for the same names."""
+    """A server that filled several files dies; its successor, often with fewer threads, receives the same names."""
     gap_ms = rng.choice((0, 60, 100, 250))
     first = [_create(n, n * gap_ms) for n in range(rng.randint(2, 8))]
     died_ms = len(first) * gap_ms + 1500
@@ -189,7 +194,7 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
 
 
 def told_late(rng: random.Random, plan: Plan) -> Plan:
-    """A server hears late of what it wrote; another one has deleted that by then, and clients ask for it again."""
+    """A server's put is answered late; by then another one has deleted the file, and clients create it again."""
     late_ms = rng.choice((900, 2000))
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
     deleted_ms = rng.randint(200, 400)
@@ -202,7 +207,7 @@ def told_late(rng: random.Random, plan: Plan) -> Plan:
         Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000),
         Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=late_ms),
     )
-    # With a thread to spare, who asks meanwhile meets the flush and does not wait behind it.
+    # With a spare thread, a request during the flush overlaps it and does not wait behind it.
     return replace(plan, num_threads=rng.choice((1, 2, 2, 3, 4)), ops=tuple(ops), faults=faults)
 
 
@@ -213,7 +218,7 @@ def _create(number: int, after_ms: int) -> Op:
 
 
 def _by_whom(rng: random.Random, again: Op, number: int) -> Op:
-    """A create that comes again: as the same request, or as one of its own."""
+    """A repeated create: the same request, or a new one."""
     return replace(again, request=f"r{number}") if rng.random() < 0.6 else again
 
 

@@ -1,4 +1,4 @@
-"""Scenarios of drivers, their tasks and what the next driver finds."""
+"""Scenarios of drivers, their tasks and the recovery by the next driver."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
 
 
 def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
-    """Several files to delete at a time, and storage refuses some of them for as long as anybody tries."""
+    """Several files are deleted at a time, and storage refuses some of these calls until the driver gives up."""
     part = rng.choice(("reconcile", "reconcile", "rollback", "rollback", "sweep"))
     groups = rng.randint(1, 4)
     copies = rng.choice((1, 2, 2, 3)) if part == "rollback" else rng.choice((2, 2, 3))
@@ -66,7 +66,7 @@ def many_versions(rng: random.Random, plan: Plan) -> Plan:
 
 
 def unreadable_when_left(rng: random.Random, plan: Plan) -> Plan:
-    """An instant is left behind, and whoever rolls it back cannot read its markers, once or as often as it tries."""
+    """An instant is left unfinished, and the driver that rolls it back cannot read its markers, once or always."""
     kinds = ("CREATE", "CREATE", "MERGE", "APPEND")
     tasks = tuple(Task(group=f"f{n}", kind=rng.choice(kinds)) for n in range(rng.randint(1, 4)))
     begun = rng.choice((0, 1))
@@ -103,7 +103,7 @@ def ended_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
 
 
 def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
-    """An attempt that nobody counts marks and writes when its instant is given up and rolled back; then come others."""
+    """An uncounted attempt creates its marker and file when its instant is given up and rolled back; others follow."""
     tasks = tuple(
         Task(group=f"f{n}", kind=rng.choice(("CREATE", "CREATE", "APPEND"))) for n in range(rng.randint(1, 3))
     )
@@ -123,7 +123,7 @@ def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
 
 
 def odd_partitions_in_peace(rng: random.Random, plan: Plan) -> Plan:
-    """Nothing goes wrong, while files are written to many partitions at once, whatever their paths are like."""
+    """No fault, while files are written to many partitions with odd paths at once."""
     writes = []
     for _ in range(rng.choice((1, 1, 2))):
         partitions = rng.sample(PARTITIONS, rng.randint(8, 20))

@@ -1,8 +1,8 @@
-"""What the exhaustive search runs: a list of short workloads, and the ways to die at each of their calls.
+"""The workloads of the exhaustive search, and the kinds of crash at each of their calls.
 
 Every schedule has one write of 3 tasks of 2 attempts each, and then a write that recovers while faults still arm; the
-probe write of every run, after all is healed, recovers once more. Schedules differ in what surrounds that: latencies,
-how the second attempts come about, what the table held before, who outlives whom.
+probe write of every run, after the last fault, recovers once more. Schedules differ in latencies, the reason for the
+second attempts, the previous content of the table, and which processes die first.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Schedule:
 
     before: how many of its first writes are not crashed.
     changes: fields of the plan.
-
-    only: marker modes in which it says something of its own; needs_both: the storage must have both modes.
+    only: marker modes in which it differs from the others.
+    needs_both: the storage must have both modes.
     """
 
     name: str
@@ -75,7 +75,7 @@ SCHEDULES = (
     ),
     Schedule(name="given-up", writes=(_GIVEN_UP, _NEXT, _NEXT)),
     Schedule(name="other-mode", writes=(_GIVEN_UP, replace(_NEXT, markers="other"), _NEXT), needs_both=True),
-    # Two batches in one file: elsewhere nothing that was answered is ever written again.
+    # Two batches in one file: in other schedules answered content is never rewritten.
     Schedule(name="one-file", changes={"num_threads": 1, "jitter": 5}, only=("timeline",)),
     Schedule(name="server-outlives", changes={"embedded": False}, only=("timeline",)),
 )

@@ -1,8 +1,8 @@
-"""Faults at named sites, drawn in two levels: a seed arms some sites, and each of them fires at a rate of its own.
+"""Faults at named sites, drawn in two levels: a seed arms some sites, each with its own rate.
 
-A seed first draws how many of the sites are armed at all, then for each armed site which kinds may happen there and
-how often. So some runs have one site where everything goes wrong, and others a single fault somewhere. Which arrival a
-fault is at is drawn from about as many as the workload makes there; one too many never arms and costs nothing.
+A seed first draws how many sites are armed, then for each of them which kinds may happen there and how often. So some
+runs have many faults at one site, and others a single fault. The arrival of a fault is drawn from about as many as the
+workload makes there; a fault at a later one never fires.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def draw_settings(rng: random.Random, kind: FaultKind) -> FaultSettings:
 
 
 def kinds_at(site: SiteRow, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, ...]:
-    """Those kinds that can happen to whoever is at a site."""
+    """The kinds that are possible at a site."""
     return tuple(kind for kind in kinds if _fits(site, kind))
 
 
@@ -41,11 +41,11 @@ def _fits(site: SiteRow, kind: FaultKind) -> bool:
         return False
     if row.family == "wire":
         return site.operation == WIRE or site.what == "marker directory"
-    return ("put" if site.operation == WIRE else site.operation) in row.operations  # Where no server is asked.
+    return ("put" if site.operation == WIRE else site.operation) in row.operations  # Sites without a server.
 
 
 def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:
-    """Kinds by what they do, each group as likely as another: storage has many kinds, and deaths are few."""
+    """Kinds by effect, all groups equally likely: storage has many kinds, and deaths are few."""
     groups = [tuple(kind for kind in kinds if kind.row.kills)]
     for family in ("process", "wire", "task", "storage"):
         groups.append(tuple(kind for kind in kinds if kind.row.family == family and not kind.row.kills))
@@ -59,9 +59,9 @@ def draw_at_sites(
     actors: Mapping[str, tuple[str, ...]],
     arrivals: Mapping[str, int],
 ) -> list[Fault]:
-    """Faults of these kinds at these sites. actors: the names of those who are a "server", "driver" or "executor".
+    """Faults of these kinds at these sites. actors: names of processes by role ("server", "driver", "executor").
 
-    arrivals: about how often one of them comes to a site, by what it is met once for (`SiteRow.per`).
+    arrivals: about how often one of them reaches a site, by the unit of work in `SiteRow.per`.
     """
     share, faults = rng.choice(SHARES), []
     armed = [site for site in sites if rng.random() < share]

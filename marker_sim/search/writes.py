@@ -1,7 +1,7 @@
-"""Seeded swarm of the write path: a number determines a few writes and what goes wrong in them.
+"""Seeded swarm of the write path: a number determines a few writes and their faults.
 
 As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation, writes in the other marker mode,
-writes that are given up, and kinds of faults. Whatever is killed is killed at any step of any write.
+writes that are given up, and kinds of faults. A kill may happen at any step of any write.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
+from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.search.odd_names import PARTITIONS
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
@@ -104,7 +104,7 @@ def _faults(
     where = rng.choice(("sites", "sites", "steps", "both"))
     faults = _at_sites(rng, kinds, executors, writes, batched, storage == "local") if where != "steps" else []
     if len(writes) > 1 and rng.random() < 0.3:
-        # An instant left behind shortly before its end, and a recovery that is cut short: what rollbacks are judged by.
+        # An instant left unfinished shortly before its end, and an interrupted recovery: the cases of rollbacks.
         step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
         for died in (step, step + rng.randint(4, 12)):
             faults.append(Fault.of(FaultKind.KILL, "driver", Step(died), restart_ms=rng.choice((0, 100))))
@@ -120,7 +120,7 @@ def _faults(
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
         stays = family == "wire" or kind is FaultKind.STAGE_RETRIED
         if actor in ("driver", "server") and not stays and rng.random() < 0.3:
-            kind = FaultKind.KILL  # What the write path is about, whatever else this seed has in mind.
+            kind = FaultKind.KILL  # Drawn in every seed, whichever other kinds it has.
         if kind.row.roles == ("driver",):
             actor, horizon = "driver", driver_steps
         if kind.row.roles == ("server",):
@@ -128,7 +128,7 @@ def _faults(
         settings = draw_settings(rng, kind)
         step = rng.randint(1, horizon)
         if actor == "server" and kind is FaultKind.KILL:
-            # The last ones outlast whoever waits for it.
+            # The last ones are longer than its clients wait.
             settings = replace(settings, restart_ms=rng.choice((0, 20, 400, 3000, 20_000)))
         if actor == "driver":
             if kind is FaultKind.KILL:
@@ -173,7 +173,7 @@ def _at_sites(
 
 
 def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[str, ...]) -> list[Fault]:
-    """What brings a run to the sites that its faults are due at: an instant left behind, an attempt that lost."""
+    """Faults that lead a run to the sites of its other faults: an unfinished instant, an attempt that lost."""
     causes = []
     for need, sites in (("rollback", _LEAVE_BEHIND), ("sweep", ("driver: completed instant written",))):
         if need in needed and rng.random() < 0.9:
@@ -187,9 +187,9 @@ def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[
 
 
 def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: str, batched: bool) -> list[Fault]:
-    """What may happen to the next driver while it recovers: it dies too, storage is stubborn, type files are damaged.
+    """Faults of the next driver during recovery: it dies too, storage refuses repeatedly, type files are damaged.
 
-    A rollback lists the markers at its driver's seventh step: it looks, waits, looks twice, and puts its two entries.
+    A rollback lists the markers at its driver's seventh step, after three listings, a wait and two entries.
     """
     faults = []
     if rng.random() < 0.6:
@@ -206,10 +206,10 @@ def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: s
 
 
 def _completing_steps(writes: tuple[Write, ...], mode: str) -> tuple[int, ...]:
-    """About which steps of its driver put the completed instants of a plan, if nothing goes wrong before.
+    """About which steps of its driver put the completed instants of a plan, without an earlier fault.
 
-    A beginning reads the timeline, every commit on it and the marker directories and puts two entries; each task is
-    heard of once; finalize lists once; a deletion of direct markers takes a call for each.
+    Begin reads the timeline, every commit on it and the marker directories and puts two entries; each task sends one
+    message; finalize lists once; a deletion of direct markers takes a call for each.
     """
     steps, at = [], 0
     for number, write in enumerate(writes):

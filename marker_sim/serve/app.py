@@ -57,7 +57,7 @@ Stores = Callable[[Located], tuple[MarkerStore, Creates]]
 
 
 class MarkerRequest(NamedTuple):
-    """A request whose form is right."""
+    """A well-formed request."""
 
     request: Request
     located: Located
@@ -79,13 +79,13 @@ class MarkerApp:
         self._located: dict[bytes, tuple[float, Located]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever it is."""
+        """Answer one request."""
         assert scope["type"] == "http", scope["type"]
         asked = self.parse(scope["method"], scope["path"], scope["query_string"])
         if isinstance(asked, MarkerRequest) and has_body(scope["headers"]):
             size = await _read_body(receive)
             if size is None:
-                return  # The body broke off: the request was never whole, so nothing is done.
+                return  # The body broke off: the request is incomplete and is ignored.
             if size > BODY_SIZE_MAX_BYTES:
                 said = f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query"
                 asked = Reply(413, said)
@@ -115,7 +115,7 @@ class MarkerApp:
         return headers, body
 
     def parse(self, method: str, path: str, query: bytes) -> MarkerRequest | Reply:
-        """A request whose form is right, or the refusal."""
+        """A well-formed request, or the refusal."""
         operation = path.removeprefix(BASE_PATH)
         right = METHODS.get(operation)
         if right is None or operation is path:
@@ -183,7 +183,7 @@ def encode(body: Any) -> bytes:
 
 
 def reply_headers(reply: Reply, path: str) -> Headers:
-    """The headers that a status asks for."""
+    """The headers that a status needs."""
     headers: Headers = [_JSON]
     if reply.status == 503:
         headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))

@@ -1,4 +1,4 @@
-"""Which marker directories a server serves, and under which path their storage knows them.
+"""The marker directories that a server serves, and their paths on the storage.
 
     given                          stored under             base
     /data/t, file:/data, file:///  <name of base>/...       a directory of this host, links resolved
@@ -36,10 +36,7 @@ class Address(NamedTuple):
 
 
 class Refusal(Exception):
-    """A directory that is not served.
-
-    status: 400 for what is no marker directory, 403 for one elsewhere.
-    """
+    """A directory that is not served. status: 400 when it is no marker directory, 403 for one elsewhere."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -116,7 +113,7 @@ def _inside(address: Address, base: Base) -> str | None:
 
 
 def _address(text: str) -> Address:
-    """Where a text points to, links resolved; ValueError for what is no such text."""
+    """The target of a path, links resolved; ValueError when it is malformed."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("it has a zero byte or a lone surrogate")
     if ".." in text.partition("/.hoodie/")[2].split("/"):

@@ -1,16 +1,16 @@
-"""What a connection may not do: send endless headers, be slow for ever, or not take its answer.
+"""Limits of a connection: endless headers, slow requests, answers that are not read.
 
     headers over HEAD_SIZE_MAX_BYTES (with the target)     431, closed
-    nothing asked for KEEP_ALIVE_S                         closed
-    a request not whole REQUEST_TIMEOUT_S after it began   408, closed; so is a connection without any request
-    an answer not taken for ANSWER_TIMEOUT_S               closed
+    no request for KEEP_ALIVE_S                            closed
+    a request incomplete REQUEST_TIMEOUT_S after it began  408, closed; so is a connection without any request
+    an answer not read for ANSWER_TIMEOUT_S                closed
     malformed HTTP                                         400, closed (uvicorn)
-    nothing more to come from the client (a half-close)    closed once every whole request is answered
+    a half-close by the client                             closed once every complete request is answered
 
-Nobody waits for such a client: each connection is a state machine on the loop. One sweep a second looks at all of
-them, which costs less than a timer for each request. A plain request (GET or POST without a body, its path spelled
-plainly, no other before it under way) takes a short way: no scope, no task, no ASGI messages, one write. All others
-are told to uvicorn once their head is whole, and reach the application through its ASGI interface.
+Each connection is a state machine on the loop, so no other client waits for it. One sweep a second checks all of them,
+which costs less than a timer for each request. A plain request (GET or POST without a body, no escapes in its path, no
+other request before it in progress) takes a short path: no scope, no task, no ASGI messages, one write. All others are
+passed to uvicorn once their head is complete, and reach the application through its ASGI interface.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class QuietServer(Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then report that it is ready."""
         await super().startup(sockets)
         self.once_started()
 
@@ -61,11 +61,11 @@ class _Unheard:
     """Stands where uvicorn keeps the event that wakes a request's task: a plain request has none."""
 
     def set(self) -> None:
-        """Nobody waits."""
+        """Never waits."""
 
 
 class Plain:
-    """A plain request under way, with the state by which uvicorn's protocol knows one of its own."""
+    """A plain request in progress, with the state that uvicorn's protocol expects of its own."""
 
     __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
     message_event = _Unheard()
@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
         self._begun_s = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, as long as its head is not too long."""
+        """Parse received data, as long as its head is not too long."""
         if self._in_head:
             self._head_size += len(data)
             if self._begun_s is None:
@@ -111,7 +111,7 @@ class Connection(HttpToolsProtocol):
             self.send_400_response(TOO_LONG)
 
     def on_message_begin(self) -> None:
-        """A request begins; what uvicorn makes of it waits until it is known to be needed."""
+        """A request begins; uvicorn's objects for it are created only when needed."""
         self._target = b""
         self._head = []
         self._has_body = False
@@ -163,7 +163,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP, or too much of it. Where an answer is due to a request before, nothing is said."""
+        """The data is no HTTP, or too long. No refusal is sent while an earlier request is unanswered."""
         answering = self._answering
         waits = answering is not None and not answering.response_complete and not answering.more_body
         if waits or self.pipeline:
@@ -172,9 +172,9 @@ class Connection(HttpToolsProtocol):
             self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client sends nothing more; whether the connection stays: while a request that came whole is unanswered.
+        """The client sends nothing more; True while a complete request is unanswered, to keep the connection.
 
-        A request that is not whole now never will be, so nobody answers it.
+        An incomplete request is not answered.
         """
         self._eof = True
         self._begun_s = None
@@ -185,7 +185,7 @@ class Connection(HttpToolsProtocol):
         return answering is not None and not answering.response_complete and not answering.more_body
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone: the request being answered hears of it, also when others wait behind it."""
+        """The client is gone: the request being answered is notified, also when others wait behind it."""
         self._forget()
         super().connection_lost(exc)
 
@@ -256,7 +256,7 @@ class Connection(HttpToolsProtocol):
                 self.transport.close()
         elif self._begun_s is not None and now_s - self._begun_s > REQUEST_TIMEOUT_S:
             if self.cycle is not None and not self.cycle.response_complete:
-                # An answer is on its way: there is no place for another in this connection.
+                # An answer is being sent: this connection cannot send another.
                 self._drop()
             else:
                 self._refuse(408, "the request did not become whole in time")

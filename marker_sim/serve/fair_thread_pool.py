@@ -28,7 +28,7 @@ class _Call(NamedTuple):
 
 
 class FairThreadPool:
-    """Runs calls in threads and says on the loop what came of them."""
+    """Runs calls in threads and returns their results on the loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, threads_max: int = THREADS_MAX, place_max: int = PLACE_MAX
@@ -73,7 +73,7 @@ class FairThreadPool:
                 result = call.body()
             except BaseException as raised:
                 error = raised
-            with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            with suppress(RuntimeError):  # The loop is closed, so there is no waiter.
                 self._loop.call_soon_threadsafe(self._finish, call, result, error)
 
     def _finish(self, call: _Call, result: Any, error: BaseException | None) -> None:

@@ -1,8 +1,8 @@
 """The Runtime seam on an event loop: every actor is a greenlet on the loop's thread, and waiting is a switch.
 
 The reference's plain blocking code runs here as it is, without a thread for each request and without preemption:
-between two calls through a seam nobody else runs, as in the simulator. Everything here is called on the loop's thread.
-An exception that leaves an actor ends the process: a server without its owner would answer nobody.
+between two calls through a seam no other actor runs, as in the simulator. Everything here is called on the loop's
+thread. An exception that leaves an actor ends the process: a server without its owner would answer no request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoopMailbox:
         self._waiting.append(actor)
         if timeout_ms is None:
             return self._runtime.park()
-        # Rounded up to what the loop's clock can tell apart: an actor must not wake before its moment.
+        # Rounded up to the resolution of the loop's clock: an actor must not wake too early.
         timer = self._runtime.loop.call_later(math.ceil(timeout_ms) / 1000, self._expire, actor)
         item = self._runtime.park()
         timer.cancel()
@@ -65,7 +65,7 @@ class LoopRuntime:
     """The Runtime seam of a process on its event loop.
 
     hold: locks of the host.
-    died: told what left an actor.
+    died: called with an exception that left an actor.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class LoopRuntime:
         self._died = died
 
     def park(self) -> Any:
-        """Let others run until somebody switches back to this actor; what was handed over."""
+        """Let others run until one switches back to this actor; the value that it passed."""
         assert getcurrent() is not self._hub, "a seam was called outside an actor"
         return self._hub.switch()
 

@@ -1,8 +1,8 @@
 """The timeline server's process: settings, start, graceful stop.
 
-Ready means listening: then one line is printed. SIGTERM and SIGINT stop accepting, answer what is queued for at most
-STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for
-nobody would be answered any more. Nothing is made at import, so a forked child may call `run` as well.
+When the server listens, one line is printed. SIGTERM and SIGINT stop accepting, answer queued requests for at most
+STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for no
+request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to serve.
+    """The settings of a server.
 
     bases: as on the command line.
     port: 0 for any.
     waiting_max: requests without an answer.
-    s3_endpoint: None for what the environment says.
+    s3_endpoint: None for that of the environment.
     s3_timeout_s: to connect, and for each read.
     """
 
@@ -75,8 +75,8 @@ def run(
     """Serve until SIGTERM or SIGINT; `ready` gets the URL. Call it in the main thread of a process.
 
     open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
-    factory: makes the store of a marker directory; the reference's, unless somebody else's is to be judged. UsageError
-        for bases that cannot be; HarnessError when uvicorn is missing or the address is taken.
+    factory: makes the store of a marker directory, by default the reference's.
+    UsageError for malformed bases; HarnessError when uvicorn is missing or the address is taken.
     """
     bases = tuple(parse_base(text) for text in settings.bases)
     if not bases:
@@ -122,7 +122,7 @@ async def _serve(
     # What is there now stays: the collector need not look at it again, nor after every 700 new objects.
     gc.freeze()
     gc.set_threshold(GC_EVERY)
-    # A storage call is some twenty system calls, and after each its thread asks the loop's for the interpreter again.
+    # A storage call is some twenty system calls, and after each its thread needs the interpreter lock again.
     sys.setswitchinterval(SWITCH_S)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
@@ -136,7 +136,7 @@ async def _serve(
 
 
 class _Stores:
-    """The stores of marker directories, and what those of one root share: runtime, locks and the owner's process."""
+    """The stores of marker directories, and the runtime, locks and owner that those of one root share."""
 
     def __init__(
         self,
@@ -170,11 +170,11 @@ class _Stores:
 
 
 class _NoWire:
-    """A timeline server calls nobody."""
+    """A timeline server sends no requests."""
 
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
         """Refused."""
-        raise Refused(f"a timeline server calls nobody, not even {server}")
+        raise Refused(f"a timeline server sends no requests, not even to {server}")
 
 
 def _open_storage(settings: Settings, local: bool, root: str) -> Storage:

@@ -1,7 +1,7 @@
 """The Storage seam for actors on an event loop: the calls are made by threads, by place.
 
-A lock that is taken is asked for again and again with growing pauses, for waiting inside the kernel would cost a
-thread each, and a paused process that holds one lock could use up all of them.
+A lock that is taken is tried again with growing pauses: waiting inside the kernel would block a thread each, and a
+paused process that holds one lock could block all of them.
 """
 
 from __future__ import annotations

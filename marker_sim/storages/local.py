@@ -2,7 +2,7 @@
 
     call        how                                                          a writer killed in the middle leaves
     put         temporary file beside the target, then rename, or link       the old or the new content, perhaps a
-                if it must be absent; empty content is one exclusive open    temporary file that nobody lists
+                if it must be absent; empty content is one exclusive open    temporary file that is not listed
     overwrite   truncate, then two writes into the same file                 an empty or a torn file
     delete      unlink, then the emptied directories of the marker directory as much as was done
 
@@ -12,8 +12,8 @@ finer time stamps (6.18) no pair was seen in 20,000 replacements, and a version 
 
 Below the root no symbolic link is followed: each directory is opened from its parent with O_NOFOLLOW, so exchanging
 one for a link in the middle of a call changes nothing. A directory that is moved out of the root during a call is
-still written to, because a directory that is open keeps being itself. Nothing is synced: power loss is not survived.
-A path is text; its bytes on disk are those of the file system's encoding, UTF-8 unless the locale says otherwise.
+still written to, because it stays open. Nothing is synced: power loss is not survived. A path is text; its bytes on
+disk are those of the file system's encoding, UTF-8 unless the locale has another.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LocalStorage:
         self._littered: set[str] = set()
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace or create atomically. DiskFull replaced nothing; what else failed may have replaced."""
+        """Replace or create atomically. DiskFull replaced nothing; after any other error the file may be replaced."""
         if expected is not None:
             raise ValueError("local has no put-if-unchanged: ask storage.capabilities first")
         parts = _split(path)
@@ -90,7 +90,7 @@ class LocalStorage:
         return version_of(data)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Empty the file, then write it in two pieces; whoever reads or dies in between finds less."""
+        """Empty the file, then write it in two pieces; a read or a kill in between leaves less."""
         parts = _split(path)
 
         def apply() -> None:

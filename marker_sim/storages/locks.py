@@ -2,8 +2,8 @@
 
 A lock is an open-file-description lock (Linux) on one byte of `<table>/.hoodie/.markers.lock`, the byte chosen by a
 hash of the name. It belongs to the open file, so two threads exclude each other as two processes do, and the kernel
-gives it back when the process dies. The file stays: who removed it could lock one that another no longer sees. Two
-names whose hashes are equal share a lock, which is safe. `flock` was rejected: it needs one file a name.
+releases it when the process dies. The file is never removed: a process could lock a removed file that others no longer
+open. Two names whose hashes are equal share a lock, which is safe. `flock` was rejected: it needs one file a name.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class HostLocks:
             self.release(file)
 
     def try_hold(self, name: str) -> int | None:
-        """Take the lock of a name at once, or None because somebody has it; what to hand to `release`."""
+        """Take the lock of a name at once, or None because it is taken; the value for `release`."""
         return self._take(name, fcntl.F_OFD_SETLK)
 
     def release(self, taken: int) -> None:
-        """Give back what `try_hold` took."""
+        """Release a lock that `try_hold` took."""
         os.close(taken)
 
     def _take(self, name: str, how: int) -> int | None:
@@ -86,7 +86,7 @@ class HostLocks:
 
 
 def _inside(name: str) -> str:
-    """The name as seen from its lock file: whoever reaches the table by another root means the same lock."""
+    """The name relative to its lock file, the same for every root by which the table is reached."""
     _, found, inside = name.partition(f"/{_HOODIE}/")
     return inside if found else name
 

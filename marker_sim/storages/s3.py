@@ -1,15 +1,15 @@
-"""An S3 bucket as Storage, through boto3: one call is one request, nothing below it sends a request again.
+"""An S3 bucket as Storage, through boto3: one call is one request, without retries by boto3.
 
     answer                                     error of the seam
     404 NoSuchKey                              NotFound; PreconditionFailed for a put that expects a version
     412                                        PreconditionFailed
     409                                        Conflicted
     503 SlowDown and its kin, 429              Throttled
-    other 5xx, 403, other 4xx, NoSuchBucket    StorageFailed, with what the store said
+    other 5xx, 403, other 4xx, NoSuchBucket    StorageFailed, with the store's error
     no connection at all                       StorageFailed: nothing was sent
     time-out, broken connection                StorageTimeout: applied, never applied, or applied later
 
-An ETag is the version. Keys longer than S3 takes are PathRefused before anything is sent.
+An ETag is the version. Keys longer than S3 accepts are PathRefused before a request is sent.
 """
 
 from __future__ import annotations
@@ -49,10 +49,7 @@ _THROTTLES = frozenset(
 
 
 class StoreAnswered(StorageFailed):
-    """A failure that the store said itself.
-
-    status: of HTTP.
-    """
+    """A failure that the store reported. status: of HTTP."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -62,7 +59,7 @@ class StoreAnswered(StorageFailed):
 class S3Storage:
     """The objects of a bucket below a prefix; safe to use from `concurrency` threads at the same time.
 
-    endpoint: a URL, None for AWS itself. access_key, secret_key: None for what boto3 finds by itself.
+    endpoint: a URL, None for AWS itself. access_key, secret_key: None for those that boto3 finds.
     late_effect_ms: how long after its time-out a request may still be applied by this store.
     HarnessError when boto3 is not installed.
     """
@@ -99,7 +96,7 @@ class S3Storage:
             import botocore.exceptions
         self._botocore = botocore.exceptions
         config = botocore.config.Config(
-            # The first attempt is the only one: what may be sent twice is decided by the reference, not below it.
+            # The first attempt is the only one: the reference decides which requests may be sent twice.
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=connect_timeout_s,
             read_timeout=read_timeout_s,
@@ -161,7 +158,7 @@ class S3Storage:
         return content
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """Every key below a prefix, sorted, page by page: what is put or deleted meanwhile may be in it or not."""
+        """Every key below a prefix, sorted, page by page; a concurrent put or deletion may show or not."""
         found: list[str] = []
         token: dict[str, str] = {}
         whole = self._prefix + prefix

@@ -25,7 +25,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
             columns = pyarrow.record_batch(batch).select(["key", "value"]).to_pydict()
             rows += [f"{key}={value}" for key, value in zip(columns["key"], columns["value"], strict=True)]
     except Exception as error:
-        # Whatever a reader raises is what it says of the table.
+        # Any error of the reader is its answer about the table.
         return {"error": f"{type(error).__name__}: {error}"}
     return {"rows": sorted(rows)}
 

@@ -1,14 +1,14 @@
-"""Records what a table at rest holds: its timeline, its data files and its markers.
+"""Records the content of a table at rest: its timeline, its data files and its markers.
 
     observe audit "begin"      before anything is read
     observe entry              each entry of the data table's timeline, with the facts of `entries.py`
-    observe archive            each file of entries that left the timeline; none of them is read
+    observe archive            each file of archived entries; none of them is read
     observe data-file          each file outside .hoodie, its size in bytes
     observe marker-file        each file below a marker directory
 
 Partition metadata and Hadoop's side files (`.<name>.crc`) are no data files. The metadata table, a Hudi table below
-`.hoodie/metadata`, is Hudi's own index of the same files and is not looked at: what it lies about, readers show.
-Nobody may write to the table meanwhile. Whoever calls records what readers find, and the end of the audit.
+`.hoodie/metadata`, is Hudi's own index of the same files and is not read: readers show its errors. There must be no
+writer meanwhile. The caller records the rows that readers find, and the end of the audit.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class AuditRecorder(Protocol):
 
 
 def observe_table(recorder: AuditRecorder, table: str, files: Tree, caused_by: int) -> None:
-    """Record what is found of a table, from `audit` "begin" on. table: its storage path; caused_by: the write before.
+    """Record the content of a table, from `audit` "begin" on. table: its storage path; caused_by: the write before.
 
-    OSError when the storage cannot be read; an entry that cannot be is an `entry` with an error.
+    OSError when the storage cannot be read; an entry that cannot be read is an `entry` with an error.
     """
     place = MarkerDirectory(table, "")
     recorder.record(KIT, KIT, "observe", "audit", place, value="begin", caused_by=caused_by)

@@ -4,28 +4,16 @@
     layout 2   <table>/.hoodie/timeline/<instant>.<action>.requested|inflight             table versions from 8
                <table>/.hoodie/timeline/<instant>_<completion>.<action>
     both       <instant>.inflight is the inflight entry of a commit
-    archive    <table>/.hoodie/archived/*, <table>/.hoodie/timeline/history/*: entries that left the timeline
+    archive    <table>/.hoodie/archived/*, <table>/.hoodie/timeline/history/*: archived entries
 
-Contents are Avro containers, which carry their schema, or JSON; which of the two their first bytes say, not the
-version (an upgraded table has both). Requested and inflight entries may be empty, completed ones never; beyond
-that, nothing is read of a completed savepoint or schema.
+Contents are Avro containers, which carry their schema, or JSON; their first bytes decide, not the version (an upgraded
+table has both). Requested and inflight entries may be empty, completed ones never; the content of a completed savepoint
+or schema is not read further.
 
-    fact                        of
-    action A, state S           every entry; S is requested, inflight or completed
-    completed-at T              a completed entry of layout 2
-    wrote P                     completed commits: a file of its write stats
-    size P N                    completed commits: the bytes that a write stat gives a base file, where it gives any
-    replaced PARTITION|FILEID   completed commits: a file group that nobody reads any more
-    write N                     completed commits: extraMetadata[WRITE_KEY]
-    rolled-back I               rollbacks and restores, in every state that says which
-    deleted P                   completed rollbacks, restores and cleans: gone, or should be
-    undone P                    completed rollbacks: a log file whose blocks a command block makes invisible
-    appended P                  completed rollbacks: the log file that holds that block
-    will-delete P               requested rollbacks and cleans: their plan
-
-P is relative to the table: a partition path and a file name, because some releases write whole addresses there. Source:
-HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan, HoodieCleanMetadata, HoodieCleanerPlan and
-HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they wrote.
+docs/history.md lists the facts. A path is relative to the table: a partition path and a file name, because some
+releases write whole addresses there. Source: HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan,
+HoodieCleanMetadata, HoodieCleanerPlan and HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they
+wrote.
 """
 
 from __future__ import annotations
@@ -52,10 +40,7 @@ _AVRO = b"Obj\x01"
 
 
 class EntryName(NamedTuple):
-    """What the name of a timeline entry says.
-
-    completion: "" where the name has none.
-    """
+    """The parts of the name of a timeline entry. completion: "" where the name has none."""
 
     instant: str
     action: str
@@ -88,7 +73,7 @@ def is_archive(relative: str) -> bool:
 
 
 def facts(place: EntryName, content: bytes) -> tuple[str, ...]:
-    """The facts of an entry, sorted and each once; Unreadable when its content is not what it should be."""
+    """The facts of an entry, sorted and each once; Unreadable when its content is malformed."""
     found = [f"action {place.action}", f"state {place.state}"]
     if place.completion:
         found.append(f"completed-at {place.completion}")

@@ -1,12 +1,13 @@
 """Rows of a Hudi table as hudi-rs finds them: a reader that shares no code with the writer.
 
-It runs in a fresh Python of its own, because native code may crash or hang its process; killed at the deadline, nothing
-of it is left. Options are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`,
-`aws_access_key_id`, `aws_secret_access_key`, `aws_region`, `aws_allow_http`); the table is then `s3://bucket/path`.
+It runs in a separate Python process, because native code may crash or hang it; it is killed at the deadline. Options
+are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`, `aws_access_key_id`,
+`aws_secret_access_key`, `aws_region`, `aws_allow_http`); the table is then `s3://bucket/path`.
 
-Limits of the reader: none was met. hudi-rs 0.5.0 found the rows of tables that Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0
-wrote without faults: table versions 6, 8 and 9, COPY_ON_WRITE and MERGE_ON_READ, with Avro and Parquet log blocks, with
-and without the metadata table, hive-style, nested, odd and no partitions. Who meets one says so as "unsupported:".
+Limits of the reader: none is known. hudi-rs 0.5.0 found the rows of tables that Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0
+wrote without faults: table versions 6, 8 and 9, COPY_ON_WRITE and MERGE_ON_READ, with Avro and Parquet log blocks,
+with and without the metadata table, hive-style, nested, odd and no partitions. A limit would be recorded as
+"unsupported: ...".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files of a storage that is at rest, by full storage path, whatever the storage is.
+"""The files of a storage that is at rest, by full storage path.
 
-A full storage path is what events of the same run carry: relative to the root of a local world, or the key of an object
-in its bucket. Directories are no files, nor are the keys ending in "/" that stand for them on an object store.
+A full storage path is that of the events of the same run: relative to the root of a local world, or the key of an
+object in its bucket. Directories are no files, nor are the keys ending in "/" that stand for them on an object store.
 """
 
 from __future__ import annotations

@@ -7,33 +7,70 @@ same run.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from queue import Empty, LifoQueue
 
 from marker_sim.campaign.result import Campaign, Deciding
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.plan import Plan
+from marker_sim.search.merged_plans import make_merged_plan
+from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, kinds_on, open_ground
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http import file_rewrites
-from marker_sim.worlds.http.file_rewrites import CUT_KILL
-from marker_sim.worlds.http.round_stage import ForeignSystem, Round
+from marker_sim.worlds.http.plan_faults import STORAGE_FAULT, done
+from marker_sim.worlds.http.planned_run import OF_PLANS, ServerSlot
+from marker_sim.worlds.http.round_stage import Round
 from marker_sim.worlds.http.round_types import DECIDES, LEAST_S
 from marker_sim.worlds.http.rounds import KINDS, PlayedRound, run_round
 from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.stage import ForeignSystem
 from marker_sim.worlds.http.wire_rounds import kinds_here
 
 FAULTS_MIN_S = 1.0
 FAULTS_MAX_S = 8.0
 ROUNDS_WANTED = 20
 FRAME_S = 4.0
+# Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
+ISOLATION_S = 12.0
+LONG_BUDGET_S = 90.0
 CLOSING_S = 1.0
-HANGING = ("directory", "storage", "churn")
+HANGING = ("directory",)
 AT_A_TIME = 2
+PLAN = "plan"
+PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
+PLANS_BETWEEN = (3, 9)  # Two rounds of kinds, until each kind was played, and from then on.
+# What has to happen in plans before a guarantee holds.
+PLANS_DECIDE = {
+    "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
+    "kill": ("G1", "G2", "G3", "G4", "G6", "G9"),
+    "second-server": ("G1", "G2", "G3", "G4"),
+    "pause": ("G3", "G6"),
+    STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
+    "deletion": ("G10", "G11"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRound:
+    """A round that is a plan."""
+
+    number: int
+    plan: Plan
+    kind: str = PLAN
+
+    @property
+    def line(self) -> str:
+        """Which it is, for whoever watches."""
+        plan = self.plan
+        return f"round {self.number}: a plan, {len(plan.ops)} operations, {len(plan.faults)} faults"
 
 
 @contextmanager
@@ -44,7 +81,7 @@ def open_rounds(
 
     version: of the system under test.
     startup_s: how long a server may take to answer.
-    kinds: of rounds, () for all. HarnessError when files or storage cannot be had.
+    kinds: of rounds, "plan" among them, () for all. HarnessError when files or storage cannot be had.
     """
     began, server = time.monotonic(), request.server
     batches = batching(start, server.batch_threads)
@@ -55,9 +92,14 @@ def open_rounds(
         )  # fmt: skip
         fleet = Fleet(Command(text=start, startup_s=startup_s), ground.scratch / "work", request.report / "logs")
         here, lacking = kinds_here(tuple(kind for kind in kinds or KINDS if kind in ground.kinds))
-        choices = RoundChoices(request.seed, request.budget_s, began, here, batches)
+        plans = not kinds or PLAN in kinds
+        choices = RoundChoices(request.seed, request.budget_s, began, here, batches, request.storage if plans else "")
         with fleet:
-            yield ServerRounds(choices, system, fleet, ground, lacking)
+            rounds = ServerRounds(choices, system, fleet, ground, lacking, server)
+            try:
+                yield rounds
+            finally:
+                rounds.end()
 
 
 class ServerRounds:
@@ -72,25 +114,57 @@ class ServerRounds:
         fleet: Fleet,
         ground: RunEnvironment,
         lacking: tuple[str, ...],
+        server: ServerOptions,
     ) -> None:
+        self._server = server
         self._choices, self._system, self._fleet, self._ground = choices, system, fleet, ground
         self._lacking = lacking
         self._played: Counter[str] = Counter()
         self._missed: list[str] = []
+        self._slots: LifoQueue[ServerSlot] = LifoQueue()
+        for number in range(self.lanes):
+            self._slots.put(ServerSlot(f"p{number}", system, fleet))
 
-    def draw(self, reached: Mapping[str, int]) -> Round | None:
+    def draw(self, reached: Mapping[str, int]) -> Round | PlanRound | None:
         """The next round, None when none fits into the budget; the first always does."""
-        return self._choices.next(frozenset(name for name, count in reached.items() if count))
+        return self._choices.next()
 
-    def play(self, drawn: Round) -> PlayedRound:
+    def play(self, drawn: Round | PlanRound) -> PlayedRound:
         """Run it."""
+        if isinstance(drawn, PlanRound):
+            return self.again(drawn.plan, self._choices.deadline)
         return run_round(drawn, self._system, self._fleet)
 
-    def took(self, drawn: Round, played: PlayedRound) -> None:
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRound:
+        """Run a plan; from any thread, of which as many as there are lanes run at a time.
+
+        deadline: when the campaign has to be over (time.monotonic).
+        fresh: whether servers of earlier runs are ended first.
+        probing: whether it ends with probes.
+        """
+        slot = self._slots.get()
+        try:
+            if fresh:
+                slot.close()
+            return slot.run(plan, deadline, probing)
+        finally:
+            self._slots.put(slot)
+
+    def spare(self, share: float) -> None:
+        """Keep a share of the budget for making small what was found."""
+        self._choices.spare(share)
+
+    def took(self, drawn: Round | PlanRound, played: PlayedRound) -> None:
         """It is over."""
         self._choices.took(drawn)
         self._played[drawn.kind] += 1
         self._missed += [f"{what} (declared in round {drawn.number}, {drawn.kind})" for what in played.missed]
+
+    def end(self) -> None:
+        """End the servers that live on from run to run, and remove what they stored."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._slots.get_nowait().close()
 
     def close(self) -> None:
         """End every server."""
@@ -109,26 +183,48 @@ class ServerRounds:
         if looks and "storage read at an answer" not in reached:
             wanted.append("storage read at an answer")
         counts = [(kind, self._played[kind]) for kind in kinds]
+        plans = [
+            Deciding(
+                name=OF_PLANS + name,
+                guarantees=guarantees,
+                tried=reached.get(OF_PLANS + name, 0) and 1,
+                met=reached.get(OF_PLANS + name, 0),
+            )
+            for name, guarantees in (PLANS_DECIDE.items() if self._choices.plans else ())
+            if name != STORAGE_FAULT or self._server.endpoint is None
+        ]
         return replace(
             campaign,
             not_reached=(*wanted, *self._missed, *file_rewrites.missed(reached)),
-            deciding=tuple(
-                Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=count, met=count)
-                for kind, count in counts
+            deciding=(
+                *(
+                    Deciding(name=f"rounds of kind {kind}", guarantees=DECIDES[kind], tried=count, met=count)
+                    for kind, count in counts
+                ),
+                *plans,
             ),
             left_out=(*self._ground.left_out, *self._lacking, *file_rewrites.unknown(reached)),
             s3=self._ground.probed,
             batching=self._system.batching,
+            server=self._server.to_dict(),
         )
 
 
 class RoundChoices:
-    """The rounds that fit into the budget: each kind once, then again, each as long as its like took before."""
+    """The rounds that fit into the budget: each kind once among the plans, then again, each as long as its like took.
 
-    def __init__(self, seed: int, budget_s: float, began: float, kinds: tuple[str, ...], batches: Batching) -> None:
+    plans: the storage of plans that are run besides, "" for none.
+    """
+
+    def __init__(
+        self, seed: int, budget_s: float, began: float, kinds: tuple[str, ...], batches: Batching, plans: str
+    ) -> None:
         self._batches = batches
         self._rng = random.Random(seed)
-        self._deadline = began + budget_s - CLOSING_S
+        self.plans = plans
+        self._budget_s = budget_s
+        self.deadline = self._until = began + budget_s - CLOSING_S
+        self._kinds_drawn = self._plans_since = 0
         self.kinds = kinds
         self._order = _order(self._rng, kinds)
         self._faults_s = _faults_s(budget_s)
@@ -137,45 +233,56 @@ class RoundChoices:
         self._number = 0
         self._seed = seed
 
-    def next(self, met: frozenset[str]) -> Round | None:
-        """The next round, None when none fits any more; the first always does. met: places that were met so far."""
+    def spare(self, share: float) -> None:
+        """Begin no round in the last part of the budget."""
+        self._until = min(self._until, self.deadline - share * self._budget_s)
+
+    def next(self) -> Round | PlanRound | None:
+        """The next round, None when none fits any more; the first always does."""
         now = time.monotonic()
-        kind = self._order[self._number % len(self._order)]
+        kind = self._kind()
         known = self._taken_s.get(kind) or min(self._taken_s.values(), default=self._faults_s + FRAME_S)
-        if self._number and now + known > self._deadline:
+        if self._number and now + known > self._until:
             return None
+        number = self._number
+        self._begun[number] = now
+        self._number += 1
+        if kind == PLAN:
+            plan = make_merged_plan(
+                plan_seed(self._seed, number), self.plans, self._batches.threads, self._batches.intervals_ms, done
+            )
+            return PlanRound(number=number, plan=plan)
+        self._kinds_drawn += 1
         few = kind in HANGING and self._rng.random() < 0.5
-        few |= kind == "crash" and CUT_KILL not in met  # So that files are written again soon.
-        spec = Round(
-            number=self._number,
+        return Round(
+            number=number,
             kind=kind,
             seed=self._seed,
             num_threads=self._rng.choice(self._batches.threads[:2] if few else self._batches.threads),
             interval_ms=self._rng.choice(self._batches.intervals_ms),
-            faults_s=self._faults_s,
-            deadline=self._deadline,
-            met=met,
+            faults_s=ISOLATION_S if kind in HANGING and self._budget_s >= LONG_BUDGET_S else self._faults_s,
+            deadline=self.deadline,
         )
-        self._begun[self._number] = now
-        self._number += 1
-        return spec
 
-    def took(self, spec: Round) -> None:
+    def _kind(self) -> str:
+        """Some plans, then a round of a kind."""
+        space = PLANS_BETWEEN[self._kinds_drawn >= len(self._order)]
+        if self.plans and (self._plans_since < space or not self._order):
+            self._plans_since += 1
+            return PLAN
+        self._plans_since = 0
+        return self._order[self._kinds_drawn % len(self._order)]
+
+    def took(self, spec: Round | PlanRound) -> None:
         """A round is over."""
         taken_s = time.monotonic() - self._begun[spec.number]
-        self._taken_s[spec.kind] = max(self._taken_s.get(spec.kind, 0.0), taken_s)
+        known_s = self._taken_s.get(spec.kind, taken_s)
+        self._taken_s[spec.kind] = (known_s + taken_s) / 2 if spec.kind == PLAN else max(known_s, taken_s)
 
 
 def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:
-    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round.
-
-    Kills come beside the first of them, so that any budget meets the places where most is lost.
-    """
-    order = sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
-    if "crash" in order:
-        order.remove("crash")
-        order.insert(1, "crash")
-    return order
+    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round."""
+    return sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
 
 
 def _faults_s(budget_s: float) -> float:
@@ -185,7 +292,7 @@ def _faults_s(budget_s: float) -> float:
 
 def has_room(budget_s: float, kinds: tuple[str, ...]) -> bool:
     """Whether a budget most likely has room for a round of each kind, `AT_A_TIME` of them beside each other."""
-    lanes_s = [0.0] * AT_A_TIME
+    lanes_s = [PLANS_S] * AT_A_TIME
     for kind in sorted(kinds, key=lambda kind: -LEAST_S[kind]):
         lanes_s[lanes_s.index(min(lanes_s))] += LEAST_S[kind] + _faults_s(budget_s) - FAULTS_MIN_S
     return max(lanes_s) <= budget_s - CLOSING_S
@@ -195,7 +302,7 @@ def room_of(seed: int, budget_s: float, kinds: tuple[str, ...]) -> str:
     """What a budget leaves out, and one that leaves nothing out, in a sentence; "" when it has room for every kind."""
     if has_room(budget_s, kinds):
         return ""
-    order, lanes_s, short = _order(random.Random(seed), kinds), [0.0] * AT_A_TIME, list[str]()
+    order, lanes_s, short = _order(random.Random(seed), kinds), [PLANS_S] * AT_A_TIME, list[str]()
     for kind in order:
         lane = lanes_s.index(min(lanes_s))
         lanes_s[lane] += LEAST_S[kind] + _faults_s(budget_s) - FAULTS_MIN_S

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.plan import Plan
 from marker_sim.supervisor import end_marked
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.run_environment import scratch_directory
@@ -89,6 +90,13 @@ class TableRounds:
             drawn, program=self.program, scratch=self.scratch, pace=self.choices.pace,
             profile=self.request.profile.name, meddle=self.meddle,
         )  # fmt: skip
+
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedTable:
+        """No round is a plan."""
+        raise AssertionError("rounds of tables are no plans")
+
+    def spare(self, share: float) -> None:
+        """Nothing: no round can be made small."""
 
     def took(self, drawn: Spec, played: PlayedTable) -> None:
         """It is over."""

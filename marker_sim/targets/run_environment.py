@@ -21,9 +21,9 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.targets.s3_endpoint import FORMS
 from marker_sim.worlds.http.local_world import LocalWorld
-from marker_sim.worlds.http.round_stage import RoundStage, World
+from marker_sim.worlds.http.round_stage import STORAGE_WIRE
 from marker_sim.worlds.http.rounds import KINDS
-from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.stage import RunStage, World
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.proxies.install import missing
 
@@ -36,7 +36,7 @@ class RunEnvironment:
     """
 
     scratch: Path
-    world: Callable[[RoundStage], World]
+    world: Callable[[RunStage], World]
     kinds: tuple[str, ...] = KINDS
     left_out: tuple[str, ...] = ()
     probed: dict[str, Any] | None = None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.plan import Plan
     from marker_sim.system import System
     from marker_sim.worlds.http.world import Endpoint
 
@@ -70,6 +71,18 @@ class ServerOptions:
     batch_threads: int | None = None
     endpoint: Endpoint | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, without an endpoint, which has a secret."""
+        return {name: getattr(self, name) for name in _STORED_OPTIONS}
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> ServerOptions:
+        """The inverse."""
+        return ServerOptions(**{name: raw[name] for name in _STORED_OPTIONS if name in raw})
+
+
+_STORED_OPTIONS = ("start", "reader", "dir_format", "identity", "batch_threads")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRequest:
@@ -117,6 +130,7 @@ class PlayedRun(Protocol):
     """A round that is over.
 
     counts: what happened how often.
+    plan: what was run, None for a round that is no plan.
     interrupted: by Ctrl-C.
     trouble: of the kit, or "".
     """
@@ -125,6 +139,8 @@ class PlayedRun(Protocol):
     def history(self) -> History: ...
     @property
     def counts(self) -> Mapping[str, int]: ...
+    @property
+    def plan(self) -> Plan | None: ...
     @property
     def interrupted(self) -> bool: ...
     @property
@@ -137,6 +153,8 @@ class Rounds(Protocol):
     lanes     how many are played beside each other, in threads; a single one is played by the thread that drew it
     draw      the next round, whose `line` says which it is, after what was `reached`; None when no further one fits
     play      runs it; HarnessError when the kit's surroundings failed
+    again     runs a plan; from as many threads as there are lanes
+    spare     a share of the budget is kept for making small what was found
     took      it is over; called by the thread that drew it
     close     ends what is under way at once
     line      how far the campaign is, but for violations
@@ -147,6 +165,8 @@ class Rounds(Protocol):
 
     def draw(self, reached: Mapping[str, int]) -> Any: ...
     def play(self, drawn: Any) -> PlayedRun: ...
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRun: ...
+    def spare(self, share: float) -> None: ...
     def took(self, drawn: Any, played: Any) -> None: ...
     def close(self) -> None: ...
     def line(self, statistics: Statistics, steps: int) -> str: ...

@@ -18,8 +18,8 @@ The first four are told as the operation "put", the next two as "delete", each m
 at the n-th file chooses the moment that happens once for each, by `moments`. A cut that lasts shorter than it takes to
 look is not seen, and a writer that is killed at it may be done before it dies: `stayed_short` says whether it was.
 
-Where the kernel grants permission events (file_permissions.py) and a trigger is at the operation "cut" or "open", the
-call is reported before it is done and its caller held until then: such a trigger fires exactly. There is no other way
+Where the kernel grants permission events (file_permissions.py) and a fault is at the operation "cut" or "open", the
+call is reported before it is done and its caller held until then: such a fault strikes exactly. There is no other way
 to see "open".
 Limits: Linux. Directories made while we watch are watched from a moment after they were made; what they hold by then is
 found by a scan and told as "put", and a file that is being written during that scan may be told twice. Symbolic links
@@ -41,7 +41,7 @@ from inotify_simple import Event, INotify, flags  # type: ignore[import-untyped,
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.worlds.file_permissions import CUT, PermissionEvents
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 Moment = Literal["create", "modify", "close-write", "moved-to", "delete", "moved-from", "cut"]
@@ -66,12 +66,12 @@ _State = tuple[int, int, int]
 class Watch:
     """Watches a directory tree while the block runs, in a thread of its own; what was there before is not told.
 
-    told: an interceptor whose triggers count every call, or a function that returns whether a process was killed;
+    told: an interceptor whose faults count every call, or a function that returns whether a process was killed;
         called in the order of the kernel's events, and by another thread for calls that are held.
-    gate: whose triggers decide which calls to hold, when `told` is a function.
+    gate: whose faults decide which calls to hold, when `told` is a function.
     process, role: the process that is assumed to make the calls at this moment (the kernel does not say). Paths of
         calls are relative to the root.
-    operations: those that triggers know besides put and delete, with "cut" among the moments.
+    operations: those that faults may name besides put and delete, with "cut" among the moments.
     exact: whether its caller is held at a cut. HarnessError at the end of the block, or from `check`, when something
         was missed.
     """
@@ -215,10 +215,10 @@ class Watch:
         else:
             self._sizes[path] = size
 
-    def _hold(self, triggers: tuple[Trigger, ...]) -> None:
-        """Hold calls only while a trigger waits for them: each costs its caller a fraction of a millisecond."""
+    def _hold(self, armed: tuple[ArmedFault, ...]) -> None:
+        """Hold calls only while a fault waits for them: each costs its caller a fraction of a millisecond."""
         assert self._permissions is not None
-        wanted = {operation for trigger in triggers for operation in trigger.operations}
+        wanted = {operation for each in armed for operation in each.call.operations}
         if wanted & set(self._permissions.operations):
             self._permissions.hold(wanted, [self._full(folder) for folder in list(self._folders.values())])
         else:
@@ -276,16 +276,16 @@ class Watch:
         return self._tell(StorageCall(self._process(), self._role, operation, path))
 
 
-def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[Trigger, StorageCall], None]:
-    """The effect of a trigger: SIGKILL or SIGSTOP for these processes, recorded as a fault of the call's process.
+def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[ArmedFault, StorageCall], None]:
+    """The effect of a fault: SIGKILL or SIGSTOP for these processes, recorded as a fault of the call's process.
 
-    A pause is begun and not ended: whoever armed it sends SIGCONT and records the end. AssertionError for a trigger
+    A pause is begun and not ended: whoever armed it sends SIGCONT and records the end. AssertionError for a fault
     of another kind, which a storage that nobody stands in front of cannot do.
     """
 
-    def inject(trigger: Trigger, call: StorageCall) -> None:
-        assert trigger.kind in (FaultKind.KILL, FaultKind.PAUSE), f"{trigger.kind} cannot be done from outside"
-        kill = trigger.kind is FaultKind.KILL
+    def inject(armed: ArmedFault, call: StorageCall) -> None:
+        assert armed.kind in (FaultKind.KILL, FaultKind.PAUSE), f"{armed.kind} cannot be done from outside"
+        kill = armed.kind is FaultKind.KILL
         number = signal.SIGKILL if kill else signal.SIGSTOP
 
         def send() -> None:
@@ -295,19 +295,19 @@ def signals(recorder: Recorder, pids: Callable[[], Iterable[int]]) -> Callable[[
                 except ProcessLookupError:
                     continue
 
-        recorder.fault(call.process, trigger.kind.value, None if kill else "begin", path=call.path, act=send)
+        recorder.fault(call.process, armed.kind.value, None if kill else "begin", path=call.path, act=send)
 
     return inject
 
 
 def _passing(interceptor: Interceptor) -> Callable[[StorageCall], bool]:
-    """A call passes the interceptor when it is over or held: triggers before and after it fire at the same moment."""
+    """A call passes the interceptor when it is over or held: faults before and after it strike at the same moment."""
 
     def told(call: StorageCall) -> bool:
         with interceptor.lock:
-            trigger = interceptor.strike(call)
-            interceptor.passed_by(trigger, call)
-            return trigger is not None
+            armed = interceptor.strike(call)
+            interceptor.passed_by(armed, call)
+            return armed is not None
 
     return told
 

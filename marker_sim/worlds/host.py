@@ -11,25 +11,6 @@ from marker_sim.worlds.cluster.lives import Life
 from marker_sim.worlds.cluster.recording import Events
 
 
-class HostProcess(Protocol):
-    """One life under a name of the plan ("driver#2").
-
-    alive: nothing has ended it so far.
-    started: of a timeline server, the index of its `started` event.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def life(self) -> Life: ...
-    @property
-    def alive(self) -> bool: ...
-    @property
-    def started(self) -> int | None: ...
-
-
 class SentAttempt(Protocol):
     """An attempt that was sent to an executor.
 

@@ -4,9 +4,9 @@ it, and faults at the n-th matching call.
     S3      the front (worlds/s3_front) passes every request through the interceptor
     local   the kit's own processes ask it before they touch a file and report the effect afterwards
 
-A trigger counts the calls that match it and fires from the `nth` on, `times` times. The holder of the call carries out
-storage faults; `inject` kills and pauses processes, before the call is applied or after it and before the reply. So a
-crash point is a place in the history and not a moment on a clock.
+A fault with a `Call` trigger counts the calls that fit and strikes from the n-th on, at as many as its settings say.
+The holder of the call carries out storage faults; `inject` kills and pauses processes, before the call is applied or
+after it and before the reply. So a crash point is a place in the history and not a moment on a clock.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.recorder import Recorder
 
-WRITES = ("put", "delete", "overwrite")
-When = Literal["before", "after"]
+SERVERS = "server-"  # What the names of server lives begin with.
 
 
 class StorageCall(NamedTuple):
@@ -36,43 +35,58 @@ class StorageCall(NamedTuple):
     path: str
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Trigger:
-    """A fault and where it fires: at the `nth` matching call (from 1), and `times` calls from there on.
+@dataclass(slots=True, eq=False)
+class ArmedFault:
+    """A fault with a `Call` trigger at the interceptor, and what has become of it.
 
-    pattern: a regular expression searched for in the path.
-    process: a prefix of the caller's name, "" for all.
-    when: for KILL and PAUSE, before or after the call is applied.
-    duration_ms: of a pause, a delay, a silence.
-    value: as in `plan.Fault`.
+    caller: how the names begin of those whose calls count, "" for everybody; the fault's target if None.
     exempt_roles: roles whose calls continue; their call triggers the fault, and another process is affected.
-    seen, fired: how often it matched and fired so far.
+    seen, fired: how many calls have fitted, and at how many it has struck.
     """
 
-    kind: FaultKind
-    pattern: str = ""
-    operations: tuple[str, ...] = WRITES
-    process: str = ""
-    nth: int = 1
-    times: int = 1
-    when: When = "before"
-    duration_ms: int = 0
-    value: int = 1
+    fault: Fault
+    caller: str | None = None
     exempt_roles: tuple[str, ...] = ()
     seen: int = 0
     fired: int = 0
+    call: Call = field(init=False)
     _regex: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._regex = re.compile(self.pattern)
+        assert isinstance(self.fault.trigger, Call), f"{self.fault} is not due at a call"
+        self.call = self.fault.trigger
+        self._regex = re.compile(self.call.pattern)
+        self.caller = self.fault.target if self.caller is None else self.caller
+
+    @property
+    def kind(self) -> FaultKind:
+        """Of the fault."""
+        return self.fault.kind
+
+    @property
+    def injected(self) -> bool:
+        """Whether it happens to a process or for a while, and not to the call alone."""
+        return self.kind.row.kills or self.kind.row.family == "process" or self.kind is FaultKind.DISK_FULL
+
+    @property
+    def passes(self) -> bool:
+        """Whether the call itself is carried out as usual."""
+        return self.kind.row.family == "process" and not self.kind.row.kills
 
     def fits(self, call: StorageCall) -> bool:
-        """Whether it counts this call."""
+        """Whether it counts this call; those of "executor-10" are none of "executor-1"."""
+        caller = self.caller or ""
+        longer = caller[-1:].isdigit() and call.process[len(caller) :][:1].isdigit()
         return (
-            call.operation in self.operations
-            and call.process.startswith(self.process)
+            call.operation in self.call.operations
+            and call.process.startswith(caller)
+            and not longer
             and self._regex.search(call.path) is not None
         )
+
+    def turn(self) -> bool:
+        """Whether it is due at the next call that fits."""
+        return self.call.n <= self.seen + 1 < self.call.n + self.fault.settings.calls
 
     def hits(self, call: StorageCall) -> bool:
         """Whether the caller itself is affected."""
@@ -83,65 +97,68 @@ class Interceptor:
     """Calls of all processes pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
-    aimed: gets the armed triggers whenever they change.
+    aimed: gets the armed faults whenever they change.
+    below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
     """
 
-    def __init__(self, recorder: Recorder, inject: Callable[[Trigger, StorageCall], None]) -> None:
+    def __init__(self, recorder: Recorder, inject: Callable[[ArmedFault, StorageCall], None], below: str = "") -> None:
         self.recorder = recorder
+        self.below = below
         self.lock = recorder.lock
-        self.passed = 0
         self._inject = inject
-        self._triggers: list[Trigger] = []
-        self.aimed: Callable[[tuple[Trigger, ...]], object] = lambda triggers: None
+        self._armed: list[ArmedFault] = []
+        self.aimed: Callable[[tuple[ArmedFault, ...]], object] = lambda armed: None
 
-    def arm(self, *triggers: Trigger) -> None:
+    def arm(self, *faults: ArmedFault) -> None:
         """Aim faults; they count from now on."""
         with self.lock:
-            self._triggers += triggers
-        self.aimed(tuple(self._triggers))
+            self._armed += faults
+        self.aimed(tuple(self._armed))
 
-    def disarm(self) -> tuple[Trigger, ...]:
-        """No aim strikes any more; those that were armed, with what they came to."""
+    def disarm(self) -> tuple[ArmedFault, ...]:
+        """No fault strikes any more; those that were armed, with what they came to."""
         with self.lock:
-            triggers, self._triggers = tuple(self._triggers), []
+            armed, self._armed = tuple(self._armed), []
         self.aimed(())
-        return triggers
+        return armed
 
-    def strike(self, call: StorageCall) -> Trigger | None:
-        """The trigger that strikes at this call, None for none; the others that fit count it. The lock is held.
+    def strike(self, call: StorageCall) -> ArmedFault | None:
+        """The fault that strikes at this call, None for none; the others that fit count it. The lock is held.
 
-        A KILL or PAUSE before the call is done when this returns: the caller does not apply the call of a killed
+        A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
         """
-        self.passed += 1
-        due: Trigger | None = None
-        for trigger in self._triggers:
-            if not trigger.fits(call):
+        if not call.path.startswith(self.below):
+            return None
+        due: ArmedFault | None = None
+        for armed in self._armed:
+            if not armed.fits(call):
                 continue
-            turn = trigger.nth <= trigger.seen + 1 < trigger.nth + trigger.times
+            turn = armed.turn()
             if turn and due is not None:
-                continue  # One aim strikes at a call; the other one's turn is the next call that fits.
-            trigger.seen += 1
+                continue  # One fault strikes at a call; the other one's turn is the next call that fits.
+            armed.seen += 1
             if turn:
-                due = trigger
+                due = armed
         if due is None:
             return None
         due.fired += 1
-        if due.kind in (FaultKind.KILL, FaultKind.PAUSE):
-            if due.when == "before":
+        if due.injected:
+            if due.call.when == "before":
                 self._inject(due, call)
         else:
             self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
         return due
 
     def applied(
-        self, trigger: Trigger | None, call: StorageCall, operation: str, path: str, data: bytes | None
+        self, armed: ArmedFault | None, call: StorageCall, operation: str, path: str, data: bytes | None
     ) -> None:
         """Record an effect of a call and strike after it where that is what was aimed. The lock is held."""
-        self.recorder.record(call.process, call.role, "effect", operation, path=path, value=data)
-        self.passed_by(trigger, call)
+        if path.startswith(self.below):
+            self.recorder.record(call.process, call.role, "effect", operation, path=path, value=data)
+        self.passed_by(armed, call)
 
-    def passed_by(self, trigger: Trigger | None, call: StorageCall) -> None:
+    def passed_by(self, armed: ArmedFault | None, call: StorageCall) -> None:
         """Strike after a call that had no effect of its own to record. The lock is held."""
-        if trigger is not None and trigger.when == "after" and trigger.kind in (FaultKind.KILL, FaultKind.PAUSE):
-            self._inject(trigger, call)
+        if armed is not None and armed.injected and armed.call.when == "after":
+            self._inject(armed, call)

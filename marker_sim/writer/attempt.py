@@ -2,7 +2,7 @@
 
 Every attempt has its own write token and therefore its own marker and its own file, so a retried or speculative
 attempt never touches what another one wrote. Source: Hudi 0.15.0 HoodieWriteHandle and WriteMarkers; how often and how
-long an executor asks again is our decision.
+long an executor retries is our decision.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CreateMarker = Callable[[str, str], object]
 
 
 class Assignment(NamedTuple):
-    """What the driver wants of an attempt.
+    """The work of an attempt.
 
-    slice: what the table holds of the file group, None for a new one.
-    path: of the file, relative to the table, and this attempt's alone.
+    slice: the current slice of the file group, None for a new one.
+    path: of the file, relative to the table; no other attempt has it.
     kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice.
-    rows: what to insert or update, by key.
+    rows: rows to insert or update, by key.
     """
 
     table: str
@@ -59,9 +59,9 @@ def write_file(
     slow_ms: float = 0.0,
     rows_as: RowFormat = LINES,
 ) -> WriteStat:
-    """Make the marker, then the file; raises when either cannot be had, and then the attempt has failed.
+    """Make the marker, then the file; raises when either fails, and then the attempt has failed.
 
-    create: the marker store's create, with the name and an identity that stays the same when it is asked again.
+    create: the marker store's create, with the name and an identity that is the same for each retry.
     """
     name = work.path.rpartition("/")[2]
     make_marker(marker_name(work.partition, name, MarkerType(work.kind)), runtime, create)
@@ -72,7 +72,7 @@ def write_file(
         rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
     data = rows_as.encode(rows, str(work.token))
     path = f"{work.table}/{work.path}"
-    # A local file is written under its own name, piece by piece, so that whoever dies leaves a part of it.
+    # A local file is written under its own name, in pieces, so that a killed process leaves a part of it.
     write = storage.overwrite if storage.capabilities.host_lock else storage.put
     retry_until_decided(storage, runtime, lambda: write(path, data))
     base = work.slice.instant if work.slice else ""
@@ -80,9 +80,9 @@ def write_file(
 
 
 def make_marker(name: str, runtime: Runtime, create: CreateMarker) -> None:
-    """Ask until the marker store answers; CREATED and EXISTS both mean that the marker is stored.
+    """Retry until the marker store answers; CREATED and EXISTS both mean that the marker is stored.
 
-    An error is no answer, whatever may have happened: no file is written on the strength of it (Hudi P 19369).
+    After an error no file is written (Hudi P 19369).
     """
     request = runtime.unique_id()
     for number in range(TRIES):

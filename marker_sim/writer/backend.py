@@ -1,4 +1,4 @@
-"""What a stage and the cluster it runs on tell each other: attempts, messages, and how a job fails."""
+"""The interface between a stage and its cluster: attempts, messages, and how a job fails."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from marker_sim.writer.attempt import Assignment
 
 
 class JobFailed(Exception):
-    """A task failed too often, or nobody is left to run it; the driver lives and the instant stays behind."""
+    """A task failed too often, or no executor is left; the driver lives and the instant stays unfinished."""
 
 
 class Worker(Protocol):
-    """An executor as its driver knows it: whether it lives, and what it was given last."""
+    """An executor as its driver knows it: whether it lives, and its last attempt."""
 
     alive: bool
     busy: Attempt | None
@@ -22,20 +22,20 @@ class Worker(Protocol):
 class Backend(Protocol):
     """The cluster a stage runs on, as its driver's process knows it.
 
-    launch sends an attempt to its executor. hear waits for the next message. remind sends one to the driver itself,
-    later. speculated says that attempts of a task start at once.
+    launch sends an attempt to its executor. receive waits for the next message. remind sends one to the driver itself
+    later. speculated returns how many attempts of a task start at once.
     """
 
     @property
     def workers(self) -> Sequence[Worker]: ...
     def launch(self, attempt: Attempt) -> None: ...
-    def hear(self) -> Message: ...
+    def receive(self) -> Message: ...
     def remind(self, message: Message, after_ms: int) -> None: ...
     def speculated(self, path: str) -> None: ...
 
 
 class Attempt:
-    """One execution of a task on an executor. counted: the driver still expects to hear of it."""
+    """One execution of a task on an executor. counted: the driver still expects its message."""
 
     __slots__ = ("counted", "executor", "slow_ms", "stage", "task", "work")
 
@@ -49,11 +49,10 @@ class Attempt:
 
 
 class Message(NamedTuple):
-    """What a driver hears.
+    """A message to a driver.
 
     result: a write stat, an error, a number.
-
-    kind: ended, lost, speculate, stage-lost, executor (a new one is there), patience (nothing may have been heard).
+    kind: ended, lost, speculate, stage-lost, executor (a new one is there), patience (no message may have come).
     """
 
     kind: str

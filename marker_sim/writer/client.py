@@ -1,18 +1,17 @@
-"""The driver's part of a write: what was left behind is taken back first, then begin, finalize, commit.
+"""The driver's part of a write: recovery of unfinished instants, then begin, finalize, commit.
 
-    begin      roll back every instant that was begun and not completed; sweep what is left of those that are over;
+    begin      roll back every instant that was begun and not completed; sweep late files of those that are over;
                then requested and inflight of a new instant
     finalize   list the markers; delete every file that they name and no accepted attempt wrote
     commit     the completed instant, then the marker directory
     rollback   its record; list the markers on storage; delete every file that they name; the instant off the timeline;
-               the rollback completed; then the marker directory. Each part can be done again, so a rollback that was
-               cut short is run again, under the same record, and comes to the same end.
-    after both what was deleted is deleted once more: an attempt that nobody counts any more may have written its file
-               meanwhile, and one that writes it later finds no marker directory and takes it back
-               (worlds/spark/tasks.py)
+               the rollback completed; then the marker directory. Each part can be repeated, so an interrupted
+               rollback is run again, under the same record, with the same result.
+    after both the same files are deleted once more: an abandoned attempt may have written its file meanwhile, and one
+               that writes it later finds no marker directory and deletes it (worlds/spark/tasks.py)
 
-One writer for each table, and eager rollback. Before it takes over from a driver that may be dead, a driver waits until
-nothing that the other sent can still be applied: a completed instant must not appear while it is being rolled back.
+One writer for each table, and eager rollback. Before a driver takes over from one that may be dead, it waits until no
+request of the other can still be applied: a completed instant must not appear while it is being rolled back.
 Source: Hudi 0.15.0 BaseHoodieWriteClient, BaseRollbackActionExecutor, MarkerBasedRollbackStrategy; the wait, the sweep
 and the deletion of log files are our decisions.
 """
@@ -49,10 +48,11 @@ ASK_PAUSE_MS = 200.0
 
 
 class Markers(Protocol):
-    """Where the markers of an instant are, by marker directory.
+    """The markers of an instant, by marker directory.
 
-    store   the marker store of this write's mode. stored: every name that a fresh reader finds, in whatever format
-    an earlier write left it (Hudi HUDI-2305); raises when storage cannot be read, and is never short.
+    store: the marker store of this write's mode.
+    stored: every name that a fresh reader finds, in the format of any earlier write (Hudi HUDI-2305); raises when
+        storage cannot be read, and is never short.
     """
 
     def store(self, directory: str) -> MarkerStore: ...
@@ -60,21 +60,21 @@ class Markers(Protocol):
 
 
 class Journal(Protocol):
-    """Hears of each part of a write; `body` does it. Returns what `body` returns."""
+    """Records a part of a write around `body`, and returns its result."""
 
     def __call__(self, operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any: ...
 
 
-def unheard(operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any:
-    """The journal of whoever needs none."""
+def no_journal(operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any:
+    """A journal that records nothing."""
     return body()
 
 
 class WriteClient:
     """The writes of one driver to one table, one after another. Errors of the seams pass through: the write failed.
 
-    action: "commit" for a COPY_ON_WRITE table, "deltacommit" for a MERGE_ON_READ one. slices: what the table held when
-    the last write began.
+    action: "commit" for a COPY_ON_WRITE table, "deltacommit" for a MERGE_ON_READ one.
+    slices: the table's slices when the last write began.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class WriteClient:
         options: MarkerOptions,
         markers: Markers,
         action: str = COMMIT,
-        journal: Journal = unheard,
+        journal: Journal = no_journal,
     ) -> None:
         self.slices: dict[Group, Slice] = {}
         self._deleted: tuple[str, list[str]] = ("", [])
@@ -99,7 +99,7 @@ class WriteClient:
         self._records = Records(storage, runtime, table)
 
     def begin(self) -> str:
-        """Recover what was left behind and put a new instant on the timeline; its string."""
+        """Recover unfinished instants and put a new one on the timeline; its string."""
         instant: str = self._journal("begin", None, None, self._begin)
         return instant
 
@@ -109,7 +109,7 @@ class WriteClient:
         self._journal("finalize", instant, accepted, lambda: self._reconcile(instant, frozenset(accepted)))
 
     def commit(self, instant: str, stats: tuple[WriteStat, ...], extra: dict[str, str] | None = None) -> None:
-        """Complete the instant, then delete its markers; that these stay behind fails nothing (Hudi I 4635)."""
+        """Complete the instant, then delete its markers; a failed deletion is ignored (Hudi I 4635)."""
         paths = tuple(sorted(stat.path for stat in stats))
         entry = Entry(instant, self._action, State.COMPLETED)
         data = encode_commit(stats, extra or {})
@@ -185,7 +185,7 @@ class WriteClient:
         self._delete_files(instant, {data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """A listing, asked for again while the marker store fails."""
+        """A listing, retried while the marker store fails."""
         for _ in range(ASK_TRIES - 1):
             try:
                 return listing()
@@ -196,15 +196,14 @@ class WriteClient:
     def _delete_files(self, instant: str, paths: set[str]) -> None:
         """Delete data files; a missing one is fine, one that may be left is an error (Hudi P 13088).
 
-        What the instant cannot have written stays, whatever a marker says: somebody else's markers are no reason to
-        take committed data away.
+        A file that the instant cannot have written stays, whatever a marker says, for it may be committed data.
         """
         own = sorted(path for path in paths if _may_be_of(instant, path))
         self._deleted = (instant, own)
         for_each(self._runtime, self._options.finalize_parallelism, own, self._delete_file)
 
     def _delete_again(self, instant: str) -> None:
-        """The files that late attempts wrote since; the instant is over, so what cannot be deleted fails nothing."""
+        """Delete files that late attempts wrote since; the instant is over, so errors are ignored."""
         last, paths = self._deleted
         for path in paths if last == instant else ():
             try:

@@ -1,7 +1,7 @@
-"""The timeline of a table on storage: what is there, one more entry, one entry less.
+"""The timeline of a table on storage: list, add and delete entries.
 
 An entry is written once and never changed. Where the storage can put if absent, a second content under the same name
-is refused, so that a driver who comes late cannot overwrite what another one decided.
+is refused, so that a late driver cannot overwrite the entry of another one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from marker_sim.timeline import HOODIE, ROLLBACK, Entry, State, WriteStat, decod
 
 
 class Conflict(RuntimeError):
-    """The timeline says something else than this driver wanted to write."""
+    """The timeline has another entry under the name that this driver wanted to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Records:
         return decode_commit(self._content(entry))
 
     def target(self, rollback: str, completed: bool) -> tuple[str, str] | None:
-        """The instant and action that a rollback takes back; None when its record cannot be read yet."""
+        """The instant and action that a rollback rolls back; None when its record cannot be read yet."""
         state = State.COMPLETED if completed else State.REQUESTED
         content = is_stored(self._storage, self._runtime, Entry(rollback, ROLLBACK, state).path(self._table))
         return None if content is None else decode_rollback(content.data)

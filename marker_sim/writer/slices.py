@@ -1,7 +1,7 @@
-"""Which files hold which rows, by the completed commits and nothing else. Pure functions.
+"""The files that hold each row, by the completed commits alone. Pure functions.
 
 The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
-"key=value" lines in the simulated world, after one that says who made the file; real processes write Parquet.
+"key=value" lines in the simulated world, after one that names the writer; real processes write Parquet.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ Group = tuple[str, str]
 
 
 class Slice(NamedTuple):
-    """The latest files of a file group: paths relative to the table.
-
-    instant: of the base file; base "" for none.
-    """
+    """The latest files of a file group: paths relative to the table. instant: of the base file; base "" for none."""
 
     instant: str
     base: str
@@ -68,10 +65,7 @@ def decode_rows(data: bytes) -> dict[str, str]:
 
 
 class RowFormat(NamedTuple):
-    """How rows become the content of a data file and back.
-
-    decode: ValueError for what is no whole data file.
-    """
+    """How rows become the content of a data file and back. decode: ValueError when it is no complete data file."""
 
     encode: Callable[[Mapping[str, str], str], bytes]
     decode: Callable[[bytes], dict[str, str]]

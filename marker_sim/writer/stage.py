@@ -1,8 +1,8 @@
 """One stage of a write: its tasks on the executors that are idle, until one attempt of each has succeeded.
 
 An attempt's write token is (task, stage, attempt). The first attempt of a task to succeed counts; copies that are
-still running go on and are not waited for. Stage numbers come from the instant: two applications number their stages
-alike, and the name of a log file has nothing else that would keep their attempts apart.
+still running are not waited for. Stage numbers come from the instant: two applications number their stages alike, and
+otherwise log files of their attempts could have the same name.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ PATIENCE_MS = 120_000
 
 
 class Stage:
-    """The driver's side of one stage, whatever the cluster is made of.
-
-    merge_on_read: what the table is.
-    """
+    """The driver's side of one stage, on any cluster. merge_on_read: the table type."""
 
     def __init__(
         self, table: str, instant: str, write: Write, ordinal: int, slices: dict[Group, Slice], merge_on_read: bool
@@ -47,23 +44,23 @@ class Stage:
             self._todo.extend([task] * max(1, spec.copies))
             if spec.copies > 1:
                 backend.speculated(f"{spec.partition}/{spec.group}")
-        heard = heard_before = 0
+        received = received_before = 0
         backend.remind(Message("patience", None, (self._table, self._instant)), PATIENCE_MS)
         while len(self._done) < len(self._tasks):
             self._start_some(backend)
-            message = backend.hear()
+            message = backend.receive()
             if message.kind != "patience":
-                heard += 1
+                received += 1
                 self._hear(message)
             elif message.result == (self._table, self._instant):
-                if heard == heard_before:
+                if received == received_before:
                     raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
-                heard_before = heard
+                received_before = received
                 backend.remind(message, PATIENCE_MS)
         return tuple(self._done[task] for task in sorted(self._done))
 
     def run_again(self, backend: Backend) -> None:
-        """Every task once more, though all are done: the results are computed anew and nobody counts them (I 19593)."""
+        """Run every task again although all are done; the new results are not counted (I 19593)."""
         self._stage += 1
         for task in range(len(self._tasks)):
             self._started[task] = 0
@@ -108,12 +105,12 @@ class Stage:
 
     def _hear(self, message: Message) -> None:
         attempt = message.attempt
+        if attempt is not None and message.kind == "ended" and attempt.executor.busy is attempt:
+            attempt.executor.busy = None
         if attempt is None or (attempt.work.table, attempt.work.instant) != (self._table, self._instant):
             return  # An executor is back, or a straggler of an earlier write.
         match message.kind:
             case "ended":
-                if attempt.executor.busy is attempt:
-                    attempt.executor.busy = None
                 if not attempt.counted:
                     return
                 attempt.counted = False

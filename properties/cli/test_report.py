@@ -31,7 +31,7 @@ from marker_sim.report.columns import read_parquet, write_parquet
 from marker_sim.report.table import print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import write_report
+from marker_sim.report.write import write_outcome
 from properties.cli.campaigns import MARKER, PLAN, campaign, history
 
 REFERENCE = load_profile("reference")
@@ -75,7 +75,7 @@ ROW_TYPES = {
 
 
 def _written(made: Campaign, directory: Path, baseline: frozenset[Known] | None = None) -> dict[str, Any]:
-    returned = write_report(made, REFERENCE, baseline, directory, ARGV)
+    returned = write_outcome(judge_campaign(made, REFERENCE, baseline, directory, ARGV), directory)
     stored: dict[str, Any] = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
     assert stored == returned
     return stored
@@ -226,7 +226,7 @@ def test_a_long_history_is_kept_in_columns_only(tmp_path: Path, monkeypatch: pyt
 def test_a_place_that_cannot_be_written_is_a_harness_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(HarnessError, match="cannot be written"):
-        write_report(campaign(), REFERENCE, None, tmp_path / "file" / "below", ARGV)
+        _written(campaign(), tmp_path / "file" / "below")
 
 
 def test_what_failed_to_be_written_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.directory import newest_earlier, open_report
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.report.write import write_report
+from marker_sim.report.write import write_outcome
 from properties.cli.campaigns import campaign
 
 ARGV = ("verify", "--budget", "1s")
@@ -34,7 +34,7 @@ def _files(directory: Path) -> dict[str, bytes]:
 def _report(directory: Path) -> dict[str, bytes]:
     """A report as a run leaves it; its files."""
     with open_report(directory, ARGV):
-        write_report(campaign(), REFERENCE, None, directory, ARGV)
+        write_outcome(judge_campaign(campaign(), REFERENCE, None, directory, ARGV), directory)
     return _files(directory)
 
 
@@ -48,7 +48,7 @@ def test_an_earlier_report_is_moved_as_a_whole_and_the_next_one_beside_it(tmp_pa
             assert sorted(os.listdir(tmp_path)) == ["earlier", "logs", "notes.txt"]
             assert os.listdir(tmp_path / "logs") == ["command.txt"]
             places.append(earlier)
-            write_report(campaign(violated=False), REFERENCE, None, tmp_path, ARGV)
+            write_outcome(judge_campaign(campaign(violated=False), REFERENCE, None, tmp_path, ARGV), tmp_path)
         assert not (tmp_path / "plan.json").exists()
     assert len(set(places)) == 3 and _files(places[0]) == first
     assert newest_earlier(tmp_path) == places[-1]

@@ -15,21 +15,38 @@ COMPLETIONS = ("ok", "fail", "info")
 
 
 def shows(history: History, breach: Breach) -> None:
-    """Every answer to what was asked for, a fault of the class that it is counted under, and more than questions."""
+    """The harm, the answers to what was asked for, and a fault of the class that it is counted under.
+
+    At least one answer, unless a request shown was never answered, or the choice of a marker mode is the harm.
+    """
     events = [history.events[index] for index in breach.evidence]
     answers = {event.caused_by: event.index for event in history.events if event.kind in COMPLETIONS}
     asked = {event.index for event in events if event.kind == "invoke"}
     assert {answers[index] for index in asked if index in answers} <= set(breach.evidence)
-    assert any(event.kind in ("effect", "observe", *COMPLETIONS) for event in events), breach
+    answered = any(event.kind in COMPLETIONS for event in events)
+    assert answered or asked - answers.keys() or events[-1].operation == "mode", breach
+    assert answered or any(event.kind in ("invoke", "effect", "observe") for event in events), breach
     classes = {fault.cls for fault in HistoryIndex(history).faults if fault.begin in breach.evidence}
     started = any(event.operation in ("started", "second-server") for event in events)
     assert breach.under in classes or breach.under == "none" or (breach.under == "second-server" and started), breach
 
 
 @pytest.mark.parametrize(
-    "name", ["ack-before-flush", "two-creators", "prefix-deletes-neighbour", "no-reconcile", "older-rows-win"]
+    "name",
+    [
+        "ack-before-flush",
+        "every-second-write-dies",
+        "file-before-marker",
+        "file-for-every-batch",
+        "leading-slash",
+        "no-reconcile",
+        "no-type-file",
+        "older-rows-win",
+        "prefix-deletes-neighbour",
+        "two-creators",
+    ],
 )
-def test_the_evidence_of_a_breach_has_the_fault_and_every_answer(name: str) -> None:
+def test_the_evidence_of_a_breach_has_the_fault_and_an_answer(name: str) -> None:
     """In the runs of 12 fixed seeds, so nothing here is left to chance."""
     mutant = find_mutant(name)
     system, judged = load_mutant(mutant), list[Breach]()

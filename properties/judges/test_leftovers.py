@@ -270,7 +270,7 @@ def test_a_deletion_that_outlasts_its_clients_patience_is_excused_as_long_as_it_
         story.says_nothing("G18")
         assert dict(story.finding("G18").excused)["still-deleting"] == 1
         story.write("003", "a")
-    assert "left (1 in all)" in story.breaks("G18").message
+    assert "left of its markers (1 in all)" in story.breaks("G18").message
 
 
 def test_instants_that_are_not_over_are_not_judged() -> None:

@@ -182,7 +182,7 @@ def test_the_fast_judges_agree_with_the_definitions(steps: list[tuple[object, ..
         assert {breach.evidence[-1] for breach in finding.breaches} == oracle.flushed(answer)
     assert {message.split("'")[1] for message in breached(history, "G3")} == oracle.lost()
     assert {message.split("'")[1] for message in breached(history, "G10") if " stored " in message} == oracle.returned()
-    ghosts = {message.split("'")[1] for message in breached(history, "G4") if "nobody had asked for it" in message}
+    ghosts = {message.split("'")[1] for message in breached(history, "G4") if "no create had requested it" in message}
     assert ghosts == oracle.ghosts()
     (finding,) = judge(history, frozenset({"G11"}))
     found = {(breach.evidence[-2], breach.message.split("'")[1]) for breach in finding.breaches}

@@ -28,7 +28,7 @@ def exists(story: Story, value: bool, **columns: Any) -> Story:
 def test_a_directory_with_an_answered_marker_exists() -> None:
     exists(begun(), True).holds("G11")
     breach = exists(begun(), False).breaks("G11")
-    assert "said not to exist" in breach.message and "is said" in breach.message
+    assert "answered False" in breach.message and "expected True" in breach.message
 
 
 def test_a_directory_that_nobody_wrote_to_says_nothing() -> None:

@@ -53,11 +53,13 @@ def test_a_history_without_a_write_says_nothing() -> None:
 
 def test_a_driver_that_ends_with_an_error_of_its_own_breaks_it_whatever_its_faults_are() -> None:
     job = Job()
-    job.begin("001")
+    begun = job.begin("001")
     fault = job.fault("io-error", process=job.driver, path="t/x")
     gone = exits(job, "RuntimeError('a stage is under way already')")
     breach = job.breaks("G25", under="storage")
-    assert breach.evidence == (fault, gone) and "no step of its write had failed" in breach.message
+    assert (
+        breach.evidence == (answer_to(job, begun), fault, gone) and "no step of its write had failed" in breach.message
+    )
     raised = Job()
     raised.begin("001")
     fails(raised, error="raised ValueError('x')", kind="io-error", path="t/x")
@@ -122,7 +124,7 @@ def test_a_write_that_is_given_up_with_nothing_wrong_breaks_it_and_one_that_was_
     event = job.observe("job-failed", process=job.driver, value=value, error=GIVEN_UP)
     if value is None:
         breach = job.breaks("G25")
-        assert breach.evidence == (begun, answer_to(job, begun), event) and "nothing was wrong" in breach.message
+        assert breach.evidence == (begun, answer_to(job, begun), event) and "no fault explains it" in breach.message
     else:
         job.says_nothing("G25")
 
@@ -200,7 +202,7 @@ def test_a_write_that_is_merely_long_breaks_it_only_where_nothing_was_wrong_and_
     if touched or world == "real":
         job.says_nothing("G25")
     else:
-        assert "after 899 s, with nothing wrong" in job.breaks("G25").message
+        assert "after 899 s without a fault" in job.breaks("G25").message
 
 
 @pytest.mark.parametrize("circles", (True, False))
@@ -214,7 +216,7 @@ def test_a_slow_write_whose_tasks_are_done_one_after_the_other_does_not_hang_and
         job.attempt(base("a" if circles else f"a{number}", token=f"{0 if circles else number}-0-{number}"))
     exits(job, NOT_GETTING_ON)
     if circles:
-        assert "with nothing wrong" in job.breaks("G25").message
+        assert "s without a fault" in job.breaks("G25").message
     else:
         job.says_nothing("G25")
         assert job.finding("G25").excused == (("still-working", 1),)
@@ -287,7 +289,7 @@ class _Dies(Stage):
 class _Hangs(Stage):
     def run(self, backend: Backend) -> Any:
         while self._ordinal % 2 == 0:
-            backend.hear()
+            backend.receive()
         return super().run(backend)
 
 

@@ -12,8 +12,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults.row import CHANGES
 from marker_sim.history import Event
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import S3Front
 
@@ -25,9 +27,9 @@ class Stage:
 
     def __init__(self, **options: Any) -> None:
         self.recorder = Recorder()
-        self.killed: list[tuple[Trigger, StorageCall, int]] = []
+        self.killed: list[tuple[ArmedFault, StorageCall, int]] = []
         self.interceptor = Interceptor(
-            self.recorder, lambda trigger, call: self.killed.append((trigger, call, len(self.recorder.events)))
+            self.recorder, lambda armed, call: self.killed.append((armed, call, len(self.recorder.events)))
         )
         self.front = S3Front(self.interceptor, **options)
 
@@ -78,3 +80,16 @@ def refusal(call: Any, **parameters: Any) -> int:
     if isinstance(caught.value, ClientError):
         return int(caught.value.response["ResponseMetadata"]["HTTPStatusCode"])
     return 0
+
+
+def aimed(
+    kind: FaultKind,
+    pattern: str = "",
+    operations: tuple[str, ...] = CHANGES,
+    n: int = 1,
+    when: When = "before",
+    caller: str = "",
+    **settings: Any,
+) -> ArmedFault:
+    """A fault at a call, for the interceptor."""
+    return ArmedFault(Fault.of(kind, caller, Call(pattern, operations, n, when), **settings))

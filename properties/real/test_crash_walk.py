@@ -7,7 +7,6 @@ them. Each planted defect must be seen from a crash point that is known to show 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,12 +20,6 @@ from properties.real.arms import sound
 POINTS = {"local": 5, "s3": 2}
 FIRST = (Task(partition="p", group="a"),)
 AGAIN = (Task(partition="p", group="a", kind="MERGE"), Task(group="b"))
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    with ForkServer() as one:
-        yield one
 
 
 def _plan(mode: str, storage: str) -> Plan:

@@ -5,8 +5,6 @@ Correct ones are not accused; with a fault in them they are, by the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from marker_sim.campaign.nightly.work import NightlyTask
@@ -36,12 +34,6 @@ RUNS = [(sut, *place) for sut in SYSTEMS for place in LOCAL if served(load_syste
     (CORRECT, *S3[0]),
     ("properties.correct.owner_batches:SYSTEM", *S3[1]),
 ]
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    with ForkServer() as running:
-        yield running
 
 
 def plan(mode: str, storage: str) -> Plan:

@@ -14,8 +14,7 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import Trigger
-from properties.real.fronts import Stage, client, fronted, refusal
+from properties.real.fronts import Stage, aimed, client, fronted, refusal
 
 NAMES = (
     *("r0/t0/.hoodie/.temp/001/MARKERS0", "dt=2020-01-01/a%2Fb", "größe=12/été", "a+b c", "x?y#z", "/lead", "a//b"),
@@ -330,7 +329,8 @@ def test_nothing_runs_after_close() -> None:
         s3 = client(stage.front.endpoint)
         s3.put_object(Bucket="lake", Key="idle connection", Body=b"1")
         kinds = (FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_LATE, FaultKind.SLOW_STORAGE)
-        stage.interceptor.arm(*(Trigger(kind=kind, pattern=f"{kind.value}$", duration_ms=600_000) for kind in kinds))
+        slow = (aimed(FaultKind.SLOW_STORAGE, "slow-storage$", late_ms=600_000),)
+        stage.interceptor.arm(*(aimed(kind, f"{kind.value}$") for kind in kinds[:2]), *slow)
         waiting = [pool.submit(s3.put_object, Bucket="lake", Key=kind.value, Body=b"2") for kind in kinds]
         stage.wait_for(lambda: len(stage.faults()) == len(kinds), "three faults")
         assert not any(one.done() for one in waiting)
@@ -362,7 +362,7 @@ def test_an_exit_that_skips_close_ends_the_process(connected: bool) -> None:
 
 def test_a_fault_that_the_front_cannot_do_is_trouble_of_the_kit() -> None:
     stage = Stage()
-    stage.interceptor.arm(Trigger(kind=FaultKind.DISK_FULL))
+    stage.interceptor.arm(aimed(FaultKind.DISK_FULL))
     assert refusal(client(stage.front.endpoint).put_object, Bucket="lake", Key="a", Body=b"1") == 500
     with pytest.raises(HarnessError, match="disk-full was aimed at a"):
         stage.front.close()

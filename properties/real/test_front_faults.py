@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import Trigger
 from marker_sim.worlds.s3_front.limits import Limits, prefix_of
-from marker_sim.worlds.s3_front.random_faults import FRONT_FAULTS
-from properties.real.fronts import Stage, client, fronted, refusal
+from properties.real.fronts import Stage, aimed, client, fronted, refusal
 
 # What the caller of a put sees (0: silence) and whether it is stored at that moment.
 OUTCOMES = {
@@ -28,26 +25,19 @@ OUTCOMES = {
 }
 
 
-def test_every_fault_of_the_front_has_an_outcome_here() -> None:
-    assert set(OUTCOMES) == set(FRONT_FAULTS)
-
-
 @pytest.mark.parametrize("kind", OUTCOMES, ids=lambda kind: kind.value)
 def test_a_fault_strikes_the_call_it_is_aimed_at_and_no_other(kind: FaultKind) -> None:
     status, stored = OUTCOMES[kind]
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        trigger = Trigger(
-            kind=kind, pattern="MARKERS", process="server-", nth=2, duration_ms=60_000 if status == 0 else 20
-        )
-        if kind in (FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST):
-            trigger.duration_ms = 0
-        stage.interceptor.arm(trigger)
+        late_ms = {FaultKind.TIMEOUT_LATE: 60_000, FaultKind.SLOW_STORAGE: 20}.get(kind, 0)
+        armed = aimed(kind, "MARKERS", n=2, caller="server-", late_ms=late_ms)
+        stage.interceptor.arm(armed)
         keys = ("MARKERS0", "other", "MARKERS1", "MARKERS2")
         seen = [_put(s3, key) for key in keys]
         assert seen == [200, 200, status, 200]
         assert stage.faults() == [(kind.value, "MARKERS1")]
-        assert (trigger.fired, stage.front.counts.faults) == (1, {kind.value: 1})
+        assert (armed.fired, stage.front.counts.faults) == (1, {kind.value: 1})
         wanted = [key for key in keys if stored or key != "MARKERS1"]
         assert [path for _, path, _ in stage.effects()] == wanted
         assert list(stage.front.objects()) == sorted(wanted)
@@ -62,7 +52,7 @@ def test_reads_and_deletions_meet_faults_too(kind: FaultKind, operation: str) ->
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
         s3.put_object(Bucket="lake", Key="a", Body=b"1")
-        stage.interceptor.arm(Trigger(kind=kind, operations=(operation,), duration_ms=1))
+        stage.interceptor.arm(aimed(kind, operations=(operation,)))
         call: Callable[[], Any] = {
             "get": lambda: s3.get_object(Bucket="lake", Key="a"),
             "list": lambda: s3.list_objects_v2(Bucket="lake", Prefix="a"),
@@ -77,7 +67,7 @@ def test_reads_and_deletions_meet_faults_too(kind: FaultKind, operation: str) ->
 def test_a_late_effect_comes_after_its_silence() -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
+        stage.interceptor.arm(aimed(FaultKind.TIMEOUT_LATE, late_ms=100))
         assert refusal(s3.put_object, Bucket="lake", Key="a", Body=b"late") == 0
         s3.put_object(Bucket="lake", Key="a", Body=b"new")
         stage.wait_for(lambda: len(stage.effects()) == 2, "late effect")
@@ -88,7 +78,7 @@ def test_a_late_effect_comes_after_its_silence() -> None:
 def test_a_late_conditional_put_is_decided_when_it_is_applied() -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=100))
+        stage.interceptor.arm(aimed(FaultKind.TIMEOUT_LATE, late_ms=100))
         assert refusal(s3.put_object, Bucket="lake", Key="a", Body=b"late", IfNoneMatch="*") == 0
         (late,) = _connections(stage)
         first = _put(s3, "a", IfNoneMatch="*")
@@ -100,7 +90,7 @@ def test_a_late_conditional_put_is_decided_when_it_is_applied() -> None:
 def test_silence_ends_when_the_client_gives_up() -> None:
     with fronted(silence_ms=600_000) as stage:
         impatient = client(stage.front.endpoint, read_timeout=0.05)
-        stage.interceptor.arm(Trigger(kind=FaultKind.TIMEOUT_LATE, duration_ms=1))
+        stage.interceptor.arm(aimed(FaultKind.TIMEOUT_LATE, late_ms=1))
         assert refusal(impatient.put_object, Bucket="lake", Key="a", Body=b"late") == 0
         stage.wait_for(lambda: stage.effects() == [("put", "a", b"late")], "late effect")
 
@@ -108,7 +98,7 @@ def test_silence_ends_when_the_client_gives_up() -> None:
 def test_other_calls_pass_a_slow_one() -> None:
     with fronted() as stage, ThreadPoolExecutor(1) as pool:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=FaultKind.SLOW_STORAGE, pattern="slow", duration_ms=60_000))
+        stage.interceptor.arm(aimed(FaultKind.SLOW_STORAGE, "slow", late_ms=60_000))
         slow = pool.submit(s3.put_object, Bucket="lake", Key="slow", Body=b"1")
         stage.wait_for(lambda: len(stage.faults()) == 1, "fault")
         s3.put_object(Bucket="lake", Key="fast", Body=b"2")
@@ -118,24 +108,38 @@ def test_other_calls_pass_a_slow_one() -> None:
 
 
 @pytest.mark.parametrize("kind", [FaultKind.THROTTLED, FaultKind.TIMEOUT_LOST], ids=lambda kind: kind.value)
-def test_a_run_of_faults_stays_in_its_prefix(kind: FaultKind) -> None:
+def test_a_fault_of_several_calls_meets_those_that_fit(kind: FaultKind) -> None:
     with fronted(silence_ms=10) as stage:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=kind, pattern="t0", value=3))
+        stage.interceptor.arm(aimed(kind, "t0/.hoodie", calls=3))
         keys = ["t0/.hoodie/a", "t1/.hoodie/a", "t0/.hoodie/b", "t0/data", "t0/.hoodie/c", "t0/.hoodie/d"]
         status = OUTCOMES[kind][0]
         assert [_put(s3, key) for key in keys] == [status, 200, status, 200, status, 200]
         assert stage.faults() == [(kind.value, key) for key in (keys[0], keys[2], keys[4])]
 
 
+def test_a_fault_for_one_process_leaves_those_alone_whose_names_begin_like_its_own() -> None:
+    with fronted() as stage:
+        stage.interceptor.arm(aimed(FaultKind.SERVER_ERROR, caller="server-1", calls=9))
+        callers = ("server-10", "server-1", "server-1#2")
+        assert [_put(client(stage.front.endpoint, name), "a") for name in callers] == [200, 500, 500]
+
+
+def test_an_error_may_come_although_the_call_was_applied() -> None:
+    with fronted() as stage:
+        stage.interceptor.arm(aimed(FaultKind.SERVER_ERROR, applied=True))
+        assert _put(client(stage.front.endpoint), "a") == 500
+        assert stage.front.objects() == {"a": b"1"}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_dies_exactly_before_or_after_its_effect(when: Any) -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="MARKERS", when=when))
+        stage.interceptor.arm(aimed(FaultKind.KILL, "MARKERS", when=when))
         assert refusal(s3.put_object, Bucket="lake", Key="MARKERS0", Body=b"1") == 0
         effects_before_death = 1 if when == "after" else 0
-        assert [(trigger.kind, call.process, call.path, events) for trigger, call, events in stage.killed] == [
+        assert [(armed.kind, call.process, call.path, events) for armed, call, events in stage.killed] == [
             (FaultKind.KILL, "server-1", "MARKERS0", effects_before_death)
         ]
         assert stage.effects() == [("put", "MARKERS0", b"1")][:effects_before_death]
@@ -146,7 +150,7 @@ def test_a_process_dies_exactly_before_or_after_its_effect(when: Any) -> None:
 def test_a_process_pauses_exactly_before_or_after_its_call(when: Any, operation: str) -> None:
     with fronted() as stage:
         s3 = client(stage.front.endpoint)
-        stage.interceptor.arm(Trigger(kind=FaultKind.PAUSE, operations=(operation,), when=when))
+        stage.interceptor.arm(aimed(FaultKind.PAUSE, operations=(operation,), when=when))
         s3.put_object(Bucket="lake", Key="MARKERS0", Body=b"1")
         s3.list_objects_v2(Bucket="lake", Prefix="MARKERS")
         effects_before = 0 if (operation, when) == ("put", "before") else 1
@@ -159,7 +163,7 @@ def test_a_death_after_a_deletion_of_many_comes_after_its_last_effect() -> None:
         s3 = client(stage.front.endpoint)
         for key in "abc":
             s3.put_object(Bucket="lake", Key=key, Body=b"1")
-        stage.interceptor.arm(Trigger(kind=FaultKind.KILL, pattern="b", operations=("delete",), when="after"))
+        stage.interceptor.arm(aimed(FaultKind.KILL, "b", ("delete",), when="after"))
         objects = {"Objects": [{"Key": key} for key in ("a", "b", "c", "missing")]}
         assert refusal(s3.delete_objects, Bucket="lake", Delete=objects) == 0
         assert [events for _, _, events in stage.killed] == [6]
@@ -173,7 +177,7 @@ def test_a_deletion_of_many_may_be_applied_in_part(quiet: bool) -> None:
         s3 = client(stage.front.endpoint)
         for key in keys:
             s3.put_object(Bucket="lake", Key=key, Body=b"1")
-        stage.interceptor.arm(Trigger(kind=FaultKind.SERVER_ERROR, operations=("delete",), value=3))
+        stage.interceptor.arm(aimed(FaultKind.SERVER_ERROR, operations=("delete",), applied=True))
         objects = {"Objects": [{"Key": key} for key in keys], "Quiet": quiet}
         answer = s3.delete_objects(Bucket="lake", Delete=objects)
         assert [(one["Key"], one["Code"]) for one in answer["Errors"]] == [
@@ -233,33 +237,6 @@ def test_a_prefix_is_the_metadata_of_a_table_or_the_first_part() -> None:
     assert prefix_of("r0/t0/dt=1/a.parquet") == prefix_of("r0/t1/b") == prefix_of("r0") == "r0"
     assert prefix_of(".hoodie/x") == ".hoodie/"
     assert prefix_of("") == ""
-
-
-def test_the_same_seed_draws_the_same_faults() -> None:
-    rates = {FaultKind.SERVER_ERROR: 0.2, FaultKind.THROTTLED: 0.2, FaultKind.TIMEOUT_APPLIED: 0.1}
-
-    def run(seed: int) -> tuple[list[int], list[tuple[str, str | None]]]:
-        with fronted(seed=seed, rates=rates, silence_ms=1) as stage:
-            s3 = client(stage.front.endpoint)
-            seen = [_put(s3, f"k{number}") for number in range(40)]
-            assert len(stage.faults()) == sum(stage.front.counts.faults.values()) == 40 - seen.count(200)
-            stage.front.healed()
-            assert [_put(s3, f"k{number}") for number in range(10)] == [200] * 10
-            return seen, stage.faults()
-
-    first = run(7)
-    assert set(first[0]) == {200, 500, 503, 0}, "every kind struck"
-    assert run(7) == first
-    assert run(8) != first
-
-
-@pytest.mark.parametrize(
-    "rates",
-    [{FaultKind.KILL: 0.1}, {FaultKind.THROTTLED: 1.5}, {FaultKind.THROTTLED: 0.6, FaultKind.SERVER_ERROR: 0.6}],
-)
-def test_rates_that_mean_nothing_are_refused(rates: dict[FaultKind, float]) -> None:
-    with pytest.raises(UsageError):
-        Stage(rates=rates)
 
 
 def _connections(stage: Stage) -> list[threading.Thread]:

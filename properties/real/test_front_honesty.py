@@ -12,12 +12,13 @@ import pytest
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
+from marker_sim.faults.row import ANY_CALL
 from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3, replies
 from marker_sim.worlds.s3_front.consistency_probe import BrokenPromise, judge_race
 from marker_sim.worlds.s3_front.http_server import HttpServer, Response
 from marker_sim.worlds.s3_front.probe_client import ProbeReply
 from marker_sim.worlds.s3_front.store import MotoStore
-from properties.real.fronts import client, fronted
+from properties.real.fronts import aimed, client, fronted
 
 PROMISES = ("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete")
 Environ = dict[str, Any]
@@ -174,10 +175,11 @@ def test_a_liar_is_caught_in_its_own_lie_and_believed_in_the_rest(
 
 
 def test_what_could_not_be_decided_is_not_believed() -> None:
-    with fronted(rates={FaultKind.SERVER_ERROR: 1.0}) as stage:
+    with fronted() as stage:
+        stage.interceptor.arm(aimed(FaultKind.SERVER_ERROR, operations=ANY_CALL, calls=1_000_000))
         with pytest.raises(HarnessError, match="could not be removed"):
             _probe(stage.front.endpoint, rounds=2)
-        stage.front.healed()
+        stage.interceptor.disarm()
         found = _probe(stage.front.endpoint, rounds=2)
     assert found.put_if_absent
 

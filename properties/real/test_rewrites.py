@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds import file_permissions
 from marker_sim.worlds.file_permissions import CUT, OPEN, PermissionEvents, granted
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN, NEVER_CUT, UNSEEN, Rewrites, missed, unknown
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install '.[foreign]'")
@@ -108,10 +108,10 @@ def needs(operation: str, folder: Path) -> None:
         pytest.skip(f"the kernel grants no permission events here: {refused}")
 
 
-def aimed(writer: subprocess.Popen[bytes], operation: str, nth: int) -> tuple[Interceptor, Trigger, Recorder]:
+def aimed(writer: subprocess.Popen[bytes], operation: str, nth: int) -> tuple[Interceptor, ArmedFault, Recorder]:
     recorder = Recorder()
-    trigger = Trigger(kind=FaultKind.KILL, pattern=r"MARKERS0$", operations=(operation,), nth=nth)
-    return Interceptor(recorder, signals(recorder, lambda: [writer.pid])), trigger, recorder
+    armed = ArmedFault(Fault.of(FaultKind.KILL, "", Call(r"MARKERS0$", (operation,), nth)))
+    return Interceptor(recorder, signals(recorder, lambda: [writer.pid])), armed, recorder
 
 
 @pytest.mark.parametrize("kind", ["rewrites", "rewrites-by-truncate"])
@@ -120,9 +120,9 @@ def test_a_writer_is_killed_while_the_file_that_it_cut_is_short(
     tmp_path: Path, begin: Begin, how: str, kind: str, nth: int
 ) -> None:
     writer = begin(kind, 0.02)
-    interceptor, trigger, recorder = aimed(writer, CUT, nth)
+    interceptor, armed, recorder = aimed(writer, CUT, nth)
     with Watch(tmp_path, interceptor, process=lambda: "writer", moments=("cut",)) as watch:
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == -signal.SIGKILL
         assert watch.exact == (how == "held")
@@ -130,15 +130,15 @@ def test_a_writer_is_killed_while_the_file_that_it_cut_is_short(
         interceptor.disarm()
     assert (tmp_path / "t" / "MARKERS0").read_bytes() == b"", "it held lines, and they are lost"
     (fault,) = (event for event in recorder.events if event.kind == "fault")
-    assert (fault.operation, fault.process, fault.path, trigger.fired) == ("kill", "writer", "t/MARKERS0", 1)
+    assert (fault.operation, fault.process, fault.path, armed.fired) == ("kill", "writer", "t/MARKERS0", 1)
 
 
 def test_no_cut_is_too_short_for_a_writer_that_is_held(tmp_path: Path, begin: Begin) -> None:
     needs(CUT, tmp_path)
     writer = begin("rewrites")
-    interceptor, trigger, _ = aimed(writer, CUT, 17)
+    interceptor, armed, _ = aimed(writer, CUT, 17)
     with Watch(tmp_path, interceptor, moments=("cut",)) as watch:
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == -signal.SIGKILL
         assert watch.stayed_short("t/MARKERS0")
@@ -150,21 +150,21 @@ def test_what_is_replaced_appended_to_or_made_anew_is_never_cut(
     tmp_path: Path, begin: Begin, how: str, kind: str
 ) -> None:
     writer = begin(kind)
-    interceptor, trigger, _ = aimed(writer, CUT, 1)
+    interceptor, armed, _ = aimed(writer, CUT, 1)
     with Watch(tmp_path, interceptor, moments=("cut", "close-write")) as watch:
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == 0
         assert not watch.stayed_short("t/MARKERS0")
-    assert (trigger.seen, trigger.fired) == (0, 0)
+    assert (armed.seen, armed.fired) == (0, 0)
 
 
 def test_a_writer_that_came_to_its_end_left_nothing_short(tmp_path: Path, begin: Begin, how: str) -> None:
     writer = begin("rewrites", 0.005)
     told: list[StorageCall] = []
-    interceptor, trigger, _ = aimed(writer, CUT, 1)
+    interceptor, armed, _ = aimed(writer, CUT, 1)
     with Watch(tmp_path, told.append, moments=("cut",), interceptor=interceptor) as watch:
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == 0
         assert not watch.stayed_short("t/MARKERS0")
@@ -176,9 +176,9 @@ def test_a_writer_that_came_to_its_end_left_nothing_short(tmp_path: Path, begin:
 def test_a_writer_is_killed_before_it_opens_a_file_which_is_as_it_was(tmp_path: Path, begin: Begin, nth: int) -> None:
     needs(OPEN, tmp_path)
     writer = begin("rewrites")
-    interceptor, trigger, _ = aimed(writer, OPEN, nth)
+    interceptor, armed, _ = aimed(writer, OPEN, nth)
     with Watch(tmp_path, interceptor, moments=("cut",)):
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == -signal.SIGKILL
     assert (tmp_path / "t" / "MARKERS0").read_bytes() == LINE * (nth - 1)
@@ -187,10 +187,10 @@ def test_a_writer_is_killed_before_it_opens_a_file_which_is_as_it_was(tmp_path: 
 def test_files_in_directories_made_after_the_aim_are_held_too(tmp_path: Path, begin: Begin) -> None:
     needs(OPEN, tmp_path)
     writer = begin("rewrites")
-    interceptor, trigger, _ = aimed(writer, OPEN, 3)
+    interceptor, armed, _ = aimed(writer, OPEN, 3)
     (tmp_path / "t").rmdir()
     with Watch(tmp_path, interceptor, moments=("cut", "close-write")) as watch:
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         (tmp_path / "t").mkdir()
         (tmp_path / "t" / "first").write_text("x")
         while not watch.told:  # The directory is known now.
@@ -203,9 +203,9 @@ def test_who_is_not_aimed_at_is_not_held(tmp_path: Path, begin: Begin) -> None:
     needs(CUT, tmp_path)
     writer = begin("rewrites")
     told: list[StorageCall] = []
-    interceptor, trigger, _ = aimed(writer, CUT, 1)
+    interceptor, armed, _ = aimed(writer, CUT, 1)
     with Watch(tmp_path, told.append, moments=("cut",), interceptor=interceptor):
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         (tmp_path / "t" / "MARKERS0").write_bytes(LINE)
         (tmp_path / "t" / "MARKERS0").write_bytes(LINE)  # The kit's own process.
         interceptor.disarm()
@@ -221,12 +221,12 @@ def test_a_writer_goes_on_when_who_looks_fails(tmp_path: Path, begin: Begin) -> 
     def broken(call: StorageCall) -> bool:
         raise ValueError(f"no {call.path}")
 
-    interceptor, trigger, _ = aimed(writer, CUT, 1)
+    interceptor, armed, _ = aimed(writer, CUT, 1)
     with (
         pytest.raises(HarnessError, match="ended early: no t/MARKERS0"),
         Watch(tmp_path, broken, moments=("cut",), interceptor=interceptor),
     ):
-        interceptor.arm(trigger)
+        interceptor.arm(armed)
         go(writer)
         assert writer.wait(ENDS_S) == 0
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install '.[foreign]'")
@@ -157,8 +157,8 @@ def go(writer: subprocess.Popen[bytes]) -> None:
 def test_a_writer_is_killed_soon_after_its_nth_file(tmp_path: Path, writer: subprocess.Popen[bytes], nth: int) -> None:
     recorder = Recorder()
     interceptor = Interceptor(recorder, signals(recorder, lambda: [writer.pid]))
-    trigger = Trigger(kind=FaultKind.KILL, pattern=r"^f\d+$", operations=("put",), nth=nth, when="after")
-    interceptor.arm(trigger)
+    armed = ArmedFault(Fault.of(FaultKind.KILL, "", Call(r"^f\d+$", ("put",), nth, "after")))
+    interceptor.arm(armed)
     with Watch(tmp_path / "out", interceptor, process=lambda: "writer"):
         go(writer)
         assert writer.wait(TOLD_S) == -signal.SIGKILL
@@ -166,7 +166,7 @@ def test_a_writer_is_killed_soon_after_its_nth_file(tmp_path: Path, writer: subp
     assert names == [f"f{number:03}" for number in range(len(names))]
     assert nth <= len(names) < FILES, "it died after the n-th file, and long before it was done"
     (fault,) = (event for event in recorder.events if event.kind == "fault")
-    assert (fault.operation, fault.process, fault.path, trigger.fired) == ("kill", "writer", f"f{nth - 1:03}", 1)
+    assert (fault.operation, fault.process, fault.path, armed.fired) == ("kill", "writer", f"f{nth - 1:03}", 1)
 
 
 def test_a_writer_stands_still_soon_after_its_nth_file_and_goes_on(
@@ -176,12 +176,12 @@ def test_a_writer_stands_still_soon_after_its_nth_file_and_goes_on(
     struck = threading.Event()
     inject = signals(recorder, lambda: [writer.pid])
 
-    def hurt_and_tell(trigger: Trigger, call: StorageCall) -> None:
-        inject(trigger, call)
+    def hurt_and_tell(armed: ArmedFault, call: StorageCall) -> None:
+        inject(armed, call)
         struck.set()
 
     interceptor = Interceptor(recorder, hurt_and_tell)
-    interceptor.arm(Trigger(kind=FaultKind.PAUSE, operations=("put",), nth=20, when="after"))
+    interceptor.arm(ArmedFault(Fault.of(FaultKind.PAUSE, "", Call("", ("put",), 20, "after"))))
     with Watch(tmp_path / "out", interceptor):
         go(writer)
         assert struck.wait(TOLD_S)

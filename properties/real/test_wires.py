@@ -10,26 +10,26 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from marker_sim.cache import CACHE_VARIABLE
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import FAULT_CLASS
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
 from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.plan import PLACES
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.evidence import exchange
 from marker_sim.worlds.proxies.faults import (
     BROKEN,
-    LOSSY,
-    WireFault,
-    WireFaultKind,
     WireFaults,
     afflicted,
     described,
     draw,
+    kinds_of,
 )
 from marker_sim.worlds.recorder import Recorder
 
@@ -109,44 +109,29 @@ def fine(port: int) -> bool:
     return met.end == "reply" and met.received == len(REPLY)
 
 
+def on_wire(kind: FaultKind, **settings: Any) -> Fault:
+    return Fault.of(kind, "wire", Step(1), **settings)
+
+
+CLIENTS = set(kinds_of())
 FAULTS = (
-    *(
-        WireFault(kind=WireFaultKind.LATENCY, stream=s, attributes=(("latency", 200),))
-        for s in ("upstream", "downstream")
-    ),
-    WireFault(kind=WireFaultKind.JITTER, attributes=(("latency", 100), ("jitter", 80))),
-    WireFault(kind=WireFaultKind.BANDWIDTH, stream="upstream", attributes=(("rate", 3),)),
-    WireFault(kind=WireFaultKind.BANDWIDTH, attributes=(("rate", 1),)),
-    *(
-        WireFault(kind=WireFaultKind.SLOW_CLOSE, stream=s, attributes=(("delay", 200),))
-        for s in ("upstream", "downstream")
-    ),
-    *(
-        WireFault(kind=WireFaultKind.TIMEOUT, stream=s, attributes=(("timeout", 150),))
-        for s in ("upstream", "downstream")
-    ),
-    WireFault(kind=WireFaultKind.TIMEOUT, stream="upstream", attributes=(("timeout", 0),), toxicity=0.5),
-    *(
-        WireFault(kind=WireFaultKind.RESET_PEER, stream=s, attributes=(("timeout", 0),))
-        for s in ("upstream", "downstream")
-    ),
-    WireFault(
-        kind=WireFaultKind.SLICER,
-        stream="upstream",
-        attributes=(("average_size", 20), ("size_variation", 4), ("delay", 4000)),
-    ),
-    WireFault(kind=WireFaultKind.SLICER, attributes=(("average_size", 20), ("size_variation", 4), ("delay", 4000))),
-    *(
-        WireFault(kind=WireFaultKind.LIMIT_DATA, stream=s, attributes=(("bytes", 40),))
-        for s in ("upstream", "downstream")
-    ),
-    WireFault(kind=WireFaultKind.DOWN),
+    *(on_wire(FaultKind.WIRE_LATENCY, late_ms=200, upstream=way) for way in (True, False)),
+    on_wire(FaultKind.WIRE_JITTER, late_ms=100, jitter_ms=80),
+    on_wire(FaultKind.WIRE_BANDWIDTH, kb_per_s=3, upstream=True),
+    on_wire(FaultKind.WIRE_BANDWIDTH, kb_per_s=1),
+    *(on_wire(FaultKind.WIRE_SLOW_CLOSE, late_ms=200, upstream=way) for way in (True, False)),
+    *(on_wire(FaultKind.WIRE_TIMEOUT, late_ms=150, upstream=way) for way in (True, False)),
+    on_wire(FaultKind.WIRE_TIMEOUT, upstream=True, percent=50),
+    *(on_wire(FaultKind.WIRE_RESET, upstream=way) for way in (True, False)),
+    *(on_wire(FaultKind.WIRE_SLICER, bytes=20, late_ms=4, upstream=way) for way in (True, False)),
+    *(on_wire(FaultKind.WIRE_LIMIT, bytes=40, upstream=way) for way in (True, False)),
+    on_wire(FaultKind.WIRE_DOWN),
 )
 
 
 @needs_server
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
-def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: ProxiedWire, fault: WireFault) -> None:
+def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: ProxiedWire, fault: Fault) -> None:
     recorder = Recorder()
     faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
     assert fine(wire.port)
@@ -160,7 +145,7 @@ def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: Proxi
 @needs_server
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
 def test_a_fault_that_is_not_on_the_wire_is_not_seen(
-    wire: ProxiedWire, fault: WireFault, monkeypatch: pytest.MonkeyPatch
+    wire: ProxiedWire, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("marker_sim.worlds.proxies.faults.TRIES_OF_SOME", 2)
     monkeypatch.setattr("marker_sim.worlds.proxies.faults.afflicted", lambda wire, fault: nullcontext())
@@ -170,7 +155,7 @@ def test_a_fault_that_is_not_on_the_wire_is_not_seen(
 
 @needs_server
 def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: ProxiedWire, upstream: Upstream) -> None:
-    fault = WireFault(kind=WireFaultKind.LIMIT_DATA, stream="upstream", attributes=(("bytes", 40),))
+    fault = on_wire(FaultKind.WIRE_LIMIT, bytes=40, upstream=True)
     with afflicted(wire, fault):
         assert exchange(wire.port, REQUEST, 2.0).end in ("closed", "reset")
     assert (upstream.read_bytes, upstream.whole) == (40, 0)
@@ -178,7 +163,7 @@ def test_a_limit_upstream_lets_so_many_bytes_through_and_no_request(wire: Proxie
 
 @needs_server
 def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: ProxiedWire, upstream: Upstream) -> None:
-    fault = WireFault(kind=WireFaultKind.RESET_PEER, attributes=(("timeout", 0),))
+    fault = on_wire(FaultKind.WIRE_RESET)
     with afflicted(wire, fault):
         assert exchange(wire.port, REQUEST, 2.0).end == "reset"
     assert upstream.whole == 1, "nothing sends a request again"
@@ -186,7 +171,7 @@ def test_a_reply_lost_downstream_was_a_request_that_arrived_once(wire: ProxiedWi
 
 @needs_server
 def test_a_silent_wire_lets_go_of_its_requests_when_it_heals(wire: ProxiedWire) -> None:
-    fault = WireFault(kind=WireFaultKind.TIMEOUT, stream="upstream", attributes=(("timeout", 0),))
+    fault = on_wire(FaultKind.WIRE_TIMEOUT, upstream=True)
     ends: list[str] = []
     with afflicted(wire, fault):
         thread = threading.Thread(target=lambda: ends.append(exchange(wire.port, REQUEST, 60.0).end))
@@ -202,11 +187,11 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
     server = recorder.record("server-1", "server", "observe", "started")
     open_before = recorder.record("client-0", "client", "invoke", "create", path="a", caused_by=server)
     faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
-    with faults.span(wire, WireFault(kind=WireFaultKind.LATENCY, attributes=(("latency", 10),))):
+    with faults.span(wire, on_wire(FaultKind.WIRE_LATENCY, late_ms=10)):
         answered = recorder.record("client-1", "client", "invoke", "create", path="b", caused_by=server)
         recorder.record("client-1", "client", "ok", "create", path="b", value="created", caused_by=answered)
     assert not [event for event in recorder.events if event.operation == BROKEN]
-    with faults.span(wire, WireFault(kind=WireFaultKind.DOWN)) as came:
+    with faults.span(wire, on_wire(FaultKind.WIRE_DOWN)) as came:
         failed = recorder.record("client-2", "client", "invoke", "create", path="c", caused_by=server)
         recorder.record("client-2", "client", "info", "create", path="c", error="refused", caused_by=failed)
     broken = {event.caused_by for event in recorder.events if event.operation == BROKEN}
@@ -214,27 +199,6 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
     view = HistoryIndex(History(Header(), recorder.close()))
     assert view.touched.keys() == broken
     assert {fault.cls for fault in view.faults} == {"wire"}
-
-
-@needs_server
-def test_one_call_heals_every_wire(toxiproxy: Toxiproxy, upstream: Upstream) -> None:
-    wires = [toxiproxy.proxy(f"h{number}-{time.monotonic_ns()}", upstream.port) for number in range(3)]
-    toxics = [wire.toxic("timeout", timeout=0) for wire in wires[:2]]
-    wires[2].cut()
-    assert not any(exchange(wire.port, REQUEST, 0.1).end == "reply" for wire in wires)
-    toxiproxy.heal()
-    assert all(fine(wire.port) for wire in wires)
-    assert [wire.toxics() for wire in wires] == [(), (), ()]
-    toxics[0].remove()  # It is gone already, which is fine.
-
-
-@needs_server
-def test_a_wire_follows_an_upstream_to_another_port(wire: ProxiedWire) -> None:
-    with Upstream() as other:
-        assert fine(wire.port) and other.whole == 0
-        wire.retarget(other.port)
-        assert fine(wire.port) and other.whole == 1
-    assert exchange(wire.port, REQUEST, 2.0).end in ("closed", "reset")
 
 
 @needs_server
@@ -267,30 +231,29 @@ def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: py
             assert time.monotonic() < deadline
             time.sleep(0.001)
         with pytest.raises(HarnessError, match="did not answer post /reset"):
-            server.heal()
-
-
-@needs_server
-def test_what_toxiproxy_does_not_know_is_refused_with_what_it_knows(wire: ProxiedWire) -> None:
-    with pytest.raises(UsageError, match="'packet_loss' is no toxic; there are latency, bandwidth"):
-        wire.toxic("packet_loss", share=1)
-    with pytest.raises(UsageError, match="a toxic latency takes jitter, latency"):
-        wire.toxic("latency", delay=100)
-    with pytest.raises(UsageError, match="upstream or downstream"):
-        wire.toxic("latency", toxicity=0.0, latency=1)
+            server.call("post", "/reset")
 
 
 def test_every_seed_draws_every_kind_once_and_the_same_seed_the_same() -> None:
     drawn = [draw(random.Random(seed)) for seed in range(200)]
     assert drawn == [draw(random.Random(seed)) for seed in range(200)]
-    assert all({fault.kind for fault in faults} == set(WireFaultKind) and len(faults) == 9 for faults in drawn)
-    assert {fault.stream for faults in drawn for fault in faults} == {"upstream", "downstream"}
-    partly = {fault.kind for faults in drawn for fault in faults if fault.toxicity < 1.0}
-    assert partly == LOSSY - {WireFaultKind.DOWN}
+    assert all({fault.kind for fault in faults} == CLIENTS and len(faults) == 9 for faults in drawn)
+    assert {fault.settings.upstream for faults in drawn for fault in faults} == {True, False}
+    partly = {fault.kind for faults in drawn for fault in faults if fault.settings.percent < 100}
+    assert partly == {kind for kind in CLIENTS if kind.row.fails} - {FaultKind.WIRE_DOWN}
 
 
 def test_every_wire_fault_counts_as_one_of_the_wire() -> None:
-    assert {FAULT_CLASS[word] for word in (BROKEN, *(kind.value for kind in WireFaultKind))} == {"wire"}
+    assert {FAULT_CLASS[word] for word in (BROKEN, *(kind.value for kind in CLIENTS))} == {"wire"}
+    assert {fault.kind.value for fault in draw(random.Random(1), "storage")} == {
+        "storage-wire-latency",
+        "storage-wire-reset-peer",
+        "storage-wire-down",
+    }
+
+
+def test_no_generator_of_plans_draws_what_a_proxy_does() -> None:
+    assert not any(kind in drawable(*place) for place in PLACES for kind in FaultKind if kind.row.family == "proxy")
 
 
 def fake_go(folder: Path, script: str) -> None:

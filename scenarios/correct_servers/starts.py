@@ -28,7 +28,7 @@ class Start:
     storage: str = "local"
 
 
-_CAT = "sh -c 'cat {dir}/%s 2>/dev/null || true'"
+_CAT = "sh -c 'cat \"$0\"/%s 2>/dev/null || true' {dir}"
 SERVERS = {
     "go-hex-files": Start(
         needs="go",

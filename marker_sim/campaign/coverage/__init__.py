@@ -1,4 +1,4 @@
-"""What a campaign must have met before it may say that a guarantee holds.
+"""Conditions that a campaign must meet before a guarantee may hold.
 
 goals.py                events that must have happened at least once; marks.py finds them in histories
 activity_thresholds.py  how much must have happened

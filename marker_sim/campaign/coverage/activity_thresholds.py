@@ -2,10 +2,10 @@
 
 Each threshold is a ratio with its reason, at half or less of what correct systems of any shape show, so that a slower
 or more cautious system passes and an idle one does not; docs/honesty.md has both figures. A campaign is below a
-threshold when chance does not explain it: a system that shows exactly the ratio misses it in one campaign of a
-thousand at most (`LUCK`), one that shows twice as much in one of a million, where what is counted is independent, as
-runs are; counts that come in clumps (creates, and judgements about them) lie higher. A campaign of fewer than
-`RUNS_LEAST` runs must only have answered creates; one of fewer than `CREATES_LEAST` has no threshold.
+threshold when chance does not explain it: a system with exactly the ratio misses it in at most one campaign of a
+thousand (`LUCK`), one with twice the ratio in one of a million, if counts are independent, as runs are; for clustered
+counts (creates, and judgements about them) it is more. A campaign of fewer than `RUNS_LEAST` runs must only have
+answered creates; one of fewer than `CREATES_LEAST` has no threshold.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
 
 
 def too_few(done: float, due: float) -> bool:
-    """Whether chance does not explain that so few were met: a Poisson count of the mean `due` is hardly ever as low.
+    """Whether chance does not explain so few: a Poisson count of the mean `due` is hardly ever as low.
 
     Chernoff's bound: it is at most `done` with a probability of exp(done - due - done log(done / due)) or less.
     """

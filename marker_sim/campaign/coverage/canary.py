@@ -65,9 +65,9 @@ class CanaryPlace(NamedTuple):
 def draw(
     seed: int, places: Iterable[tuple[str, str]], guarantees: frozenset[str] | None, profile: Profile
 ) -> tuple[Mutant, CanaryPlace] | None:
-    """The canary of a seed and its place; None when the profile promises nothing that one breaks there.
+    """The canary of a seed and its place; None when the profile promises no guarantee that a canary breaks there.
 
-    It breaks a guarantee that is judged, if there is such a canary; otherwise any, to test worlds and generators.
+    It breaks a judged guarantee, if there is such a canary; otherwise any, to test worlds and generators.
     """
     open_to = {f"{mode}/{storage}" for mode, storage in places}
     fitting = [

@@ -1,6 +1,6 @@
 """Faults by phase: which pairs a campaign reached, which it could have reached, and why the others are impossible.
 
-The phases are those of campaign/coverage/process_phase.py; whom a kind hits, and which calls, says its row.
+The phases are those of campaign/coverage/process_phase.py; the row of a kind has its targets and calls.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) 
     for kind in FaultKind:
         if not any(kind in drawable(*pair) for pair in pairs):
             continue
-        struck = statistics.struck(kind.value)
+        reached = statistics.phases_of(kind.value)
         cells = [phase for phase in PHASES if batched or phase.partition(":")[0] not in ("server", "request", "kit")]
-        reasons = {phase: why for phase in cells if (why := why_not(kind, phase)) and phase not in struck}
+        reasons = {phase: why for phase in cells if (why := why_not(kind, phase)) and phase not in reached}
         rows.append(
             MatrixRow(
                 kind=kind.value,
-                met={phase: struck[phase] for phase in sorted(struck)},
-                unmet=tuple(phase for phase in cells if phase not in struck and phase not in reasons),
+                met={phase: reached[phase] for phase in sorted(reached)},
+                unmet=tuple(phase for phase in cells if phase not in reached and phase not in reasons),
                 impossible={phase: why for phase, why in reasons.items() if phase.startswith(kind.row.phases)},
             )
         )

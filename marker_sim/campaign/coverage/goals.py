@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
 
-LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are looked at.
+LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are sampled.
 SURE = 12  # exp(-12): 6 in a million campaigns miss it by chance, fewer by the margin of `one_in`.
 _BATCHED = ("s3", "local")
 _OPS, _WRITES = "operations", "writes"
@@ -25,12 +25,12 @@ _OPS, _WRITES = "operations", "writes"
 class CoverageGoal:
     """One event that must have happened.
 
-    name: in `reached` of verdict.json; also the name of the mark, unless `struck` is given.
+    name: in `reached` of verdict.json; also the name of the mark, unless `faults` is given.
     one_in: see the module.
     guarantees: those that are inconclusive without it.
     plans: "operations", "writes", "" for both.
     modes, storages: where it can happen, empty for everywhere.
-    struck, phases: any of these faults in any of these phases.
+    faults, phases: any of these faults in any of these phases.
     stored: whether it shows only where storage is in Hudi's format.
     """
 
@@ -41,7 +41,7 @@ class CoverageGoal:
     plans: str = ""
     modes: tuple[str, ...] = ()
     storages: tuple[str, ...] = ()
-    struck: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
     stored: bool = False
 
@@ -55,11 +55,11 @@ class CoverageGoal:
 
     def times(self, statistics: Statistics) -> int:
         """In how many sampled runs it happened; for a fault in a phase, how often."""
-        if not self.struck:
+        if not self.faults:
             return sum(
                 statistics.met_in[f"{key}/{self.name}"] for key in statistics.looked if self.applies(*key.split("/"))
             )
-        return sum(statistics.struck(kind)[phase] for kind in self.struck for phase in self.phases)
+        return sum(statistics.phases_of(kind)[phase] for kind in self.faults for phase in self.phases)
 
     def looked(self, statistics: Statistics) -> int:
         """How many sampled runs could have reached it."""
@@ -87,7 +87,7 @@ def _died(name: str, sentence: str, one_in: int, role: str, *phases: str, guaran
         plans=_OPS if server else _WRITES,
         modes=("timeline",) if server else (),
         storages=_BATCHED if server else (),
-        struck=("kill",),
+        faults=("kill",),
         phases=cells,
         stored=server,
     )
@@ -101,7 +101,7 @@ def _writing(name: str, sentence: str, one_in: int, *guarantees: str, storages: 
 
 
 def _asking(name: str, sentence: str, one_in: int, *guarantees: str) -> CoverageGoal:
-    """Of clients of a marker store, whatever it is made of."""
+    """A goal of clients of any marker store."""
     return CoverageGoal(name=name, sentence=sentence, one_in=one_in, guarantees=guarantees, plans=_OPS)
 
 
@@ -270,7 +270,7 @@ GOALS: tuple[CoverageGoal, ...] = (
         one_in=40,
         guarantees=("G13", "G15"),
         plans=_WRITES,
-        struck=("attempt-killed", "kill"),
+        faults=("attempt-killed", "kill"),
         phases=("executor: between marker and data",),
     ),
 )
@@ -293,10 +293,10 @@ class CoverageGoals:
 def reached(
     statistics: Statistics, combinations: Iterable[tuple[str, str]], layout: str, write_plans: bool
 ) -> CoverageGoals:
-    """Hold a campaign's statistics against every coverage goal that its modes and storages allow.
+    """Check a campaign's statistics against every coverage goal that its modes and storages allow.
 
-    layout: of the system's storage; what shows only in Hudi's format is not asked of others. write_plans: whether the
-    campaign made plans of nothing but writes.
+    layout: of the system's storage; goals that show only in Hudi's format do not apply to others.
+    write_plans: whether the campaign made only plans of writes.
     """
     pairs = tuple(combinations)
     kinds = (_WRITES,) if write_plans else (_OPS, _WRITES)

@@ -1,17 +1,9 @@
 """In which phase each process was when a fault happened, from one pass over a finished history.
 
-    server     idle, listing, deleting, recovering, batch pending, written and not answered, between replies
-    driver     idle, begin, rollback, rollback: listing, rollback: markers, sweep, stage, finalize: listing,
-               finalize: deleting, commit: before the entry, commit: after the entry, marker deletion
-    executor   between tasks (taking one, or reporting its end), marker asked for, between marker and data, writing,
-               after the data
-    client     of operations without a write: idle, create, list, exists, delete, hostile
-    request    on the wire: create, list, exists, delete, hostile
-    kit        damage by the kit itself: markers asked for, or idle
-
-A phase is derived from events, not from memory: a batch that was taken and one that still waits look the same until
-the first effect. "Between replies" is known only when an answer of the batch arrives. Nothing here is a verdict.
-`marks` counts the goals of coverage/goals.py; one may be counted several times per run.
+docs/honesty.md lists the phases of each role. A phase is derived from events, not from memory: a batch that was taken
+and one that still waits look the same until the first effect. "Between replies" is known only when an answer of the
+batch arrives. Nothing here is a verdict. `marks` counts the goals of coverage/goals.py; one may be counted several
+times per run.
 """
 
 from __future__ import annotations
@@ -34,11 +26,11 @@ _REQUESTS = {"list-data": "list", "list-log": "list"}
 class PhaseCounts(NamedTuple):
     """Counts of one run.
 
-    strikes: faults by ("fault", "role: phase").
+    faults_by_phase: faults by ("fault", "role: phase").
     marks: coverage goals by name.
     """
 
-    strikes: Counter[tuple[str, str]]
+    faults_by_phase: Counter[tuple[str, str]]
     marks: Counter[str]
 
 
@@ -48,14 +40,14 @@ def activity(history: History) -> PhaseCounts:
     for event in history.events:
         walk.read(event)
     walk.finish()
-    return PhaseCounts(walk.strikes, walk.marks.seen)
+    return PhaseCounts(walk.faults_by_phase, walk.marks.seen)
 
 
 class _Walk:
     """What every process is in the middle of. open: the invocations of a process that have not ended, in order."""
 
     def __init__(self, history: History) -> None:
-        self.strikes: Counter[tuple[str, str]] = Counter()
+        self.faults_by_phase: Counter[tuple[str, str]] = Counter()
         self.marks = CoverageMarks(history)
         self.open: dict[str, dict[int, Event]] = {}
         self.roles: dict[str, str] = {}
@@ -97,10 +89,10 @@ class _Walk:
             self.marks.observed(event)
 
     def finish(self) -> None:
-        """Settle what later answers decide."""
+        """Decide the phases that depend on later answers."""
         for kind, batch in self._undecided:
             phase = "between replies" if batch in self.marks.replied else "written and not answered"
-            self.strikes[kind, f"server: {phase}"] += 1
+            self.faults_by_phase[kind, f"server: {phase}"] += 1
 
     def _fault(self, event: Event) -> None:
         kind, process = event.operation, event.process
@@ -109,7 +101,7 @@ class _Walk:
             if cls == "wire" and event.caused_by is not None:
                 invoke = self.open.get(process, {}).get(event.caused_by)
                 if invoke is not None:
-                    self.strikes[kind, f"request: {_REQUESTS.get(invoke.operation, invoke.operation)}"] += 1
+                    self.faults_by_phase[kind, f"request: {_REQUESTS.get(invoke.operation, invoke.operation)}"] += 1
             else:
                 self._strike(kind, event)
         self.marks.fault(event)
@@ -122,20 +114,20 @@ class _Walk:
             role = self.roles.get(process, "")
         if process == "kit":
             waits = any(self.marks.waiting.values())
-            self.strikes[kind, "kit: markers asked for" if waits else "kit: idle"] += 1
+            self.faults_by_phase[kind, "kit: markers asked for" if waits else "kit: idle"] += 1
         elif role == _SERVER or process in self.marks.started:
             phase, batch = self.marks.server_phase(process)
             if batch is not None:
                 self._undecided.append((kind, batch))
             else:
-                self.strikes[kind, f"server: {phase}"] += 1
+                self.faults_by_phase[kind, f"server: {phase}"] += 1
         elif not self.marks.of_writes:
             inner = self._inside(process)
-            self.strikes[kind, f"client: {_REQUESTS.get(inner, inner) or 'idle'}"] += 1
+            self.faults_by_phase[kind, f"client: {_REQUESTS.get(inner, inner) or 'idle'}"] += 1
         elif role == "driver" or process.startswith("driver"):
-            self.strikes[kind, f"driver: {self._driver(process)}"] += 1
+            self.faults_by_phase[kind, f"driver: {self._driver(process)}"] += 1
         else:
-            self.strikes[kind, f"executor: {self._executor(process, event.path)}"] += 1
+            self.faults_by_phase[kind, f"executor: {self._executor(process, event.path)}"] += 1
 
     def _inside(self, process: str) -> str:
         """The operation that a process invoked last and has not ended, "" for none."""

@@ -5,8 +5,8 @@
     the last marker file read at rest has one name more            G4 exact-set
     the last rows read from a table have a row that was not written  G24 rows-survive
 
-The campaign recorded and judged the history itself, so this detects a recorder whose histories mean nothing to the
-judges as well as a judge that detects nothing.
+The campaign recorded and judged the history itself, so this detects a recorder whose histories the judges cannot use as
+well as a judge that detects nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ NAME = "planted/canary.parquet.marker.CREATE"
 
 
 class TamperedHistory(NamedTuple):
-    """A statement that can be falsified.
-
-    value: the false value of an event, None when the event is of another kind.
-    """
+    """A statement that can be falsified. value: the false value of an event, None when the event is of another kind."""
 
     name: str
     guarantee: str
@@ -34,9 +31,9 @@ class TamperedHistory(NamedTuple):
 
 
 def let_go(history: History | None) -> Canary | None:
-    """Tamper with the history where possible, one statement after the other until a judge detects one; None where not.
+    """Make each possible false statement in turn until a judge detects one; None where none is possible.
 
-    One is not enough: a listing of a directory that may not be judged proves nothing.
+    One is not enough: a listing may be of a directory that is not judged.
     """
     last: Canary | None = None
     for number, (plant, planted) in enumerate(_planted(history) if history is not None else (), start=1):
@@ -86,7 +83,7 @@ def _longer_table(event: Event) -> Value:
 
 
 PLANTS = (
-    TamperedHistory("a listing holds a name that nobody asked for", "G4", _longer_listing),
-    TamperedHistory("a marker file holds a name that nobody asked for", "G4", _longer_file),
-    TamperedHistory("a table holds a row that nobody wrote", "G24", _longer_table),
+    TamperedHistory("a listing holds a name that was not requested", "G4", _longer_listing),
+    TamperedHistory("a marker file holds a name that was not requested", "G4", _longer_file),
+    TamperedHistory("a table holds a row that was not written", "G24", _longer_table),
 )

@@ -1,10 +1,9 @@
 """Violations as replay files that later versions open, one for each guarantee and shrunk plan.
 
-Two plans are the same when they differ in nothing but the seed they came from. Plans that break the same guarantee in
-the same mode and on the same storage by the same cause with the same kinds of faults and operations look alike; of
-those `ALIKE_MAX` are kept, the others are counted with the first, for they would mostly tell the same story again. A
-file is a function of the lines of the ledger, so it may be lost and comes back; it moves to `failures/fixed/` when a
-replay says so, and back when it is seen again.
+Two plans are the same when they differ only in their seed. Plans that break the same guarantee in the same mode and on
+the same storage by the same cause with the same kinds of faults and operations are alike; `ALIKE_MAX` of them are kept,
+the others, mostly the same defect, are counted with the first. A file is a function of the ledger, so a lost one is
+written again; it moves to `failures/fixed/` when a replay no longer reproduces it, and back when it occurs again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from marker_sim.reading import read_as
 
 SCHEMA = 1
 FOLDER = "failures"
-# What a replay says; FIXED is the folder of those it says it of, too.
+# The status of a replay; FIXED is also the folder of fixed failures.
 FIXED = "fixed"
 VIOLATED = "still-violated"
 NOT_REPRODUCED = "not-reproduced"
@@ -36,13 +35,13 @@ SEEDS_MAX = 20
 class Sighting:
     """One violation, as a unit found it.
 
-    shrunk: whether there was time to make its plan small.
-    text: everything there is to say of it: sentence, message, events.
-    evidence: their numbers in the history of `plan`.
-    deterministic: whether a run that was repeated nearby gave the same history; else no run without it says much.
+    shrunk: whether there was time to shrink its plan.
+    text: the sentence, the message and the events.
+    evidence: the events' numbers in the history of `plan`.
+    deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
     world: "simulated", "real" or "spark".
     plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
-    cause: of the breach, "" where it was stored before causes were told apart.
+    cause: of the breach, "" in files of older versions.
     """
 
     guarantee: str
@@ -67,12 +66,12 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFailure:
-    """A failure that is kept.
+    """A stored failure.
 
-    seen: how often exactly this; alike: how often something that looks like it.
+    seen: how often exactly this occurred; alike: how often a similar one.
     first_seen, last_seen: times of day; night: of the first.
-    fixed: when a replay found nothing any more, "" before.
-    status: what the last replay said, "" before there was one; that it is violated when it came back since.
+    fixed: when a replay no longer reproduced it, "" before.
+    status: of the last replay, "" before there was one; violated when it occurred again since.
     """
 
     name: str
@@ -107,9 +106,9 @@ class Failures:
         return tuple(failure for failure in self.by_name.values() if not failure.fixed)
 
     def see(self, sighting: Sighting, **where: Any) -> StoredFailure:
-        """Count a violation: of a failure that is stored already, of one that looks like it, or of a new one.
+        """Count a violation: of a stored failure, of one that is alike, or of a new one.
 
-        where: sut, profile, kit_version, night and at (a time of day). Returns what it was counted with.
+        where: sut, profile, kit_version, night and at (a time of day). Returns the failure that it was counted with.
         """
         name = name_of(sighting)
         known = self.by_name.get(name)
@@ -138,13 +137,13 @@ class Failures:
         return self.by_name[name]
 
     def replayed(self, name: str, status: str, at: str) -> None:
-        """Note what a replay said."""
+        """Record the status of a replay."""
         known = self.by_name.get(name)
         if known is not None:
             self.by_name[name] = replace(known, status=status, fixed=at if status == FIXED else "")
 
     def write(self, directory: Path, names: Iterable[str] | None = None) -> None:
-        """Bring the files in line with what is known, all of them or some."""
+        """Write the files, all of them or some."""
         folder = directory / FOLDER
         make_folder(folder / FIXED)
         for name in self.by_name if names is None else names:
@@ -158,7 +157,7 @@ class Failures:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put a file in place at once, or leave what was there; an equal one is left alone."""
+    """Replace a file atomically, unless its content is equal."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     try:
@@ -183,7 +182,7 @@ def kind_of(guarantee: str, mode: str, storage: str) -> str:
 
 def name_of(sighting: Sighting) -> str:
     """The name of a failure: its guarantee, and a digest of where it happened and of its plan without the seed."""
-    plan = _told({key: value for key, value in sighting.plan.items() if key not in ("seed", "schema")})
+    plan = _without_empty({key: value for key, value in sighting.plan.items() if key not in ("seed", "schema")})
     canonical = json.dumps([sighting.guarantee, sighting.mode, sighting.world, plan], sort_keys=True)
     return f"{sighting.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
@@ -223,16 +222,16 @@ def read_sighting(raw: Mapping[str, Any]) -> Sighting:
     return read_as(Sighting, raw, "a violation in the ledger")
 
 
-def _told(value: Any) -> Any:
-    """A value without what is empty in it, so that a field that later versions add makes no other name."""
+def _without_empty(value: Any) -> Any:
+    """A value without empty parts, so that a field added by a later version does not change the name."""
     if isinstance(value, dict):
-        return {key: _told(part) for key, part in value.items() if part not in ("", [], None)}
-    return [_told(part) for part in value] if isinstance(value, list) else value
+        return {key: _without_empty(part) for key, part in value.items() if part not in ("", [], None)}
+    return [_without_empty(part) for part in value] if isinstance(value, list) else value
 
 
 def _alike(one: Sighting, other: Sighting) -> bool:
     same_kind = (one.kind, one.world, one.cause) == (other.kind, other.world, other.cause)
-    # A plan that nobody had time to shrink has a little of everything in it; it looks like whatever broke the same.
+    # A plan that was not shrunk has faults of many kinds; it is alike to any failure of the same kind.
     return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
 
 

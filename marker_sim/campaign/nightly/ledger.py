@@ -1,6 +1,6 @@
-"""What a chaos directory did, one JSON line each, appended and synced; the directory has one writer at a time.
+"""The ledger of a chaos directory: JSON lines, appended and synced; the directory has one writer at a time.
 
-    kind       when                             what it says
+    kind       when                             content
     chaos      the first line                   schema, sut, profile and seed of the directory
     night      a night begins                   night, budget_s, stages (name to share), missing, kit_version
     unit       a unit was done                  night, stream, first, count, seconds, and the counts of work.py
@@ -34,9 +34,9 @@ Line = dict[str, Any]
 
 @contextmanager
 def writing(directory: Path) -> Iterator[Ledger]:
-    """The ledger of a directory, made if need be, with no other writer.
+    """Open the ledger of a directory, created if missing, as its only writer.
 
-    UsageError when there is one already, or files in a directory without a ledger: nothing of theirs is replaced.
+    UsageError when there is another writer, or when the directory has files and no ledger.
     """
     with ExitStack() as stack:
         try:

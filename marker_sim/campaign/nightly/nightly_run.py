@@ -1,8 +1,7 @@
 """One night: units handed out to workers until the budget is used, each in the ledger once it is done.
 
-The night's clock runs while this process does, and is in every line, so that a night goes on where it was
-killed. At the end of the budget no unit begins; those under way get `GRACE_S`, then they are given up and
-done first the next time.
+The night's clock runs while this process does, and is in every line, so that a killed night resumes where it stopped.
+At the end of the budget no unit begins; running ones get `GRACE_S`, then they are stopped and done first the next time.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRequest:
-    """What was asked of `chaos`.
+    """The options of `chaos`.
 
-    sut, seed, stages: None for what the directory has, or the defaults.
+    sut, seed, stages: None for those of the directory, or the defaults.
     """
 
     directory: Path
@@ -60,7 +59,7 @@ class NightRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightEnd:
-    """How a night came to its end, and all that the directory knows."""
+    """How a night ended, and the totals of the directory."""
 
     totals: Totals
     interrupted: bool
@@ -118,12 +117,12 @@ class _Night:
         return self._before_s + time.monotonic() - self._began
 
     def note(self, kind: str, **content: Any) -> list[str]:
-        """Append a line of this night and count it; the failures that it says something of."""
+        """Append a line of this night and count it; the failures that it changed."""
         line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
         return self._totals.add(line)
 
     def run(self, workers: WorkerPool) -> None:
-        """Stored failures, the canary, the stages, and the swarm for what is left."""
+        """Run stored failures, the canary and the stages, then the swarm for the rest of the budget."""
         budget_s = self._request.budget_s
         self._canary(workers)
         self._replay(workers, self.clock_s + budget_s * STORED_SHARE)
@@ -159,7 +158,7 @@ class _Night:
             self._give(workers, "canary", night.number, 1)
 
     def _count_points(self, workers: WorkerPool) -> None:
-        """Ask a worker how large the exhaustive search is: the system is run for it, and may end who does that."""
+        """Have a worker count the exhaustive search: it runs the system, which may end the process."""
         asked = False
         while self._points is None and self.clock_s < self._request.budget_s:
             if workers.idle and not asked:
@@ -226,7 +225,7 @@ class _Night:
         workers.give(workers.idle[0], task)
 
     def _collect(self, workers: WorkerPool, timeout_s: float) -> None:
-        """Write down what was done meanwhile."""
+        """Record the units that are done."""
         for answer in workers.answers(min(timeout_s, 1.0)):
             task, seconds, result = (
                 answer.task,
@@ -269,7 +268,7 @@ def _line(night: NightTotals, totals: Totals) -> str:
 
 
 def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:
-    """What the ledger says, with the night that is to run as its last."""
+    """The totals of the ledger, with the night that is to run as its last."""
     totals = Totals().add_all(read_lines(request.directory))
     place = request.directory
     if ledger.empty:
@@ -305,7 +304,7 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """A directory for what workers leave, the same for each night so that a killed one's is found and emptied.
+    """A directory for temporary files of workers, the same each night so that files of a killed one are deleted.
 
     Not below the chaos directory: sockets have names of at most 107 bytes.
     """

@@ -1,7 +1,7 @@
-"""Stored failures found in a directory, and moved out of the way once they are fixed; nothing is deleted.
+"""Finds stored failures in a directory and moves fixed ones to `fixed/`; nothing is deleted.
 
-In a chaos directory the ledger notes what a replay said, so that the next night knows it as well. Elsewhere, in a
-folder of failures that somebody downloaded, the file alone is moved, to `fixed/` beside it.
+In a chaos directory the ledger records the status of a replay for the next night. Elsewhere, for example in a
+downloaded folder of failures, only the file is moved.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def stored_files(place: Path) -> list[Path]:
 
 
 class Pruned:
-    """Notes what replays say of failures, and moves those that are fixed. moved: their files, where they are now."""
+    """Records the status of replayed failures, and moves fixed ones. moved: their new files."""
 
     def __init__(self) -> None:
         self.said: list[tuple[Path, str]] = []
         self.moved: list[Path] = []
 
     def note(self, file: Path, status: str) -> None:
-        """A replay of the failure in `file` said this; nothing moves before all are run."""
+        """Record the status of the failure in `file`; files are moved after all are run."""
         self.said.append((file, status))
 
 
@@ -71,7 +71,7 @@ def has_ledger(place: Path) -> bool:
 
 
 def _chaos_directory(place: Path) -> Path | None:
-    """The directory whose ledger tells of these failures, None where there is no ledger."""
+    """The directory whose ledger has these failures, None where there is no ledger."""
     for directory in (place, place.parent):
         if (directory / NAME).is_file() and place in (directory, directory / FOLDER):
             return directory

@@ -11,7 +11,7 @@ _PARTS = {"real-local": "real processes on local", "real-s3": "real processes on
 
 
 def missing_here() -> dict[str, str]:
-    """By stream, what it lacks and how to get it."""
+    """The missing requirements of each stream, and how to get them."""
     found: dict[str, str] = {}
     for streams in STREAMS.values():
         for stream in streams:

@@ -1,7 +1,7 @@
-"""Stages, their shares of a night and what of them is possible here.
+"""Stages, their shares of a night, and which of them are possible here.
 
-A stage draws units from its streams. Shares are of the whole budget; what is missing here leaves its share to the
-others, and whatever is left at the end goes to the swarm, which never runs dry.
+A stage draws units from its streams. Shares are of the whole budget; the share of a stage that is not possible goes to
+the others, and the rest at the end goes to the swarm, which never ends.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 
 SCHEMA = 1
 NIGHTS_SHOWN = 30
-# Of units of the swarm: a small one is often quiet somewhere by chance, all of them are when nothing happens.
+# A share of the swarm's units: a small unit often misses a threshold by chance, but not all of them do.
 QUIET_SHARE = 0.75
 _STREAMS = tuple(name for names in STREAMS.values() for name in names)
 COLUMNS = (
@@ -31,7 +31,7 @@ _BAR_WIDTH, _HEIGHT = 18, 60
 
 
 def verdict_of(night: NightTotals) -> str:
-    """Violated before inconclusive before holds; a night that judged nothing, or was blind, never holds."""
+    """Violated before inconclusive before holds; a night without judgements, or with a missed canary, never holds."""
     if night.kinds or night.still_violated:
         return "violated"
     return "inconclusive" if gaps(night) or night.trouble else "holds"
@@ -48,7 +48,7 @@ def exit_code(night: NightTotals) -> int:
 
 
 def gaps(night: NightTotals) -> tuple[str, ...]:
-    """Why a night without violations says less than it seems to."""
+    """Why a night without violations is not conclusive."""
     found = [] if night.judged else ["nothing was judged"]
     if night.differences:
         found.append(f"{night.differences} units gave a different history when a run was repeated")

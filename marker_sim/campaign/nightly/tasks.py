@@ -11,7 +11,7 @@ from marker_sim.errors import HarnessError, UsageError
 
 
 class Desk:
-    """Does one unit after another; what is expensive to start is kept for the next one of its stream."""
+    """Does one unit after another; expensive resources are kept for the next one of its stream."""
 
     def __init__(self) -> None:
         self._kept: Any = None

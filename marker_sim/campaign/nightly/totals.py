@@ -19,10 +19,10 @@ class NightTotals:
     """One night.
 
     seconds: of its budget, `stream_s` of workers by stream.
-    kinds: violations met, by kind.
+    kinds: violations, by kind.
     canary: the line of its unit, None before it ran.
     state: "running" until it was paused, or ended.
-    unsure: failures that were open when it began and of which no replay said, before it ended, whether they are fixed.
+    unsure: failures that were open when it began and that no replay decided before it ended.
     """
 
     number: int
@@ -132,17 +132,14 @@ class NightTotals:
 
 
 def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
-    """How often a coverage goal was due at least in runs that were looked at."""
+    """How often a coverage goal was due at least in sampled runs."""
     able = sum(count for key, count in looked.items() if goal.applies(*key.split("/")))
     return able / goal.one_in
 
 
 @dataclass(slots=True)
 class Totals:
-    """Everything a ledger says.
-
-    done: by stream and space, which numbers.
-    """
+    """The content of a ledger, added up. done: finished numbers by stream and space."""
 
     sut: str = ""
     profile: str = ""
@@ -157,7 +154,7 @@ class Totals:
         return self.nights[-1]
 
     def add_all(self, lines: Iterable[Line]) -> Totals:
-        """Count lines, oldest first; HarnessError for one that says what cannot be, as after an edit by hand."""
+        """Count lines, oldest first; HarnessError for an impossible one, as after an edit by hand."""
         for number, line in enumerate(lines, start=1):
             try:
                 self.add(line)
@@ -167,7 +164,7 @@ class Totals:
         return self
 
     def add(self, line: Line) -> list[str]:
-        """Count one line; the names of the failures that it says something new of."""
+        """Count one line; the names of the failures that it changed."""
         match line["kind"]:
             case "chaos":
                 self.sut, self.profile, self.seed = line["sut"], line["profile"], line["seed"]

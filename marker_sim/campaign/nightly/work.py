@@ -1,15 +1,15 @@
 """One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
 
-runs, steps             how much was run
-judged, violations      by guarantee; violations are those that the profile holds against the system
-unpromised              breaches of what is not promised, by guarantee
-faults, reached         what fired and what happened, by name
-looked                  how many runs were looked at for what must happen, by mode, storage and kind of plan
-reruns, differences     how many runs were repeated, in how many the history was another one
-layout                  of what the system stores, which decides what can be seen of it
-quiet                   why the unit by itself would not be believed
+runs, steps             their number
+judged, violations      by guarantee; violations are those of promised guarantees
+unpromised              breaches of guarantees that are not promised
+faults, reached         faults that fired and coverage goals that were reached, by name
+looked                  number of runs sampled for coverage goals, by mode, storage and kind of plan
+reruns, differences     number of repeated runs, and of those with another history
+layout                  of the system's storage, which decides the visible goals
+quiet                   why the unit alone would be inconclusive
 sightings               failures.Sighting, at most one for each guarantee, mode and storage
-trouble                 why the kit could not finish the unit, "" when it did; nothing of it is run again
+trouble                 why the kit could not finish the unit, "" when it did; it is not run again
 """
 
 from __future__ import annotations
@@ -58,13 +58,12 @@ _FOREVER_S = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightlyTask:
-    """What a worker is asked. numbers first to first + count of `stream`, as the stream understands them, of the search
-    with `seed`.
+    """The task of a worker: the numbers first to first + count of `stream`, of the search with `seed`.
 
-    until: time.monotonic() after which nothing is made small any more.
-    seen: how often each kind of violation was met this night.
+    until: time.monotonic() after which plans are not shrunk any more.
+    seen: how often each kind of violation occurred this night.
     failure: a stored failure to run again instead, as in its file.
-    space: which space the numbers of a stream belong to, "" when there is one for good.
+    space: the space of the stream's numbers, "" for a stream with only one.
     """
 
     stream: str
@@ -80,9 +79,9 @@ class NightlyTask:
 
 
 def worth_shrinking(seen: int) -> bool:
-    """Whether the next violation of a kind met `seen` times is made small: the 1st, 2nd, 4th, 8th and so on.
+    """Whether the next violation of a kind that occurred `seen` times is shrunk: the 1st, 2nd, 4th, 8th and so on.
 
-    So a defect that is met all the time costs little, and another one behind it is still found.
+    So a frequent defect costs little, and another one of its kind is still found.
     """
     return seen & (seen + 1) == 0
 
@@ -118,7 +117,7 @@ def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
 
 
 def counts_of(statistics: Statistics, steps: int, profile: Profile) -> dict[str, Any]:
-    """The counts of statistics; what is zero is left out."""
+    """The counts of statistics, without zeros."""
     judged, violations, unpromised, excused = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for row in statistics.rows(profile):
         held = _held(row, profile)
@@ -163,7 +162,7 @@ def sightings(
 
 
 def _once(failure: Failure, plan: Plan) -> Sighting:
-    """A violation whose plan breaks nothing when it runs again, as it was seen: a system that is not deterministic."""
+    """A violation that did not occur again with its plan: the system is not deterministic."""
     breach = Breach(message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause)
     seen = sighting_of(failure.guarantee, failure.mode, plan, breach, failure.history, False)
     text = f"{seen.text}\nseen once, and not again when the plan was repeated"
@@ -235,7 +234,7 @@ def _nonzero(counts: Any) -> dict[str, int]:
 
 
 def canary(task: NightlyTask) -> dict[str, Any]:
-    """The defect that is planted in a night, drawn by seed and number; caught by: "" when nobody saw it."""
+    """The defect that is planted in a night, drawn by seed and number; caught by: "" when no judge found it."""
     system, profile = load_system(task.sut), load_profile(task.profile)
     seed = plan_seed(task.seed, task.first)
     drawn = draw(seed, _places(system), None, profile)

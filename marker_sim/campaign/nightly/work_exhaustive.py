@@ -42,7 +42,7 @@ class ExhaustiveWork:
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """The number behind the last crash point of each part."""
+        """The number after the last crash point of each part."""
         return tuple(accumulate(len(points) for points in self.space.points))
 
     @property

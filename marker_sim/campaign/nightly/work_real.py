@@ -1,7 +1,7 @@
 """Units with real processes: swarm plans run by driver, executors and server that can be killed.
 
-A real run may come out differently each time. Its violation is looked for in the simulated world, where the plan can be
-made small; if it is not seen there, the plan is kept as it is and run `TIMES` times more.
+A real run may end differently each time. Its violation is searched in the simulated world, where the plan can be
+shrunk; if it does not occur there, the plan is stored as it is and run `TIMES` times more.
 """
 
 from __future__ import annotations

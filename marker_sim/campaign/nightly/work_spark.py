@@ -26,7 +26,7 @@ from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
-NOT_STRUCK = "fault on Spark that found nothing to strike"
+NOT_FIRED = "fault on Spark that did not fire"
 KILLS = 4  # So that an application takes a minute or two and not more.
 STRAY = "data file on Spark that no commit names at the end"
 _KINDS = tuple(
@@ -64,7 +64,7 @@ class SparkWork:
                 continue
             statistics.add(run.history, findings)
             counts = count(run.history)
-            for name, times in ((NOT_STRUCK, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs)):
+            for name, times in ((NOT_FIRED, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs)):
                 statistics.reach(name, times)
             for finding in findings:
                 breach = promised_breach(finding, spark_plan.plan, profile)

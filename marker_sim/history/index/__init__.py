@@ -1,6 +1,6 @@
 """An index of one finished history, from which judges and statistics read. Pure functions and values.
 
-event_reader.py   one pass over the events that sorts them into what the other modules need
+event_reader.py   one pass over the events that sorts them for the other modules
 calls.py          records: calls, server lives, faults, directories
 presence.py       which names were stored when
 write_path.py     writes, data files and timeline entries

@@ -20,7 +20,7 @@ MS = 1_000_000
 
 
 class RecordedCall(NamedTuple):
-    """One invocation and what became of it.
+    """One invocation and its outcome.
 
     done: the index of its completion, NEVER while open. life: the `started` event of the server life that received
     it, or to which it was addressed; NO_LIFE without a server, SEVERAL_LIVES when a duplicate reached another one.
@@ -37,7 +37,7 @@ class RecordedCall(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """What a hostile request asked for, as names are read from files: bytes that are no text become surrogates."""
+        """The name in a hostile request as it would be read from a file: invalid UTF-8 becomes surrogates."""
         text = self.identity
         return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
 
@@ -45,9 +45,8 @@ class RecordedCall(NamedTuple):
 class WriteStep(NamedTuple):
     """One part of a write: begin, rollback, sweep, attempt, finalize or commit.
 
-    done and outcome: as of a Call.
-
-    instant: "" for a begin that never said which it is.
+    done and outcome: as of a RecordedCall.
+    instant: "" for a begin that did not end ok.
     path: of an attempt, relative to the table.
     """
 
@@ -65,15 +64,12 @@ class WriteStep(NamedTuple):
         return self.invoke < index < self.done
 
     def may_act(self, index: int) -> bool:
-        """Whether something sent by it may be applied at an event: when it ended unknown, at any later time."""
+        """Whether a request of it may be applied at an event: any later one when its outcome is unknown."""
         return self.invoke < index and (index < self.done or self.outcome != "ok")
 
 
 class TableWrite(NamedTuple):
-    """One write of a black-box write path, as its caller sees it.
-
-    rows: the "key=value" that it asked for, sorted.
-    """
+    """One write of a black-box write path, as its caller sees it. rows: the "key=value" that it upserts, sorted."""
 
     invoke: int
     done: int
@@ -87,8 +83,7 @@ class Deletion(NamedTuple):
     """From `invoke` until `settled` a deletion may have had an effect.
 
     answered: its `ok`, NEVER for none.
-
-    `kit` is True for damage that the kit did itself, which excuses like a deletion but promises nothing.
+    kit: whether it is damage by the kit, which is an excuse like a deletion, but no promise of an empty directory.
     """
 
     invoke: int
@@ -115,7 +110,7 @@ class FaultSpan(NamedTuple):
         return FAULT_CLASS.get(self.kind) == "storage"
 
     def concerns(self, directory: str) -> bool:
-        """Whether it may have harmed a marker directory: its path lies there, or in none, or it spreads beyond it."""
+        """Whether it may have affected a marker directory: its path lies there, or in none, or the fault spreads."""
         home = directory_of(f"{self.path}/") if self.path else None
         return home in (None, directory) or self.kind in SPREADING
 
@@ -169,9 +164,10 @@ class Directory:
         return False
 
     def protected(self, moment: int) -> Iterator[tuple[int, int]]:
-        """From when until when nothing may remove a marker answered at an event, before a deletion is invoked.
+        """The intervals, up to the next deletion, in which a marker answered at an event must stay stored.
 
-        Damage by the kit is no such end: what outlasted it stays. The same holds after deletions that were open then.
+        They continue after damage by the kit, and after deletions that were open at that event, for markers that
+        remained.
         """
         low = moment
         for deletion in self.deletions:
@@ -186,7 +182,7 @@ class Directory:
             yield low, NEVER
 
     def deleted(self, low: int, high: int) -> bool:
-        """Whether a deletion was invoked between two events: what was answered before is owed to nobody after."""
+        """Whether a deletion was invoked between two events, so that markers answered before need not remain."""
         return any(low < deletion.invoke < high for deletion in self.deletions)
 
     def settled_before(self, moment: int) -> int:

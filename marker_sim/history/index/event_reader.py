@@ -25,19 +25,21 @@ from marker_sim.history.index.calls import (
 from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
 
 END_OF_RUN = "end-of-run"
-# An embedded server ends with its driver: a consequence, and no fault that anything could be counted under.
+# An embedded server ends with its driver: a consequence of another fault.
 WITH_ITS_DRIVER = "with-its-driver"
 _CONSEQUENCES = frozenset({END_OF_RUN, WITH_ITS_DRIVER})
 
 
 class EventReader:
-    """What the events say, before anything is concluded from it. Built by its constructor, then read-only.
+    """The events of a history by kind. Built by its constructor, then read-only.
 
-    reads: presence is known at snapshots only, because effects were not seen or are not in Hudi's format.
-    kills: when servers were killed, without the end of the run. observed: files as the kit read them last.
-    closing: directories whose last snapshot came after their last effect. steps: the parts of writes, by completion,
-    open ones last. exits: when a process ended by itself. table_writes, audited: the writes of a black-box write path,
-    by completion, and what was found of its tables at rest.
+    reads: presence is known at snapshots only, because effects were not recorded or are not in Hudi's format.
+    kills: when servers were killed, without the end of the run.
+    observed: files as the kit read them last.
+    closing: directories whose last snapshot came after their last effect.
+    steps: the parts of writes, by completion, open ones last.
+    exits: when a process ended by itself.
+    table_writes: the writes of a black-box write path, by completion; audited: the events of audits of its tables.
     """
 
     def __init__(self, history: History) -> None:
@@ -83,7 +85,7 @@ class EventReader:
         self._read()
 
     def _read(self) -> None:
-        """The hot loop: the frequent kinds first, and as few calls as possible for them."""
+        """The hot loop: frequent kinds come first, with as few calls as possible."""
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put
         effects = not self.reads
         for event in self.events:

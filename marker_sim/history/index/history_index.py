@@ -1,12 +1,12 @@
-"""One indexed view of a history, folded once, from which every judge reads only what it needs.
+"""One indexed view of a history, computed once and read by every judge.
 
 directories  the calls of each marker directory, and from when until when deletions of it may have had an effect
 lives        each server life: when it began, when and how it ended, when it was paused
 crowded      when two or more servers were live, paused ones included
-faults       what was wrong, from when until when, where
-rest, raw    what is stored when (presence.py)
+faults       each fault: from when until when, and where
+rest, raw    when each name was stored (presence.py)
 writes       instants, data files and timeline of write clients (write_path.py)
-tables       what was found of the tables of a black-box write path at rest (tables.py)
+tables       audits of the tables of a black-box write path (tables.py)
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ _PRECEDENCE = ("power-loss", "second-server", "restart", "pause", "storage", "wi
 
 
 class HistoryIndex(EventReader):
-    """What follows from a reading. Build it once with `HistoryIndex(history)`; judges treat it as read-only, but for
-    `excuse`.
+    """Facts derived from the events. Build it once with `HistoryIndex(history)`; read-only except for `excuse`.
 
-    excused: by name, how often an excuse decided since it was emptied.
+    excused: by name, how often an excuse decided since it was cleared.
     """
 
     def __init__(self, history: History) -> None:
@@ -54,7 +53,7 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def effective_mode(self) -> str:
-        """The mode that was chosen for what says nothing of its own: direct after a fallback."""
+        """The chosen mode of writes and directories without their own choice: direct after a fallback."""
         chosen = [e for e in self.modes if e.instant is None and e.value in ("direct", "timeline")]
         return str(chosen[-1].value) if chosen else self.header.mode
 
@@ -74,23 +73,23 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def writes(self) -> WritePathIndex:
-        """The write path of the run; judges ask for it only when a write began."""
+        """The write path of the run, for histories with a write."""
         return WritePathIndex(self)
 
     @cached_property
     def tables(self) -> Tables:
-        """What was found of tables at rest; judges ask for it only of a black-box write path."""
+        """The tables at rest, for histories of a black-box write path."""
         return Tables(self)
 
     @property
     def black_box(self) -> bool:
-        """Whether writes were asked for as a whole, and nobody says of what steps they are made."""
+        """Whether the history has whole writes, without the steps they are made of."""
         if any(step.operation == "begin" for step in self.steps):
             return False
         return bool(self.table_writes or self.audited)
 
     def excuse(self, name: str) -> bool:
-        """Count that an excuse decided: without it there would be a breach, or one thing more judged. Always True."""
+        """Count that an excuse decided: without it one more case would be judged, or broken. Always True."""
         self.excused[name] += 1
         return True
 
@@ -132,9 +131,9 @@ class HistoryIndex(EventReader):
         return known
 
     def served_well(self, directory: str, call: RecordedCall, until: int) -> bool:
-        """Whether the server that a call was sent to was well for as long as it took; with none to ask, it was.
+        """Whether the server that a call was sent to was well for its duration; True for direct markers.
 
-        A write may be rolled back in another marker mode than it had, so what counts is where the call went.
+        A write may be rolled back in another marker mode than it had, so the target of the call decides.
         """
         if call.life == NO_LIFE:
             return self.mode_of(directory) == "direct"
@@ -158,7 +157,7 @@ class HistoryIndex(EventReader):
 
     @property
     def _rest_ns(self) -> int:
-        """How long what was sent to storage may take until it is applied, at the latest."""
+        """The latest time after which a request to storage may still be applied."""
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
     def over(self, call: RecordedCall) -> int:
@@ -178,7 +177,12 @@ class HistoryIndex(EventReader):
         active in between, then whatever came before. A wire fault is active for the calls it touched, or as
         long as it lasts, a storage fault for its directory.
         """
-        crowds = [begin for begin, end in self.crowded if begin <= high and self._remembers(begin, end, low)]
+        lives = self.lives.values()
+        crowds = [
+            begin
+            for begin, end in self.crowded
+            if begin <= high and any(life.start <= end and max(begin, low) <= life.end for life in lives)
+        ]
         if crowds:
             begun = [fault.begin for fault in self.faults if fault.begin <= high and fault.kind == "second-server"]
             return "second-server", max(begun, default=crowds[-1])
@@ -194,9 +198,6 @@ class HistoryIndex(EventReader):
         completions = (event for event in self.events if event.kind in ("ok", "fail", "info"))
         return {event.caused_by: event.index for event in completions if event.caused_by is not None}
 
-    def _remembers(self, begin: int, end: int, low: int) -> bool:
-        return any(life.start <= end and begin <= life.end and low <= life.end for life in self.lives.values())
-
     def _settle_deletions(self) -> None:
         for directory in self.directories.values():
             for call in directory.deletes:
@@ -206,7 +207,7 @@ class HistoryIndex(EventReader):
                 answered = call.done if call.outcome == "ok" else NEVER
                 directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
         for fault in self.faults:
-            # Without its type file a directory still holds every name: that damage excuses no loss.
+            # Without its type file a directory still holds every name, so that damage is no excuse for a loss.
             if fault.kind == DAMAGE and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
@@ -218,14 +219,14 @@ class HistoryIndex(EventReader):
     def _latest_effect(self, call: RecordedCall) -> int:
         """When a call of unknown outcome can no longer take effect.
 
-        Its server was killed, or answered, or should have answered by now; what it had sent to storage by then is
-        applied at the latest when the storage time-out and `late_effect_ms` have passed. Copies on the wire and
-        pauses make it later. Without a server it is the client that ended.
+        Its server was killed, or answered, or should have answered by now; a request that it had sent to storage by
+        then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire and pauses
+        make it later. Without a server the end of the client counts.
         """
         rest_ns = self._rest_ns
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
-            # Killed or gone, not paused: a paused client still has its deletion before it.
+            # Killed or gone, not paused: a paused client may still send its deletion.
             died = [fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY]
             gone = (at for at in (*died, self.exits.get(client, -1)) if at > call.invoke)
             return self.later(call.done if call.done != NEVER else min(gone, default=NEVER), rest_ns)
@@ -235,7 +236,7 @@ class HistoryIndex(EventReader):
         if len(arrivals) == 1 and call.done != NEVER and self._was_answered(call) and not self.may_act_again(call):
             return self.later(call.done, rest_ns)
         dead = max((life.end for life in lives), default=NEVER)
-        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # That kill ends everything and decides nothing.
+        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # The kill at the end of the run decides nothing.
             return self.later(max(last, dead), rest_ns)
         ends = [last, call.invoke if call.done == NEVER else call.done]
         ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
@@ -243,7 +244,7 @@ class HistoryIndex(EventReader):
         return self.later(max(ends), rest_ns + self.header.answer_bound_ms * MS)
 
     def _arrival(self, call: RecordedCall) -> tuple[int, int]:
-        """When a request reached which server life, where it did so once; one that nobody waits for may come late."""
+        """When a request reached its server life, where it did so once; one whose client gave up may arrive late."""
         for event in self.events[call.done :] if call.outcome == "info" else ():
             if event.operation == "arrived" and event.caused_by == call.invoke:
                 return event.index, self.arrived[call.invoke]
@@ -254,19 +255,19 @@ class HistoryIndex(EventReader):
         return NEVER if index >= self.end else self.index_at(self.events[index].time_ns + wait_ns + 1)
 
     def awaited_until(self, call: RecordedCall) -> int:
-        """When a call was over; an open one when its client stopped listening, for then the kit kills what is left."""
+        """When a call was over; an open one at the end of the run, when the kit kills the remaining processes."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
     def timed_out(self, call: RecordedCall) -> bool:
-        """Whether nobody answered a call: it is open, or its client gave up waiting."""
+        """Whether a call was never answered: it is open, or its client gave up waiting."""
         return call.outcome == "open" or (
             call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
         )
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
-        """Whether a deletion that was waited for got on: never longer than this without a file of the directory gone.
+        """Whether a deletion made progress: it removed a file of the directory at least this often.
 
-        Who works through a large directory, one storage call after another, has not fallen silent.
+        A server that deletes a large directory, one storage call after another, is not hanging.
         """
         life = self.lives.get(call.life)
         process, until = self.events[call.invoke].process if life is None else life.process, self.awaited_until(call)
@@ -286,7 +287,7 @@ class HistoryIndex(EventReader):
         return error[:3].isdigit() and error[0] == "5"
 
     def _check_against_observations(self) -> None:
-        """The kit saw at the end what its own effects add up to; anything else is a defect of the kit."""
+        """The effects and the files that the kit read at the end must agree; otherwise the kit has a defect."""
         busy = self.rest.rewriting()
         for path in sorted(self.closing):
             prefix = path + "/"

@@ -1,9 +1,9 @@
-"""Which write a log file of timeline layout 1 is of, where every effect is known.
+"""Which write made a log file of timeline layout 1, where every effect is known.
 
-Such a file bears the instant of the base file below it. But one writer writes a table, so a log file that a driver puts
-within a write, and after the requested entry of that write's instant, is of that instant. Before the requested entry it
-may be the command block of a rollback, and so it may after any entry of a rollback that follows: those stay unknown,
-and so do files of drivers that went on after a write of theirs had failed, for its tasks may still run.
+Such a file bears the instant of its base file. But a table has one writer, so a log file that a driver puts during a
+write, after the requested entry of that write's instant, is of that instant. Before the requested entry, and after any
+later entry of a rollback, it may be the command block of a rollback and stays unknown. So do files of drivers that went
+on after a write of theirs had failed, because its tasks may still run.
 Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back and then requests.
 """
 
@@ -22,7 +22,7 @@ _ROLLBACK = re.compile(r"\.hoodie/[0-9]+\.rollback(?:\.[a-z]+)?\Z")
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
-    """The instants of log files, by path relative to the table; files of which nobody knows are left out."""
+    """The instants of log files, by path relative to the table; unknown ones are left out."""
     began = {write.invoke: write.process for write in writes if write.table == table}
     ended = {write.done: write for write in writes if write.table == table}
     now: dict[str, str] = {}

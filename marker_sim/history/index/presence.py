@@ -1,12 +1,11 @@
-"""What is stored when, by name: storage effects, or files as they were read, folded once into intervals of presence.
+"""When each name was stored: intervals of presence from storage effects, or from files as they were read.
 
-Two views of the same run. At rest: a file that is being written in place keeps the content it had before, until the
-writing ends or its writer dies and what was torn becomes the truth. Raw: every effect as it is, for rewrite-atomic
-alone. Presence is a flat list of event indices for each name, [from, to, from, to, ...]; an odd length means that the
-name is still stored.
+Two views of the same run. At rest: a file that is being written in place keeps its previous content until the writing
+ends, or its writer dies and leaves the torn content. Raw: every effect as it is, for rewrite-atomic alone. Presence is
+a flat list of event indices for each name, [from, to, from, to, ...]; its length is odd if the name is still stored.
 
-With the witness "effects" a name is present from the effect that stored it on. With "reads" only snapshots tell, and
-`DirectoryPresence.look` says which one speaks for a given moment.
+With the witness "effects" a name is present from the effect that stored it on. With "reads" presence is known at
+snapshots only; `DirectoryPresence.look` gives the snapshot that decides for a given moment.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ _BATCH, _TYPE, _DIRECT, _OTHER = range(4)
 
 
 class DirectoryPresence:
-    """One marker directory as storage shows it.
+    """One marker directory in storage.
 
-    spans: presence by name. batch_high: the most marker files at one time and the event that made it so.
-    untyped: events after which a marker file was there without a type file that says so. typed_at: those that made it.
-    filled: direct marker files that were not empty. direct, batch, types: paths of each kind that ever were there,
-    with the event that first showed them. begun, seen: the snapshots that could decide, by when their reading began
-    and by their own index; `reads` says that only they count.
+    spans: presence by name.
+    batch_high: the most marker files at one time, and the event that reached it.
+    untyped: events after which a marker file was there without a valid type file; typed_at: puts of valid ones.
+    filled: direct marker files that were not empty.
+    direct, batch, types: paths of each kind that were ever there, with the event that first showed them.
+    begun, seen: the stable snapshots, by when their reading began and by their own index; with `reads` only they count.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class DirectoryPresence:
         self.seen: list[int] = []
 
     def look(self, moment: int) -> int | None:
-        """The index whose presence speaks for `moment`; None when storage was not read after it."""
+        """The index at which presence decides for `moment`; None when storage was not read after it."""
         if not self.reads:
             return moment
         at = bisect_left(self.begun, moment)
@@ -81,9 +81,9 @@ class DirectoryPresence:
         return min(index, self.begun[at]) if at < len(self.seen) else index
 
     def gone_from(self, name: str, answered: int, until: int) -> int | None:
-        """From when on a name is not stored that was answered, the last time until an event; None when it is there.
+        """From when on an answered name was missing, the last time until an event; None when it is stored.
 
-        One that never was stored is missed from the answer on.
+        One that was never stored is missing from the answer on.
         """
         span = self.spans.get(name)
         looked = self.look(answered) or until
@@ -92,9 +92,9 @@ class DirectoryPresence:
         return max((end for end in (span or ())[1::2] if end <= until), default=looked)
 
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
-        """Storage was read; names: what it holds where the format is not Hudi's."""
+        """Storage was read; names: its content where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:
-            return  # It began before the one that is known already, so what it misses proves nothing.
+            return  # It began before the previous one, so a name that it lacks proves nothing.
         now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
         for name in now - self.present:
             self.spans.setdefault(name, []).append(index)
@@ -106,7 +106,7 @@ class DirectoryPresence:
         self.note_files(index)
 
     def note_files(self, index: int) -> None:
-        """Judge the number of marker files and the type as they are now."""
+        """Record the current number of marker files, and a missing type file."""
         if self.batch_files > self.batch_high[0]:
             self.batch_high = (self.batch_files, index)
         if self.batch_files and not self.typed:
@@ -178,7 +178,7 @@ class PresenceIndex:
         if file is None:
             return
         if file.writers:
-            file.writers.clear()  # An atomic replace or a delete: the one who writes in place writes to nobody.
+            file.writers.clear()  # After an atomic replace or a delete, a writer in place writes to an unlinked file.
             del self._rewriting[path]
         self._become(index, file, content)
 
@@ -218,7 +218,7 @@ class PresenceIndex:
             self._become(index, file, file.torn)
 
     def _open(self, path: str) -> _File | None:
-        """Find the marker directory of a path; files elsewhere are of no interest."""
+        """Find the marker directory of a path; None for files elsewhere."""
         directory = directory_of(path)
         file = None if directory is None else _File(self.home(directory), path[len(directory) + 1 :])
         self._files[path] = file

@@ -1,19 +1,19 @@
-"""One look at a table of a black-box write path at rest: its timeline, whose its files are, what may be missing.
+"""One audit of a table of a black-box write path at rest: its timeline, the owners of its files, and known losses.
 
     instant       committed   a completed commit, deltacommit or replacecommit is on the timeline
                   pending     it was requested, and is neither committed nor gone
                   rolled back a completed rollback or restore names it
     owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
                   A log file of layout 1 bears the instant of the base file below it, also once its table is of a
-                  later version. So it belongs to the commit whose write stats name it or to the instant whose rollback
-                  does, else to the write that put it (log_files.py), else to nobody that is known.
+                  later version. Its owner is the commit whose write stats name it or the instant whose rollback does,
+                  else the write that put it (log_files.py), else unknown.
     command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
 
-What table services took away is no loss: a file that a clean deleted, or plans to delete, may be missing, and so may
-one that a restore took. A completed rollback or clean that cannot be read is known by its plan. Where entries left
-the timeline, or neither record nor plan of a clean can be read, nobody knows what may be missing (`hides_loss`); where
-it is a rollback's, which instants there were (`hides_instants`). A rollback has no right to what is committed.
-Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not looked at.
+A file that a clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. The plan stands
+in for a completed rollback or clean that cannot be read. Where entries were archived, or neither record nor plan of a
+clean can be read, missing files prove nothing (`hides_loss`); where it is a rollback's, unknown instants prove nothing
+(`hides_instants`). A rollback must not delete committed files.
+Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not read.
 """
 
 from __future__ import annotations
@@ -54,19 +54,18 @@ class AuditEntry(NamedTuple):
         return self.state == "completed"
 
     def of(self, word: str) -> tuple[str, ...]:
-        """What its facts of a kind say."""
+        """The values of its facts of a kind."""
         return self.facts.get(word, ())
 
 
 class Audit:
-    """One look at one table.
+    """One audit of one table.
 
-    begin, end: events; write: the write that had ended before, None when nobody says which.
-
-    files: data paths relative to the table, with their event; sizes: in bytes. markers: events of the files that are
-    left below the marker directory of an instant.
-
-    writers: instants of log files, as far as effects tell them.
+    begin, end: events.
+    write: the write that had ended before, None when unknown.
+    files: data paths relative to the table, with their event; sizes: in bytes.
+    markers: events of the files that are left below the marker directory of an instant.
+    writers: instants of log files, as far as effects show them.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Audit:
 
     @property
     def recovered(self) -> bool:
-        """Whether what was left behind must be over, because the write before it completed."""
+        """Whether unfinished instants must be over, because the write before it completed."""
         return self.write is None or self.write.outcome == "ok"
 
     @cached_property
@@ -98,7 +97,7 @@ class Audit:
 
     @cached_property
     def pending(self) -> dict[str, AuditEntry]:
-        """Writes that are on the timeline and not completed, by instant; table services that wait are none."""
+        """Writes that are on the timeline and not completed, by instant, without pending table services."""
         found: dict[str, AuditEntry] = {}
         for entry in self.entries:
             if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
@@ -107,7 +106,7 @@ class Audit:
 
     @cached_property
     def waiting(self) -> frozenset[str]:
-        """Instants of compactions and clusterings that wait for their turn; rolled back, they run again."""
+        """Instants of pending compactions and clusterings; after a rollback they run again."""
         return frozenset(e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES)
 
     @cached_property
@@ -122,13 +121,13 @@ class Audit:
 
     @cached_property
     def begun(self) -> list[AuditEntry]:
-        """The entries of what is not completed."""
+        """The entries of instants that are not completed."""
         over = {entry.instant for entry in self.entries if entry.done}
         return [entry for entry in self.entries if entry.instant not in over]
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Instants that the timeline says anything of."""
+        """Instants that an entry of the timeline has or names."""
         return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
 
     @cached_property
@@ -164,24 +163,24 @@ class Audit:
 
     @cached_property
     def hides_loss(self) -> str:
-        """Why what is missing proves nothing, "" when it does."""
+        """Why missing files prove nothing, "" when they do."""
         return self._hides({"clean": "will-delete", "restore": "deleted"})
 
     @cached_property
     def hides_instants(self) -> str:
-        """Why an instant that the timeline has nothing of proves nothing, "" when it does."""
+        """Why an instant without an entry proves nothing, "" when it does."""
         return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
 
     def _hides(self, telling: dict[str, str]) -> str:
         if self._archives:
-            return f"entries left the timeline of {self.table} for {self._archives[0].path}, which is not read"
+            return f"entries of {self.table} were archived to {self._archives[0].path}, which is not read"
         bad = (e for e in self.entries if e.error and e.done and e.action in telling and not e.of(telling[e.action]))
         entry = next(bad, None)
         return f"{entry.path} cannot be read: {entry.error}" if entry else ""
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
-        """Data files by owner, "" for those of nobody that is known; a rollback's own command blocks are left out."""
+        """Data files by owner, "" for an unknown one, without command blocks of rollbacks."""
         found: dict[str, list[str]] = {}
         for path in self.files:
             if path not in self.appended:
@@ -194,7 +193,7 @@ class Audit:
         return self.committed[newest] if newest > instant else None
 
     def owner(self, path: str) -> str:
-        """The instant that a data file is of, "" when nobody knows; it need not be there."""
+        """The instant of a data file, which need not exist; "" when it is unknown."""
         if path in self.named:
             return self.named[path].instant
         file = parse_data_file(path)
@@ -206,7 +205,7 @@ class Audit:
         return self._writers.get(path, "") if self.bears_base(path) else file.instant
 
     def bears_base(self, path: str) -> bool:
-        """Whether a file is a log file with the instant of the base file below it, and not with its own."""
+        """Whether a file is a log file that bears the instant of its base file instead of its own."""
         file = parse_data_file(path)
         if file is None or file.version is None:
             return False
@@ -235,12 +234,12 @@ def _entry(event: Event) -> AuditEntry:
 
 
 def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
-    """The same, with what plans say of completed entries that cannot be read: what was to be deleted counts as gone."""
+    """The same, with the facts of plans for completed entries that cannot be read; planned deletions count as done."""
     plans: dict[str, dict[str, tuple[str, ...]]] = {}
     for entry in entries:
         if not entry.done:
             plans.setdefault(entry.instant, {}).update(entry.facts)
-    told = []
+    known = []
     for entry in entries:
         plan = plans.get(entry.instant, {}) if entry.done and entry.error and entry.action in _SERVICES else {}
         facts: dict[str, tuple[str, ...]] = {
@@ -248,8 +247,8 @@ def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
         }
         if entry.action in UNDOING and "will-delete" in facts:
             facts["deleted"] = facts["will-delete"]
-        told.append(entry._replace(facts={**entry.facts, **facts}))
-    return told
+        known.append(entry._replace(facts={**entry.facts, **facts}))
+    return known
 
 
 def _targets(entries: Iterable[AuditEntry]) -> dict[str, list[AuditEntry]]:

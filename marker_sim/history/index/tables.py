@@ -1,7 +1,7 @@
-"""Tables of a black-box write path, folded once: every audit that was begun and ended, and who may still have written.
+"""Tables of a black-box write path: their finished audits, and when their files came.
 
-What an audit says is told in table_audit.py. When a file came is known where every effect is; elsewhere only that
-nobody writes while a table is at rest, and that the tasks of a driver die with it where Spark is local.
+table_audit.py explains audits. The order of files is known where every effect is recorded; elsewhere only that there is
+no write while a table is at rest, and that the tasks of a driver die with it where Spark is local.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PARTITION_METADATA = ".hoodie_partition_metadata"
 
 
 class Tables:
-    """All audits of a run that were ended, in order, and what is known of who may still write."""
+    """All finished audits of a run, in order, and which processes may still write."""
 
     def __init__(self, reading: EventReader) -> None:
         self._reading = reading
@@ -68,20 +68,20 @@ class Tables:
         return next((audit for audit in reversed(self.audits) if audit.table == table), None)
 
     def came(self, audit: Audit, path: str) -> int:
-        """When a data file that an audit found had come, from absent to present; NEVER where effects are not known."""
+        """When a data file of an audit appeared, from absent to present; NEVER where effects are not known."""
         spans = self._spans.get(f"{audit.table}/{path}", [])
         return max((index for index in spans[::2] if index < audit.begin), default=NEVER)
 
     def stayed_alone(self) -> bool:
-        """Whether no task outlives its driver or runs twice at a time: by the option `master`, Spark was local."""
+        """Whether no task outlives its driver or runs twice at a time, because Spark was local (option `master`)."""
         return self._reading.header.options.get("master", "local").startswith("local")
 
     def surely_before_finalize(self, audit: Audit, path: str, commit: AuditEntry) -> bool:
-        """Whether a file that a commit does not name was there when its markers were listed for the last time.
+        """Whether a file that a commit does not name was stored when its markers were listed for the last time.
 
-        It was when a file that the commit does name came later. Otherwise a task that nobody waited for may have
-        written it after, where there are such tasks, and where effects are known it must at least have come before the
-        completed entry: a put may be applied late.
+        It was when a file that the commit names came later. Otherwise an abandoned task may have written it later,
+        where tasks outlive their driver; and where effects are known it must have come before the completed entry,
+        because a put may be applied late.
         """
         came = self.came(audit, path)
         if any(came < self.came(audit, other) < NEVER for other in commit.of("wrote")):
@@ -90,10 +90,10 @@ class Tables:
         return self.stayed_alone() and (not self._effects or came < stored < NEVER)
 
     def surely_before_rollback(self, audit: Audit, path: str, rollback: AuditEntry) -> bool:
-        """Whether a file was there when a rollback listed markers: it came before the write that began to roll back.
+        """Whether a file was stored when a rollback listed markers: it came before the write that began to roll back.
 
-        Where effects are not known, every driver whose write had not ended well died, and took its tasks along. Of a
-        log file that may have a command block nobody can say when the rollback's record cannot be read.
+        Where effects are not known, every driver of a failed write must have died, and its tasks with it. Unknown, so
+        False, for a log file that may have a command block when the rollback's record cannot be read.
         """
         if rollback.error and audit.bears_base(path):
             return False
@@ -105,7 +105,7 @@ class Tables:
         return self.tells_rollbacks(audit)
 
     def tells_rollbacks(self, audit: Audit) -> bool:
-        """Whether anything could show that a file came before a rollback listed markers."""
+        """Whether the history can show that a file came before a rollback listed markers."""
         if self._effects:
             return True
         return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
@@ -126,7 +126,7 @@ class Tables:
         return found
 
     def _fold(self) -> dict[str, list[int]]:
-        """When files of the tables came and went, as flat lists of events."""
+        """When files of the tables appeared and were removed, as flat lists of events."""
         spans: dict[str, list[int]] = {}
         prefixes = tuple(f"{table}/" for table in self._names)
         for event in self._reading.events:

@@ -1,15 +1,15 @@
-"""The write path of a run, folded once: writes, data files and timeline entries, and when each was in storage.
+"""The write path of a run: writes, data files and timeline entries, and when each was in storage.
 
-    data file   an effect below a table and not below its .hoodie; no `.hoodie_partition_metadata`, nor what a torn put
-                leaves
+    data file   an effect below a table, not below .hoodie; no `.hoodie_partition_metadata`, no temporary file
     owner       the instant of the latest attempt at that path, by the process whose effect it is if that made one; of a
                 file without an attempt, the instant in a base file's name, or those whose markers asked for a log file
                 (a log file's own name carries the instant of its base file)
-    completed   an entry of the timeline is in storage, whatever its driver heard of it
+    completed   an entry of the timeline is in storage, whether or not its driver was answered
 
-Judges rely on the appearance of a file, from absent to present, and not on its first effect alone: a put that is
-applied late brings back what was deleted, and that is no fault of whoever deleted it.
-Limits: only the witness "effects" tells order; a completed entry written in place counts from the end of that writing.
+Judges use the appearance of a file, from absent to present, and not its first effect alone: a put that is applied late
+restores a deleted file, and the process that deleted it is not to blame.
+Limits: only the witness "effects" gives the order; a completed entry written in place counts from the end of that
+writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from marker_sim.history import Event
@@ -46,10 +46,7 @@ _MARKERS = f"{HOODIE}/.temp/"
 
 
 class Appearance(NamedTuple):
-    """A data file of an instant was put where it was not, or where another instant's had been.
-
-    path: relative.
-    """
+    """A data file of an instant was put where it was not, or where another instant's had been. path: relative."""
 
     start: int
     path: str
@@ -71,10 +68,7 @@ class Completion(NamedTuple):
 
 
 class CommittedDataChange(NamedTuple):
-    """An effect removed or changed what a completed commit names, or the commit itself.
-
-    path: full.
-    """
+    """An effect removed or changed a file that a completed commit names, or the commit itself. path: full."""
 
     at: int
     process: str
@@ -83,10 +77,7 @@ class CommittedDataChange(NamedTuple):
 
 
 class ObservedWrite(NamedTuple):
-    """A write that began.
-
-    committed: the `ok` of its commit, NEVER when there is none.
-    """
+    """A write that began. committed: the `ok` of its commit, NEVER when there is none."""
 
     begin: WriteStep
     key: Key
@@ -94,11 +85,15 @@ class ObservedWrite(NamedTuple):
 
 
 class WritePathIndex:
-    """What write clients did. Keys are (table, instant), because two tables may have equal instants.
+    """The actions of write clients. Keys are (table, instant), because two tables may have equal instants.
 
-    files: appearances by owner. first: the first effect of each owner on each path. last_put: the last one on any.
-    began: the first timeline entry of an instant, (event, process). marker_effects: those in marker directories.
-    commits, rollbacks: by event. end: the number of events.
+    files: appearances by owner.
+    first: the first effect of each owner on each path; last_put: the last one on any.
+    began: the first timeline entry of an instant, (event, process).
+    marker_effects: effects in marker directories.
+    commits, rollbacks: by event.
+    harms: removals and changes of committed files.
+    end: the number of events.
     """
 
     def __init__(self, reading: EventReader) -> None:
@@ -130,8 +125,6 @@ class WritePathIndex:
         self._fold()
         self.writes = tuple(self._find_writes())
 
-    # What is asked of it.
-
     def of(self, *operations: str) -> list[WriteStep]:
         """The steps of these kinds, by invocation."""
         return [step for step in self.steps if step.operation in operations]
@@ -150,9 +143,21 @@ class WritePathIndex:
         return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
 
     def answer(self, done: Completion) -> int | None:
-        """The end of the commit that put a completion on the timeline, None when it never ended."""
-        commits = (step for step in self.about(done.key, "commit") if step.surrounds(done.at) and step.done != NEVER)
-        return next((step.done for step in commits), None)
+        """The end of the commit that put a completion on the timeline; where it never ended, that of its finalize."""
+        steps = [step for step in self.about(done.key, "finalize", "commit") if step.invoke < done.at]
+        return next((step.done for step in reversed(steps) if step.done != NEVER), None)
+
+    def marked(self, key: Key, file: str, before: int = NEVER) -> tuple[int, ...]:
+        """The first answered create of a marker that names a data file, else the attempt at the file that ended first.
+
+        As invocation and end, which is NEVER of an attempt that is open; empty where there is neither. file: relative
+        to the table. before: the event before which they ended.
+        """
+        directory = self.directory(key)
+        created = [call[:2] for call in (directory.answers if directory else ()) if data_path(call.name) == file]
+        attempts = sorted((s[:2] for s in self.about(key, "attempt") if s.path == file), key=itemgetter(1))
+        ended = [each for each in (*created, *attempts) if each[1] < before or before == NEVER]
+        return next(iter(ended), ())
 
     def committed(self, key: Key, moment: int) -> bool:
         """Whether the completed commit of an instant is in storage at an event."""
@@ -239,10 +244,10 @@ class WritePathIndex:
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
     def known_from(self, step: WriteStep, file: str) -> int:
-        """Before which event a data file must have come for a step to know of it.
+        """The event before which a data file must have been stored for a step to know it.
 
-        The answer of its listing decides where there is one: a file whose marker it shows is known until then, another
-        one until the listing was asked for. Without a listing, the step's own invocation.
+        The answer of its listing for a file whose marker it shows, the invocation of the listing for another one.
+        Without a listing, the step's own invocation.
         """
         listed = self.listed(step, file)
         if listed is None:
@@ -268,8 +273,6 @@ class WritePathIndex:
                 found = step
         return found
 
-    # Folding.
-
     def _fold(self) -> None:
         places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
         for event in self._reading.events:
@@ -282,7 +285,7 @@ class WritePathIndex:
                         self.marker_effects.append(event)
                     elif path.startswith(inside):
                         self._entry(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith((_NO_DATA, f".{event.index}.tmp")):  # The latter is what a torn put leaves.
+                    elif not path.endswith((_NO_DATA, f".{event.index}.tmp")):  # A torn put leaves the latter.
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 
@@ -310,7 +313,7 @@ class WritePathIndex:
                 try:
                     target = decode_rollback(content)[0]
                 except ValueError:
-                    return  # It says not what it takes back, so nothing is rolled back by it.
+                    return  # Its target cannot be read, so it rolls nothing back.
                 self.rollbacks.append(Completion(index, (table, target), process, None))
             return
         self.began.setdefault(key, (index, process))

@@ -4,17 +4,17 @@ The file is JSON, an entry a defect: {"schema": 1, "known": [{"guarantee": "G3",
 "under": "restart", "cause": "glued"}]}. A cause is a word of causes.py; an entry without one, as older baselines have
 them, stands for every cause in its place.
 
-An entry is stale when it was judged and not seen although a fault of its class struck, so what it stands for may have
-been mended. One that says `"sometimes": true` shows only when chance brings about what it needs; a run that does not
-meet it tells nothing, and it is never stale. `"story"` says where it is told how to see it without the kit. Baselines
-of released systems are shipped in `baselines/` and known by their names.
+An entry is stale when it was judged and not seen although a fault of its class occurred, so the defect may have been
+fixed. An entry with `"sometimes": true` does not show in every run and is never stale. `"story"` names the document
+that says how to reproduce it without the kit. Baselines of released systems are shipped in `baselines/` and selected by
+name.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +41,8 @@ class Known:
     guarantee: its id.
     under: the fault class.
     cause: "" for any.
-    sometimes: not every run meets it.
-    story: where it is told, "" for nowhere.
+    sometimes: it does not show in every run.
+    story: the document that explains it, "" for none.
     """
 
     guarantee: str
@@ -58,8 +58,8 @@ class Known:
 class Differences:
     """unexpected: promised, violated and not in the baseline. stale: in the baseline, judged here and not violated.
 
-    unmet: in the baseline, judged and not violated, which tells nothing: it is one that not every run meets, or no
-    fault of its class fired. It does not count.
+    unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
+    occurred. It does not count.
     """
 
     unexpected: tuple[Known, ...] = ()
@@ -68,7 +68,7 @@ class Differences:
 
 
 def shipped_baselines() -> tuple[str, ...]:
-    """The names of the baselines that the kit brings along."""
+    """The names of the shipped baselines."""
     found = files("marker_sim.judges.baselines").iterdir()
     return tuple(sorted(entry.name.removesuffix(".json") for entry in found if entry.name.endswith(".json")))
 
@@ -117,12 +117,6 @@ def _known(entry: Any, where: str) -> Known:
     return replace(known, guarantee=min(ids))
 
 
-def format_baseline(rows: Iterable[VerdictRow]) -> str:
-    """The baseline that makes everything these rows show known."""
-    seen = sorted({known for row in rows for known in _seen(row)})
-    return json.dumps({"schema": SCHEMA, "known": [asdict(known) for known in seen]}, indent=1) + "\n"
-
-
 def counts_against(rows: Iterable[VerdictRow], baseline: frozenset[Known] | None, profile: Profile) -> bool:
     """Whether something promised is violated, beyond the baseline if there is one."""
     if baseline is None:
@@ -131,15 +125,15 @@ def counts_against(rows: Iterable[VerdictRow], baseline: frozenset[Known] | None
 
 
 def compare(
-    rows: Iterable[VerdictRow], baseline: frozenset[Known], profile: Profile, struck: Iterable[str] | None = None
+    rows: Iterable[VerdictRow], baseline: frozenset[Known], profile: Profile, fired: Iterable[str] | None = None
 ) -> Differences:
-    """What differs from a baseline. struck: the operations of the faults that fired in these runs, None for unknown.
+    """The differences from a baseline. fired: the operations of the faults in these runs, None for unknown.
 
     An entry for a mode or storage that was not judged in these rows is not stale, and neither is one for a class of
     faults of which none fired.
     """
     rows = tuple(rows)
-    classes = None if struck is None else {"none", *(FAULT_CLASS.get(operation, "none") for operation in struck)}
+    classes = None if fired is None else {"none", *(FAULT_CLASS.get(operation, "none") for operation in fired)}
     seen = {known for row in rows for known in _seen(row)}
     judged = {(row.id, row.mode, row.storage) for row in rows if row.judged or row.violations}
     unexpected = {

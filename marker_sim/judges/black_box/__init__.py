@@ -1,6 +1,6 @@
-"""Judges of a write path that is seen from outside only: by storage requests, and by audits of its tables.
+"""Judges of a write path that is observed from outside: its storage requests, and audits of its tables.
 
-ends.py       G13, G18, G19: what is stored when a write ends
+ends.py       G13, G18, G19: files that are stored when a write ends
 files.py      G14, G15: data files of a table at rest
 rollbacks.py  G16: rollbacks that were interrupted
 refusals.py   G16, G19, G25: writes that do not complete

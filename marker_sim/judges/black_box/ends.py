@@ -1,4 +1,6 @@
-"""Judges of what writes leave and when they mark: G13 marker-before-data, G18 no-residue, G19 rollback-first."""
+"""Judges of markers before data, and of what writes leave: G13 marker-before-data, G18 no-residue, G19
+rollback-first.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,9 @@ def marker_before_data(view: HistoryIndex) -> Finding:
     """G13, where every effect is known: when a data file of a table first comes into storage, a marker of its instant
     names it.
 
-    A log file of timeline layout 1 does not say which instant wrote it. Such a one is judged when a commit names it,
-    for else it may hold a rollback's command block, which is no data. A marker that was there and is gone accuses only
-    a driver that deleted it itself and has no tasks but its own: of any other, a task may outlive its instant. Not
-    applicable where storage was read now and then.
+    A log file of timeline layout 1 does not say which instant wrote it. It is judged when a commit names it; otherwise
+    it may hold a rollback's command block, which is no data. A marker that was deleted before is a breach only if the
+    same driver deleted it and no task can outlive its driver. Not applicable where storage was read now and then.
     """
     tables = view.tables
     if view.header.witness != "effects" or not tables.writes:
@@ -55,14 +56,15 @@ def marker_before_data(view: HistoryIndex) -> Finding:
             continue
         judged += 1
         if wrong:
-            message = f"{table}: {relative!r} is put at event {index}, and {wrong}"
-            breaches.append(breach_of(view, message, (index, event)))
+            message = f"{table}: {relative!r} was put at event {index}, and {wrong}"
+            asked = [write[:2] for write in tables.writes if write.table == table and write.invoke < index]
+            breaches.append(breach_of(view, message, (index, event), also=asked[-1] if asked else ()))
     return Finding(guarantee="G13", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
 def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
     """What is wrong with the markers of a file that is put, "" for nothing, and an event that shows it; None when
-    nobody can say. instant: "" when it may be of any.
+    it cannot be decided. instant: "" when it may be of any.
     """
     mine = [mark for mark in marked if instant in ("", mark.instant)]
     if any(mark.since < index < mark.until for mark in mine):
@@ -74,14 +76,14 @@ def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: in
         return f"its marker was deleted at event {gone}, before it came", gone
     other = next((mark for mark in marked if mark.since < index), None)
     if other is not None:
-        return f"no marker of {instant} has named it before, one of {other.instant} alone", other.since
+        return f"no marker of {instant} had named it before, only one of {other.instant}", other.since
     since = min((mark.since for mark in mine), default=None)
-    late = ", nor came one later" if since is None else f"; one came at event {since} only"
-    return f"no marker has named it before{late}", index if since is None else since
+    late = "none named it later" if since is None else f"the first was stored at event {since}"
+    return f"no marker had named it before; {late}", index if since is None else since
 
 
 def _owner(tables: Tables, table: str, path: str) -> str:
-    """The instant that a data file is of, "" when nobody knows."""
+    """The instant of a data file, "" when it is unknown."""
     audit = tables.last(table)
     if audit is not None:
         return audit.owner(path)
@@ -104,7 +106,7 @@ def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
 
 def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
     """G18, at every audit: no marker file of an instant that is over is left when a commit that began after it is
-    completed. Where tasks may outlive their driver, a late one may have marked again, and nobody can say.
+    completed. Not decided where tasks may outlive their driver, because a late one may have created markers again.
     """
     over: set[tuple[str, str]] = set()
     found: dict[tuple[str, str], Breach] = {}
@@ -126,8 +128,8 @@ def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
                     continue
                 over.add((audit.table, instant))
                 message = (
-                    f"it is {_how(audit, instant)}, {left[0].path!r} is left of its markers ({len(left)} files in"
-                    f" all), and the commit {later.instant} that began after it is completed"
+                    f"{left[0].path!r} is left of its markers ({len(left)} files in all) although it is"
+                    f" {_how(audit, instant)} and the commit {later.instant} that began after it is completed"
                 )
                 proof = breach(view, audit, instant, message, left[0].index, later.event)
                 found.setdefault((audit.table, instant), proof)
@@ -137,18 +139,18 @@ def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def _how(audit: Audit, instant: str) -> str:
-    """In which way an instant is over."""
+    """How an instant ended."""
     if instant in audit.rolled_back:
         return "rolled back"
     return "completed" if instant in audit.known else "not on the timeline"
 
 
 def _rollback_first(view: HistoryIndex, tables: Tables) -> Count:
-    """G19, at every audit after writes that did not end well: no older write is on the timeline and not completed. And
-    of every table: it goes on taking writes.
+    """G19, at every audit after failed writes: no older write is on the timeline and not completed. And of every table:
+    later writes complete.
 
-    Table services that wait for their turn are none. A single writer's write that failed is over when the next one
-    begins, whether its driver died or raised.
+    Pending table services do not count. With a single writer a failed write is over when the next one begins, whether
+    its driver died or raised an error.
     """
     stuck, refused, open_ = refused_for_good(view, tables, in_rollback=False)
     judged, since = stuck, -1
@@ -164,8 +166,8 @@ def _rollback_first(view: HistoryIndex, tables: Tables) -> Count:
             later = audit.begun_after(instant)
             if later is not None:
                 message = (
-                    f"{entry.path} is there, neither completed nor rolled back, although the commit {later.instant}"
-                    " that began after it is completed"
+                    f"{entry.path} is neither completed nor rolled back, although the commit {later.instant} that"
+                    " began after it is completed"
                 )
                 proof = breach(view, audit, instant, message, entry.event, later.event)
                 found.setdefault((audit.table, instant), proof)

@@ -1,8 +1,8 @@
 """Judges of the files of a table at rest: G14 reconcile-exact and G15 rollback-complete.
 
-Only what is certain is a breach. A log file of timeline layout 1 of which nothing tells the write, a file that a task
-may have written after finalize or after the rollback listed markers, and what is missing where the timeline hides why,
-are of nobody's judgment; they keep a finding undecided when nothing else was judged. A file is accused once, at the
+Only certain cases are breaches. Not judged are log files of timeline layout 1 whose write is unknown, files that a
+task may have written after finalize or after the rollback listed markers, and missing files where entries of the
+timeline cannot be read; they make a finding undecided when nothing else was judged. Each file is reported once, at the
 first audit that shows it.
 """
 
@@ -16,17 +16,17 @@ from marker_sim.history.index.table_audit import UNDOING, Audit, AuditEntry
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.findings import Breach, Finding, breach_of
 
-# How much was judged, the breaches, and of how much nobody can say.
+# How many were judged, the breaches, and how many could not be decided.
 Count = tuple[int, list[Breach], int]
 
 
 def judge_of_tables(
     guarantee: str, check: Callable[[HistoryIndex, Tables], Count]
 ) -> Callable[[HistoryIndex], Finding]:
-    """A judge out of a check that returns how much it judged, the breaches, and of how much nobody can say.
+    """A judge out of a check that returns how many it judged, the breaches, and how many it could not decide.
 
-    Not applicable to a history without an audit that was ended. What nobody can say makes the finding undecided when
-    nothing else was judged.
+    Not applicable to a history without an audit that was ended. Undecided when nothing was judged and something could
+    not be decided.
     """
 
     def judged(view: HistoryIndex) -> Finding:
@@ -37,7 +37,7 @@ def judge_of_tables(
         undecided = ""
         if not count and not breaches and open_:
             reasons = [why for audit in tables.audits for why in (audit.hides_loss, audit.hides_instants) if why]
-            undecided = reasons[0] if reasons else f"of {open_} files or instants nobody can say whose they are"
+            undecided = reasons[0] if reasons else f"the writes of {open_} files or instants are unknown"
         breaches.sort(key=lambda breach: (breach.evidence, breach.message))
         return Finding(
             guarantee=guarantee, applicable=True, judged=count, breaches=tuple(breaches), undecided=undecided
@@ -53,9 +53,9 @@ def breach(view: HistoryIndex, audit: Audit, instant: str, message: str, *eviden
 
 
 def _reconcile_exact(view: HistoryIndex, tables: Tables) -> Count:
-    """G14, of every completed commit of every audit: the files that it names are there, unless a clean took them; and
-    no other data file is of its instant that was there when its markers were listed. One with a file of which nobody
-    can say is not counted.
+    """G14, of every completed commit of every audit: the files that it names are stored, unless a clean deleted them;
+    and no other data file of its instant is left that was stored when its markers were listed. A commit with a file
+    that cannot be decided is not counted.
     """
     judged, open_ = 0, 0
     found: dict[tuple[str, str], Breach] = {}
@@ -77,7 +77,7 @@ def _reconcile_exact(view: HistoryIndex, tables: Tables) -> Count:
                 if path in audit.named:
                     continue
                 if tables.surely_before_finalize(audit, path, commit):
-                    message = f"{path!r} is of the instant, is not named by its completed commit and is there"
+                    message = f"{path!r} of the instant is stored, and its completed commit does not name it"
                     proof = breach(view, audit, instant, message, audit.files[path], commit.event)
                     add(found, audit, path, proof)
                 else:
@@ -87,8 +87,8 @@ def _reconcile_exact(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def _missing(view: HistoryIndex, audit: Audit, commit: AuditEntry) -> Iterator[tuple[str, str]]:
-    """Files that a commit names which are gone, hold nothing or are of another size than it says, and nobody had the
-    right to take them.
+    """Files that a commit names which are missing, empty or of another size than it says, and which neither a clean nor
+    a restore deleted.
     """
     said = {path: size for path, _, size in (fact.rpartition(" ") for fact in commit.of("size"))}
     for path in commit.of("wrote"):
@@ -101,15 +101,15 @@ def _missing(view: HistoryIndex, audit: Audit, commit: AuditEntry) -> Iterator[t
         elif path in audit.cleaned:
             view.excuse("clean-took-it")
         elif path not in audit.taken:
-            yield path, f"its completed commit names {path!r}, which is not there, and no clean took it"
+            yield path, f"its completed commit names {path!r}, which is not stored, and no clean deleted it"
 
 
 def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
-    """G15, of every rollback that is completed: nothing is left of its instant, and it took nothing that is committed;
-    and of every data file: its instant is on the timeline, or a rollback names it.
+    """G15, of every completed rollback: no file of its instant is left, and it deleted no committed file; and of every
+    data file: its instant is on the timeline, or a rollback names it.
 
-    A log file of layout 1 may stay when a command block of the rollback is in its file group. A compaction that was
-    rolled back and waits for its turn again is nobody's judgment, and neither is a rollback whose time nothing tells.
+    A log file of layout 1 may stay when a command block of the rollback is in its file group. Not judged are a
+    compaction that was rolled back and is pending again, and a rollback whose time is unknown.
     """
     judged, open_ = 0, 0
     found: dict[tuple[str, str], Breach] = {}
@@ -133,9 +133,7 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
         for path, commit in audit.named.items():
             if path not in audit.files and path in audit.taken and path not in audit.cleaned:
                 rollback = audit.taken[path]
-                message = (
-                    f"{path!r}, which its completed commit names, is gone: the rollback {rollback.instant} took it"
-                )
+                message = f"{path!r}, which its completed commit names, was deleted by the rollback {rollback.instant}"
                 add(found, audit, path, breach(view, audit, commit.instant, message, commit.event, rollback.event))
         for instant, paths in audit.owned.items():
             if instant in audit.known:
@@ -145,19 +143,19 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
                 view.excuse("timeline-hidden" if instant else "owner-unknown")
                 continue
             for path in paths:
-                message = f"{path!r} bears an instant that the timeline has nothing of, neither a write nor a rollback"
+                message = f"{path!r} bears an instant of which the timeline has neither a write nor a rollback"
                 add(found, audit, path, breach(view, audit, instant, message, audit.files[path]))
     return judged, list(found.values()), open_
 
 
 def left(audit: Audit, rollback: AuditEntry, path: str) -> str:
-    """What is wrong with a file of a rolled back instant being there, "" for nothing."""
+    """Why a file of a rolled back instant should have been deleted, "" for no reason."""
     undone = audit.undone.get(path, rollback)
     if path not in audit.undone and not audit.bears_base(path):
-        return f"{path!r} is there although the rollback {rollback.instant} of its instant is completed"
+        return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"
     if audit.covers(undone, path):
         return ""
-    return f"{path!r} is there, and the rollback {undone.instant} of its instant put no command block into its group"
+    return f"{path!r} is stored, and the rollback {undone.instant} of its instant put no command block into its group"
 
 
 def add(found: dict[tuple[str, str], Breach], audit: Audit, path: str, proof: Breach) -> None:

@@ -1,9 +1,9 @@
 """Writes of a black-box write path that do not complete: after a fault for good (G16, G19), or without one (G25).
 
-One writer writes a table, each time in a driver of its own once the last one failed. A refusal is a write of unknown
-outcome of which Spark said why, in a driver in whose whole life no fault fell or lasted. After a write that completed,
-`REFUSALS_MIN` of them and no write that completes show that the table cannot be written any more. A driver that said
-nothing, because it died or did not answer in time, shows nothing; neither does one whose machine lacked room.
+A table has one writer, in a new driver after each failure. A refusal is a write of unknown outcome for which Spark
+gave a reason, in a driver without a fault in its whole life. After a write that completed, `REFUSALS_MIN` of them and
+no completed write show that the table cannot be written any more. A driver that gave no reason, because it died or did
+not answer in time, does not count; neither does one whose machine lacked memory or space.
 
 Without a fault since the last write that completed one such write is enough, or `REFUSALS_MIN` that were not answered.
 """
@@ -19,10 +19,10 @@ from marker_sim.history.index.tables import Tables
 from marker_sim.judges.findings import Breach, Finding, breach_of
 
 REFUSALS_MIN = 2
-# What a caller says of a driver that said nothing (docs/history.md).
+# Errors that the kit records of a driver that gave no reason (docs/history.md).
 _NO_ANSWER = "the driver did not answer"
 UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
-# What the machine lacks is no fault of the table's.
+# Errors of the machine, not of the table.
 NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
 _ROLLBACK = "rollback"
 _SHOWN = 400
@@ -37,10 +37,10 @@ class RefusedWrite(NamedTuple):
 
 
 def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -> tuple[int, list[Breach], int]:
-    """How many tables take no write any more, the breaches, and of how many tables too little was tried.
+    """How many tables refuse every write, the breaches, and for how many tables too few writes were tried.
 
-    in_rollback: those that a fault in a rollback made so or whose last audit shows a rollback that is not completed;
-    otherwise the others.
+    in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit; otherwise
+    only the others.
     """
     breaches: list[Breach] = []
     open_ = 0
@@ -95,9 +95,9 @@ def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:
 
 
 def writes_go_on(view: HistoryIndex) -> Finding:
-    """G25 of a black box: a write completes when nothing went wrong since the last one of its table that did.
+    """G25 of a black box: a write completes when there was no fault since the last completed write of its table.
 
-    Until one completed, the kit's surroundings may be what is wrong; after a fault it is G16 and G19 that judge.
+    Until one completed, the environment may be the reason; after a fault G16 and G19 judge.
     """
     tables = view.tables
     if not tables.writes:
@@ -116,14 +116,14 @@ def writes_go_on(view: HistoryIndex) -> Finding:
             if said == _NO_ANSWER and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
-            message = f"{write.table}: a write of {write.process} failed and nothing had gone wrong: {said:.{_SHOWN}}"
+            message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
             breaches.append(breach_of(view, message, (completed[write.table], write.invoke, write.done)))
         judged += 1
     return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
-    """Whether a write that did not complete need not have. completed: the last `ok` of its table before it."""
+    """Whether there is a reason that a write did not complete. completed: the last `ok` of its table before it."""
     if write.outcome == "open":
         return view.excuse("run-ended")
     if completed is None:

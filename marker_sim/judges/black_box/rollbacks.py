@@ -1,7 +1,7 @@
-"""Judge of rollbacks that were cut short: G16 rollback-retryable.
+"""Judge of interrupted rollbacks: G16 rollback-retryable.
 
-Cut short is a rollback in which a driver was killed, one that is not completed, and one whose record was torn. A
-rollback of a compaction or clustering that runs again under its instant is nobody's judgment.
+Interrupted is a rollback in which a driver was killed, one that is not completed, and one whose record was torn. A
+rollback of a compaction or clustering that runs again under its instant is not judged.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _Found = dict[tuple[str, str], Breach]
 
 
 def _rollback_retryable(view: HistoryIndex, tables: Tables) -> Count:
-    """G16: what was cut short reaches its end when the next write completes, a write that is kept from completing by it
-    does not fail for good, and a completed rollback can be read.
+    """G16: an interrupted rollback is finished when the next write completes, it does not make all later writes fail,
+    and a completed rollback can be read.
     """
     found: _Found = {}
     judged, open_ = _cut_short(view, tables, found)
@@ -30,7 +30,7 @@ def _rollback_retryable(view: HistoryIndex, tables: Tables) -> Count:
 
 def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, int]:
     """Every kill in a rollback after which a write completed: at the audit that followed, each instant that was rolled
-    back since the audit before is off the timeline and has no files. The rollback's own records may differ.
+    back since the audit before is not pending and has no files. The rollback's own records may differ.
     """
     judged, open_ = 0, 0
     for fault in view.faults:
@@ -48,7 +48,7 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
                 continue
             if instant in audit.pending:
                 entry = audit.pending[instant]
-                message = f"its rollback was cut short at {phase}, and {entry.path} is still there after the next write"
+                message = f"its rollback was interrupted at {phase}, and {entry.path} is left after the next write"
                 add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
             entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
@@ -57,13 +57,13 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
                 if not tables.surely_before_rollback(audit, path, entries[-1]):
                     open_ += view.excuse("late-write")
                     continue
-                message = f"its rollback was cut short at {phase}, and {path!r} is still there after the next write"
+                message = f"its rollback was interrupted at {phase}, and {path!r} is left after the next write"
                 add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))
     return judged, open_
 
 
 def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
-    """Every completed rollback or restore that nobody can read; how many there are."""
+    """Every completed rollback or restore that cannot be read; how many there are."""
     bad = [(audit, e) for audit in tables.audits for e in audit.entries if e.done and e.error and e.action in UNDOING]
     for audit, entry in bad:
         targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
@@ -75,7 +75,7 @@ def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
 def _abandoned(view: HistoryIndex, tables: Tables, found: _Found) -> int:
     """Every rollback that is not completed although a commit that began after it is; how many there are.
 
-    The pending rollbacks of a table are gone through at the beginning of each write.
+    Each write begins by finishing the pending rollbacks of its table.
     """
     seen = set()
     for audit in tables.audits:
@@ -85,9 +85,7 @@ def _abandoned(view: HistoryIndex, tables: Tables, found: _Found) -> int:
             if entry.action != _ROLLBACK or later is None or entry.instant in again:
                 continue
             seen.add((audit.table, entry.instant))
-            message = (
-                f"{entry.path} is there, not completed, although the commit {later.instant} that began after it is"
-            )
+            message = f"{entry.path} is not completed, although the commit {later.instant} that began after it is"
             add(found, audit, entry.instant, breach(view, audit, entry.instant, message, entry.event, later.event))
     return len(seen)
 

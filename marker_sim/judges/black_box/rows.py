@@ -43,22 +43,23 @@ def rows_survive(view: HistoryIndex) -> Finding:
             refused = event.error
             continue
         judged += 1
+        ended = [index for write in mine if write.done < event.index for index in (write.invoke, write.done)][-2:]
         if event.error is not None:
             message = f"{event.table} cannot be read by {event.process}: {event.error}"
-            breaches.append(breach_of(view, message, (event.index,)))
+            breaches.append(breach_of(view, message, (event.index,), also=ended))
             continue
         for message, evidence in _wrong(event, mine, decided, key_of):
             text = f"{event.table} as {event.process} reads it: {message}"
-            breaches.append(breach_of(view, text, (*evidence, event.index)))
+            breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
     undecided = refused if not judged else ""
     return Finding(guarantee="G24", applicable=True, judged=judged, breaches=tuple(breaches), undecided=undecided)
 
 
 class _Decided(NamedTuple):
-    """Whether writes of unknown outcome were seen, and the reading that said so first.
+    """Whether writes of unknown outcome were visible, and the reading that first decided it.
 
     by_reader: by reader and write. at_rest: by the last write before the reading and the write, with the reader; a
-    reading while somebody writes is a rest of its own.
+    reading during a write has a key of its own.
     """
 
     by_reader: dict[tuple[str, int], tuple[bool, int]]
@@ -68,7 +69,7 @@ class _Decided(NamedTuple):
 def _wrong(
     event: Event, writes: list[TableWrite], decided: _Decided, key_of: Callable[[str], str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What one reading shows that it must not, each with the writes that prove it; at most one breach for a write."""
+    """What is wrong with one reading, each with the writes that prove it; at most one breach for a write."""
     history: dict[str, list[tuple[str, TableWrite]]] = {}
     for write in writes:
         for row in write.rows:
@@ -128,18 +129,18 @@ def _in_part(
         row = (seen if now else unseen)[invoke][0]
         before, when = decided.by_reader.setdefault((event.process, invoke), (now, event.index))
         rest = max(writes) if all(other.done < event.index for other in writes.values()) else -event.index
-        told, heard, reader = decided.at_rest.setdefault((rest, invoke), (now, event.index, event.process))
-        if told != now and reader != event.process:
+        first, read_at, reader = decided.at_rest.setdefault((rest, invoke), (now, event.index, event.process))
+        if first != now and reader != event.process:
             finds, misses = (event.process, reader) if now else (reader, event.process)
             yield (
                 f"the row {row!r} of a write that ended {write.outcome} is found by {finds} and not by {misses},"
-                " although nobody wrote in between",
-                (invoke, heard),
+                " with no write in between",
+                (invoke, read_at),
             )
         elif before != now:
-            was = "was found before" if before else "was not found before"
+            was = "was found before and is not now" if before else "was not found before and is now"
             yield (
-                f"the row {row!r} of a write that ended {write.outcome} {was} and is the other way now",
+                f"the row {row!r} of a write that ended {write.outcome} {was}",
                 (invoke, when),
             )
 

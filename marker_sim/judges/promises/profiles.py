@@ -1,14 +1,6 @@
-"""A profile says what an implementation promises, for each guarantee and class of faults, and where it says so.
+"""A profile lists what an implementation promises, for each guarantee and class of faults, and the source.
 
-A profile is a TOML or JSON file: `name`, and a list `promise` of rules that are tried in order, the last match wins.
-
-    guarantee   an id, a slug, a list of them or "*"
-    mode        "direct" or "timeline", or "both" for what is judged over a pair of runs; left out: all
-    storage     a storage or a list of them; left out: all
-    under       a fault class (faults.FAULT_CLASSES) or a list of them; left out: all
-    promised    whether a breach is held against the implementation, true unless said
-    applicable  whether the implementation has such a surface at all, true unless said
-    source      who promises it and where: a document, a class, an issue
+A profile is a TOML or JSON file (docs/guarantees.md). Its rules are tried in order; the last match wins.
 """
 
 from __future__ import annotations
@@ -32,9 +24,9 @@ _MODES = frozenset({"direct", "timeline", "both"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What holds for one guarantee, mode, storage and fault class.
+    """Whether one guarantee is promised in a mode, on a storage and under a fault class.
 
-    source: "" when no rule spoke of it.
+    source: "" when no rule matches.
     """
 
     promised: bool
@@ -55,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProfileEntry:
-    """The same as it is written."""
+    """A rule as it is written in the file."""
 
     guarantee: str | tuple[str, ...]
     mode: str | tuple[str, ...] = ()
@@ -68,7 +60,7 @@ class _ProfileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The promises of one implementation; what no rule names is not promised."""
+    """The promises of one implementation; a guarantee that no rule matches is not promised."""
 
     name: str
     rules: tuple[Rule, ...]

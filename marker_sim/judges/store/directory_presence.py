@@ -1,7 +1,7 @@
-"""What `exists` owes: G11's half, a directory with answered markers is there, and G10's, a deleted one is gone.
+"""Answers of `exists`: True for a directory with answered markers (part of G11), False after a deletion (part of G10).
 
-"Gone" is decided only where nothing but the markers can keep a directory: a correct server may answer True for an empty
-one, a placeholder key or a side file. So True is a breach only if nothing whatever is known to lie below the directory.
+A correct server may answer True for an empty directory, a placeholder key or a side file. So True after a deletion is a
+breach only if no file of any kind is known to lie below the directory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from marker_sim.judges.findings import Breach, breach_of
 
 
 class Owed:
-    """What a listing or an `exists` owes: every marker answered before it, but what a deletion may have removed since,
-    and what another server that is live during the call may have stored unseen.
+    """The markers that a listing or an `exists` must show: those answered before it, except those that a deletion may
+    have removed since, and those that another server, live during the call, may have stored.
     """
 
     def __init__(self, view: HistoryIndex, directory: Directory, call: RecordedCall) -> None:
@@ -30,14 +30,14 @@ class Owed:
         self.all = self._floor < 0 and not overlapping_servers
 
     def excuse(self, create: RecordedCall) -> str:
-        """Why a create is owed nothing, "" when its marker must show."""
+        """Why the marker of a create need not show, "" when it must."""
         if create.invoke < self._floor:
             return "deletion-open"
         return "second-server" if self._crowd and create.life != self._own else ""
 
 
 def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` were owed a True, and a breach for each that was False."""
+    """How many answers of `exists` had to be True, and a breach for each that was False."""
     judged = 0
     breaches: list[Breach] = []
     newest: RecordedCall | None = None
@@ -57,8 +57,8 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
         judged += 1
         if call.value is False:
             message = (
-                f"{directory.path} is said not to exist, and {newest.name!r} was answered at event {newest.done},"
-                f" before that was asked"
+                f"exists of {directory.path} was answered False at event {call.done}, expected True: {newest.name!r}"
+                f" was answered at event {newest.done}"
             )
             evidence = (newest.invoke, newest.done, call.invoke, call.done)
             breaches.append(breach_of(view, message, evidence, directory.path, "denied"))
@@ -66,9 +66,10 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
 
 
 def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` after the deletions `done` were owed a False, and a breach for each True.
+    """How many answers of `exists` after the deletions `done` had to be False, and a breach for each True.
 
-    None where storage is read now and then: an empty directory, which is reason enough for True, has no file to read.
+    None where storage is read now and then: a read shows files, and a correct server may answer True for an empty
+    directory.
     """
     judged = 0
     breaches: list[Breach] = []
@@ -78,28 +79,31 @@ def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> 
             continue
         deletion = before[-1]
         if directory.answers and directory.answers[0].done < deletion.invoke:
-            why = _company(view, directory, deletion, call)
+            why = _other_cause(view, directory, deletion, call)
             if call.value is False:
                 judged += not why
             elif why or _something_there(view, directory, call):
                 view.excuse(why or "something-there")
             else:
                 judged += 1
-                message = f"{directory.path} is said to exist after it was deleted, and nothing is left there"
+                message = (
+                    f"exists of {directory.path} was answered True at event {call.done}, expected False: it was deleted"
+                    f" at event {deletion.answered} and no file is left there"
+                )
                 evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
                 breaches.append(breach_of(view, message, evidence, directory.path, "said-to-exist"))
     return judged, breaches
 
 
 def _asked(directory: Directory) -> list[RecordedCall]:
-    """The answers of `exists`, in the order in which they were asked for."""
+    """The answers of `exists`, by invocation."""
     return sorted(c for c in directory.others if c.operation == "exists" and c.outcome == "ok")
 
 
-def _company(view: HistoryIndex, directory: Directory, deletion: Deletion, call: RecordedCall) -> str:
-    """Who else can have put anything into a directory from its deletion's invocation to an answer, "" for nobody.
+def _other_cause(view: HistoryIndex, directory: Directory, deletion: Deletion, call: RecordedCall) -> str:
+    """Why the directory may exist although it was deleted, "" for no reason.
 
-    Refused and hostile requests count as well: they owe no clean directory.
+    Refused and hostile requests count as well: they may leave an empty directory.
     """
     if view.header.witness == "reads":
         return "reads-only"
@@ -125,14 +129,14 @@ def _company(view: HistoryIndex, directory: Directory, deletion: Deletion, call:
 
 
 def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether anything, of whatever kind, lay below a directory when a call was asked, or came until it ended."""
+    """Whether a file of any kind lay below a directory when a call was invoked, or came before it ended."""
     below = directory.path + "/"
     there: set[str] = set()
     for event in view.events[: call.done]:
         if event.kind != "effect" or event.path is None or not event.path.startswith(below):
             continue
         if event.value is None:
-            if event.index < call.invoke:  # What is removed later was there when it was asked.
+            if event.index < call.invoke:  # A file that is removed later was there when the call was invoked.
                 there.discard(event.path)
         elif event.index > call.invoke:
             return True

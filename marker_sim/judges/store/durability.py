@@ -1,9 +1,9 @@
-"""Judges of what an answer promises about storage: G1 flushed-before-ack, G2 exists-is-durable, G3
-acked-marker-survives, G23 rewrite-atomic.
+"""Judges of markers in storage after an answer: G1 flushed-before-ack, G2 exists-is-durable, G3 acked-marker-survives,
+G23 rewrite-atomic.
 
 An answer that a deletion overlaps is not judged: the deletion may have removed the marker between its flush and the
 answer. Where storage was only read now and then, an answer is judged at the first snapshot whose reading began after
-it; when a server was killed in between, what is missing there counts against G3 and not against G1 or G2.
+it; when a server was killed in between, a missing marker counts against G3 and not against G1 or G2.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
 
 
 def acked_marker_survives(view: HistoryIndex) -> Finding:
-    """G3: what was stored when it was answered, or came later, stays; what a kill kept from coming was lost."""
+    """G3: a marker that was stored when it was answered, or came later, stays; one that a kill prevented was lost."""
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
-        told: set[tuple[str, int]] = set()
+        reported: set[tuple[str, int]] = set()
         for call in directory.answers:
             moment = home.look(call.done)
             if moment is None:
@@ -90,13 +90,13 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 since = home.look(low)
                 if since is None or since >= limit:
                     continue
-                # What a deletion or the kit may have removed by then is owed to nobody; what is there must stay.
+                # A deletion or the kit may have removed the marker by then; if it is there, it must stay.
                 if present(span, since) is None and (low > call.done or directory.disturbed(call.invoke, since)):
                     continue
                 decided = True
                 lost = _lost(view, home, call, since, limit)
-                if lost is not None and (call.name, lost[0]) not in told:
-                    told.add((call.name, lost[0]))
+                if lost is not None and (call.name, lost[0]) not in reported:
+                    reported.add((call.name, lost[0]))
                     evidence = (call.invoke, call.done, *lost[2])
                     cause = causes.of_loss(directory, call, max(lost[2]))
                     breaches.append(breach_of(view, lost[1], evidence, directory.path, cause))
@@ -135,7 +135,7 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:
     judged = 0
     for directory in view.directories.values():
         rest, raw = view.rest.home(directory.path), view.raw.home(directory.path)
-        told: set[tuple[str, int]] = set()
+        reported: set[tuple[str, int]] = set()
         for call in directory.answers:
             span = raw.spans.get(call.name)
             if span is None:
@@ -153,8 +153,8 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:
                     if present(rest.spans.get(call.name), low) is None:
                         continue
                     to = max((end for end in span[1::2] if end <= low), default=low)
-                if to < limit and (call.name, to) not in told:
-                    told.add((call.name, to))
+                if to < limit and (call.name, to) not in reported:
+                    reported.add((call.name, to))
                     breaches.append(
                         breach_of(
                             view,

@@ -8,14 +8,15 @@ from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import DirectoryPresence, present
 from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
 
 
 def exact_set(view: HistoryIndex) -> Finding:
-    """G4, both ways: nothing is stored or listed that was not asked for before, and every answer is stored in the end.
+    """G4, both ways: no name is stored or listed that was not requested before, and every answered one is stored in
+    the end.
 
-    A create that provably had no effect asked for nothing. An answer is not expected in the end when a deletion may
-    have had an effect after its invocation.
+    A create that provably had no effect does not count as a request. An answered name is not expected in the end when a
+    deletion may have had an effect after the create was invoked.
     """
     breaches: list[Breach] = []
     causes = Causes(view)
@@ -28,11 +29,12 @@ def exact_set(view: HistoryIndex) -> Finding:
         judged += len(home.spans)
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
-                late = f", which was asked for at event {asked[name]} only" if name in asked else ""
+                late = f" until event {asked[name]}" if name in asked else ""
                 of_it, source = _source(directory, name, span[0])
-                message = f"{name!r} is stored in {path} from event {span[0]} on and nobody had asked for it{late}"
+                message = f"{name!r} is stored in {path} from event {span[0]} on and no create had requested it{late}"
                 cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
-                breaches.append(breach_of(view, message + of_it, (span[0], *source), path, cause))
+                also = () if source else next_answer(view, path, span[0], name)
+                breaches.append(breach_of(view, message + of_it, (span[0], *source), path, cause, also))
         count, found = _listed(view, causes, directory, asked)
         judged += count
         breaches += found
@@ -42,9 +44,9 @@ def exact_set(view: HistoryIndex) -> Finding:
 
 
 def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) -> dict[str, int]:
-    """When each name was asked for first, by creates that may have had an effect.
+    """When each name was requested first, by creates that may have had an effect.
 
-    aimed: hostile requests whose malformed directory leads here.
+    aimed: hostile requests whose malformed directory resolves to this one.
     """
     asked: dict[str, int] = {}
     for call in directory.creates:
@@ -63,20 +65,17 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
 
 
 def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
-    """Which hostile request that was accepted left a name that is a part of its own; words and evidence, or none."""
+    """The accepted hostile request whose name contains a stored one: the end of a sentence, and evidence."""
     for call in directory.hostile:
         if call.outcome == "ok" and call.invoke < until and name in call.asked:
-            return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", (
-                call.invoke,
-                call.done,
-            )
+            return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", call[:2]
     return "", ()
 
 
 def _listed(
     view: HistoryIndex, causes: Causes, directory: Directory, asked: dict[str, int]
 ) -> tuple[int, list[Breach]]:
-    """Names in listings that nobody had asked for when the listing was answered."""
+    """Names in listings that no create had requested when the listing was answered."""
     breaches: list[Breach] = []
     listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
     listings.sort(key=lambda call: call.done)
@@ -98,7 +97,7 @@ def _listed(
         if known[call.operation].issuperset(listed):
             continue
         for name in sorted(set(listed) - known[call.operation]):
-            message = f"a {call.operation} of {directory.path} shows {name!r}, which nobody had asked for"
+            message = f"a {call.operation} of {directory.path} shows {name!r}, which no create had requested"
             cause = causes.of_stranger(directory, name, call.operation)
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
     return len(listings), breaches
@@ -113,7 +112,7 @@ def _missing_in_the_end(
         return breaches
     last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
     settled = directory.settled_before(last)
-    told: set[str] = set()
+    reported: set[str] = set()
     for call in (*directory.answers, *_accepted(directory)):
         span = home.spans.get(call.name)
         if (span is not None and len(span) == 1) or present(span, last) is not None:
@@ -122,11 +121,9 @@ def _missing_in_the_end(
             if not directory.deleted(call.done, last):
                 view.excuse("read-too-late" if call.done > begun else "deletion-open")
             continue
-        if call.name not in told:
-            told.add(call.name)
-            message = (
-                f"{call.name!r} was answered {call.value!r} and is not among what {directory.path} holds in the end"
-            )
+        if call.name not in reported:
+            reported.add(call.name)
+            message = f"{call.name!r} was answered {call.value!r} and is not stored in {directory.path} in the end"
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
             evidence = (call.invoke, call.done, min(last, view.end - 1))
             breaches.append(breach_of(view, message, evidence, directory.path, cause))
@@ -134,10 +131,10 @@ def _missing_in_the_end(
 
 
 def _accepted(directory: Directory) -> list[RecordedCall]:
-    """Hostile names that were told "created" or "exists", as answers; in a malformed directory nobody looks for one."""
+    """Creates of hostile names answered "created" or "exists", without those in malformed directories."""
     named = [call for call in directory.hostile if call.name == directory.path]
-    told = [call for call in named if call.outcome == "ok" and call.value in ("created", "exists")]
-    return [call._replace(name=call.asked) for call in told]
+    answered = [call for call in named if call.outcome == "ok" and call.value in ("created", "exists")]
+    return [call._replace(name=call.asked) for call in answered]
 
 
 def one_creator(view: HistoryIndex) -> Finding:
@@ -183,7 +180,7 @@ def _second_creators(
         if first is not None and (call.identity is None or call.identity != first.identity):
             low = min(first.invoke, call.invoke)
             if not _disturbed(view, directory, low, call.done):
-                message = f'two requests were told "created" for {call.name!r}: {_who(first)} and {_who(call)}'
+                message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
                 at = view.rest.home(directory.path).look(first.done) or call.done
                 lost = present(view.rest.home(directory.path).spans.get(call.name), call.invoke) is None
@@ -201,33 +198,33 @@ def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) ->
 
 
 def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[RecordedCall]) -> list[Breach]:
-    """Resends that were told "exists" though only their own request can have created the name in this server life."""
+    """Resends answered "exists" although only their own request can have created the name in this server life."""
     breaches: list[Breach] = []
     for call in calls:
         if call.outcome != "ok" or call.value != "exists" or call.identity is None or call.life not in view.lives:
             continue
         before = [other for other in calls if other.invoke < call.done and other is not call]
         low = min((other.invoke for other in before), default=call.invoke)
-        told = next((other for other in before if _same(other, call) and other.value == "created"), None)
-        if told is not None:
-            # The two may overlap; then nothing may have come between until the later one was answered.
-            high = max(told.done, call.done)
+        first = next((other for other in before if _same(other, call) and other.value == "created"), None)
+        if first is not None:
+            # The two may overlap, so a deletion or second server counts until the later one was answered.
+            high = max(first.done, call.done)
             if _disturbed(view, directory, low, high):
                 continue
             message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
-            evidence = (told.invoke, told.done, call.invoke, call.done)
+            evidence = (first.invoke, first.done, call.invoke, call.done)
             breaches.append(breach_of(view, message, evidence, directory.path, "resend-forgotten"))
-        elif before and _nobody_else(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
-            message = f'{call.name!r} was asked for by one request only, and its resend is told "exists"'
+        elif before and _alone(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
+            message = f'only one request created {call.name!r}, and its resend was answered "exists"'
             breaches.append(breach_of(view, message, (low, call.invoke, call.done), directory.path, "resend-forgotten"))
     return breaches
 
 
-def _nobody_else(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:
+def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:
     """Whether all earlier creates of a name are the same request in the same life, with no answer so far.
 
-    A request that the server answered with an error, or may have for a storage fault, is another matter: it was
-    never created as far as the server knows, and what storage holds of it is "exists" to everybody.
+    A request that the server answered with an error, or may have because of a storage fault, does not count: to the
+    server it was never created, and if storage holds the name, "exists" is a correct answer.
     """
     low = min(other.invoke for other in before)
     span = view.rest.home(directory.path).spans.get(call.name)

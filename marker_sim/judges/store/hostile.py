@@ -13,18 +13,18 @@ _ENDS = {"ok": "accepted", "fail": "refused-and-done"}
 
 
 def hostile_input_refused(view: HistoryIndex) -> Finding:
-    """G12: an invocation `hostile` ends `fail`, and what its path names is the same afterwards.
+    """G12: an invocation `hostile` ends `fail`, and the files at its path are the same afterwards.
 
-    An end `ok` means that it was accepted, `info` that there was no clear error, and so does a server that is well and
-    without an answer for the bound of every-request-answered; sooner a time-out decides nothing, nor do a server that
-    was not well and a connection that a fault touched. A change counts when an effect says that the request caused it,
-    or happened meanwhile and no other request that was not refused can be the reason.
+    `ok` means that it was accepted, `info` that there was no clear error. No answer within the bound of
+    every-request-answered is a breach as well, shown by the invocation alone, if the server was well and no fault
+    touched the connection. A change counts when its effect names the request as the cause, or happened during the
+    request and no other request can be the reason.
     """
     breaches: list[Breach] = []
     judged = 0
     for directory in view.directories.values():
         for call in directory.hostile:
-            why = _unheard(view, call) if call.outcome != "ok" else ""  # Nothing accepts for a server but itself.
+            why = _inconclusive(view, call) if call.outcome != "ok" else ""
             if why:
                 view.excuse(why)
                 continue
@@ -34,13 +34,13 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
             if call.outcome == "fail" and changed is None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r}"
-            message = f"the hostile request {call.identity!r} was {_how(view, call)}{path}"
+            message = f"expected a refusal of the hostile request {call.identity!r}, it was {_how(view, call)}{path}"
             evidence = (call.invoke, call.done, NEVER if changed is None else changed)
             breaches.append(breach_of(view, message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
     return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _unheard(view: HistoryIndex, call: RecordedCall) -> str:
+def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:
     """Why the end of a request says nothing about the server, "" when it does."""
     life = view.lives.get(call.life)
     if call.invoke in view.touched:
@@ -61,7 +61,7 @@ def _how(view: HistoryIndex, call: RecordedCall) -> str:
 
 
 def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
-    """How long nobody answered since the last fault; nothing at all where the kit itself was not woken in time."""
+    """How long there was no answer since the last fault; 0 when the kit itself was delayed."""
     until = view.awaited_until(call)
     if any(call.invoke < late <= until for late in view.late_echoes):
         return 0
@@ -70,7 +70,7 @@ def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
 
 
 def _changed(view: HistoryIndex, call: RecordedCall) -> int | None:
-    """The first change below its target that nobody but a request can have made; None when there is none."""
+    """The first change below its target that only this request can have made; None when there is none."""
     busy = False
     for index, others in _changes_by_reads(view, call) if view.reads else _changes_by_effects(view, call):
         if not others:
@@ -115,7 +115,7 @@ def _below(call: RecordedCall, path: str | None) -> bool:
 def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, until: int) -> bool:
     """Whether another request of the directory that was not refused can be the reason of a change between two moments.
 
-    What was accepted although it was hostile may be stored at any later time: it is accused itself.
+    A hostile request that was accepted may have an effect at any later time.
     """
     directory = view.directories.get(directory_of(path or "") or "")
     if directory is None:

@@ -6,18 +6,18 @@ from marker_sim.history.index.calls import DAMAGE, MS, Directory
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
 from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
 from marker_sim.names import TYPE_FILE
 
 _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
 
 def bounded_files(view: HistoryIndex) -> Finding:
-    """G8: how many files of which kind were there at one time.
+    """G8: how many files of each kind there were at one time.
 
     Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
-    are empty and there is no MARKERS file. That there is one for each marker is G1's and G4's. Temporary and side
-    files are of no interest.
+    are empty and there is no MARKERS file; G1 and G4 judge whether each marker has one. Temporary and side files do not
+    count.
     """
     if view.header.layout != "hudi":
         return Finding(guarantee="G8", applicable=False)
@@ -29,13 +29,16 @@ def bounded_files(view: HistoryIndex) -> Finding:
         judged += 1
         direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
-        breaches += [breach_of(view, f"{path} {what}", (index,), path, cause) for cause, what, index in found]
+        breaches += [
+            breach_of(view, f"{path} {what}", (at,), path, cause, next_answer(view, path, at))
+            for cause, what, at in found
+        ]
     return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
 def _batched_files(home: DirectoryPresence, num_threads: int) -> list[tuple[str, str, int]]:
     count, index = home.batch_high
-    many = f"holds {count} marker files, num_threads is {num_threads}"
+    many = f"holds {count} marker files, expected at most num_threads={num_threads}"
     found = [("too-many-files", many, index)] if count > num_threads else []
     others = [(name, at) for name, at in home.types.items() if name != TYPE_FILE]
     found += [("second-type-file", f"holds a second type file, {name!r}", at) for name, at in others]
@@ -53,11 +56,10 @@ def _direct_files(home: DirectoryPresence) -> list[tuple[str, str, int]]:
 
 
 def type_recorded(view: HistoryIndex) -> Finding:
-    """G9: whenever a marker file is there, MARKERS.type is, with its text, from the first of them until a deletion
-    is invoked.
+    """G9: from the first batched marker file until a deletion is invoked, MARKERS.type is there with its text.
 
-    What a deletion leaves behind while it may still have an effect is not judged; a marker file written after that is.
-    That listings are complete with a damaged type file is G11's.
+    Files that a deletion leaves while it may still have an effect are not judged; a marker file written later is.
+    G11 judges whether listings are complete with a damaged type file.
     """
     if view.header.layout != "hudi" or not view.batches:
         return Finding(guarantee="G9", applicable=False)
@@ -71,9 +73,8 @@ def type_recorded(view: HistoryIndex) -> Finding:
         bad = next((at for at in home.untyped if directory is None or not _excused(view, directory, home, at)), None)
         if bad is not None:
             cause = _untyped_by(view, directory, path, bad)
-            breaches.append(
-                breach_of(view, f"{path} has a marker file and no type file that says so", (bad,), path, cause)
-            )
+            message = f"{path} holds a marker file at event {bad}, and no {TYPE_FILE} with its text"
+            breaches.append(breach_of(view, message, (bad,), path, cause, next_answer(view, path, bad)))
     return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
@@ -87,7 +88,7 @@ def _untyped_by(view: HistoryIndex, directory: Directory | None, path: str, at: 
 
 
 def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, at: int) -> bool:
-    """Whether a deletion, or damage that nobody has mended yet, may be why the type file is missing at an event."""
+    """Whether a deletion, or damage by the kit that is not repaired, may be why the type file is missing."""
     type_file = f"{directory.path}/{TYPE_FILE}"
     typed = max((since for since in home.typed_at if since < at), default=-1)
     if any(f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at for f in view.faults):
@@ -110,7 +111,7 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     """G22: applicable where timeline-server markers were asked for on HDFS or on an object store without conditions.
 
     Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored. The choice for one write
-    needs no reason when that write may have asked for direct markers itself.
+    needs no reason when that write may have asked for direct markers itself. The recorded choice is the answer.
     """
     header = view.header
     asked = _asked_by_writes(view)
@@ -120,15 +121,15 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     for event in view.modes:
         wanted = {header.mode} if event.instant is None else asked
         if event.value != "direct":
-            message = f"timeline-server markers were chosen on {header.storage}, which cannot carry them"
+            message = f"expected direct markers on {header.storage}, timeline-server markers were chosen"
             breaches.append(breach_of(view, message, (event.index,), cause="no-fallback"))
         elif not event.error and wanted == {"timeline"}:
-            message = "direct markers were chosen and nobody was told why"
+            message = "direct markers were chosen instead of timeline-server markers, and no reason was given"
             breaches.append(breach_of(view, message, (event.index,), cause="no-reason"))
     for path, home in sorted(view.rest.homes.items()):
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
             message = f"{path} holds {name!r} on {header.storage}"
-            breaches.append(breach_of(view, message, (at,), path, "no-fallback"))
+            breaches.append(breach_of(view, message, (at,), path, "no-fallback", next_answer(view, path, at)))
     undecided = "" if view.modes or breaches else "the run recorded no choice of mode"
     return Finding(
         guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided

@@ -1,4 +1,4 @@
-"""Judges of what is left and what is shown: G10 delete-complete and G11 readable-while-written."""
+"""Judges of deletions and listings: G10 delete-complete and G11 readable-while-written."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ def delete_complete(view: HistoryIndex) -> Finding:
     was invoked, or was invoked later and before the name shows.
 
     A create of unknown outcome, or with a copy on the wire, is open as long as it may take effect. A listing of a
-    server that did not delete is judged only if it was alone from the deletion on. Only deletions that had something to
-    delete count. After those `exists` answers False, where nothing but markers can be the reason that the directory is
-    there.
+    server that did not delete is judged only if it was alone from the deletion on. Only deletions of at least one
+    answered marker count. After those `exists` answers False (directory_presence.py).
     """
     breaches: list[Breach] = []
     causes = Causes(view)
@@ -30,8 +29,8 @@ def delete_complete(view: HistoryIndex) -> Finding:
         judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
         breaches += _stored_again(view, causes, directory, done, creates)
         breaches += _listed_again(view, directory, done, creates)
-        told, wrong = outlived(view, directory, done)
-        judged += told
+        count, wrong = outlived(view, directory, done)
+        judged += count
         breaches += wrong
     return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
 
@@ -75,14 +74,12 @@ def _stored_again(
                 ):
                     continue
                 how = "still stored" if span[at] <= empty else "stored again"
-                message = (
-                    f"{name!r} is {how} at event {shown} after {directory.path} was deleted, and nobody created it"
-                )
+                message = f"{name!r} is {how} at event {shown} after {directory.path} was deleted, with no create since"
                 evidence = (deletion.invoke, deletion.answered, shown)
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
                 breaches.append(breach_of(view, message, evidence, directory.path, cause))
                 break
-    # Presence is kept by name in an order that sets of names gave it; the verdict must not show it.
+    # The order of `spans` comes from sets of names and differs between processes; that of a verdict must not.
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
 
 
@@ -94,7 +91,7 @@ def _back_by(since: int, deletion: Deletion) -> str:
 
 
 def _kit_meddled(view: HistoryIndex, directory: Directory, deletion: Deletion, until: int) -> bool:
-    """Whether the kit damaged, and perhaps restored, a file of the directory meanwhile."""
+    """Whether the kit damaged, and perhaps restored, a file of the directory between a deletion and an event."""
     return any(
         other.kit and other.invoke <= until and deletion.invoke <= other.settled for other in directory.deletions
     ) and view.excuse("kit-damage")
@@ -136,18 +133,18 @@ def _by_path(view: HistoryIndex, creates: _Creates, kind: str) -> _Creates:
 def readable_while_written(view: HistoryIndex) -> Finding:
     """G11: a listing answered ok holds each marker answered before its invocation, and listings are answered ok.
 
-    `exists` answers True whenever a listing at that moment would owe a name.
+    `exists` answers True whenever a listing would have to show a name.
 
-    Not expected are markers that a deletion may have removed, and at a server markers that another live server may
-    have stored behind its back. A listing may fail, or end unknown, under a fault: of storage in that directory, of its
-    own connection, or of its server's life. Time-outs are G6's.
+    Not expected are markers that a deletion may have removed, and at one server markers that another live server may
+    have stored. A listing may fail, or end unknown, under a fault: of storage in that directory, of its own connection,
+    or of its server. Time-outs are judged by G6.
     """
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
-        told, wrong = denied(view, directory)
-        judged += told
+        count, wrong = denied(view, directory)
+        judged += count
         breaches += wrong
         if not directory.listings:
             continue
@@ -176,7 +173,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
 
 
 def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
-    """A marker was answered, so listings owe it from now on; of several answers the one asked for last counts."""
+    """Record an answered marker, which listings must show from now on; of several, the create invoked last counts."""
     known = shown.get(key)
     if known is None or known.invoke < call.invoke:
         shown[key] = call
@@ -185,7 +182,7 @@ def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
 def _missing(
     view: HistoryIndex, directory: Directory, listing: RecordedCall, expected: dict[str, RecordedCall]
 ) -> tuple[int, list[tuple[str, RecordedCall]]]:
-    """How many names a listing owes, and which of them it does not show."""
+    """How many names a listing must show, and which of them it does not."""
     assert isinstance(listing.value, tuple)
     missing = sorted(expected.keys() - listing.value)
     owed = Owed(view, directory, listing)
@@ -214,7 +211,7 @@ def _short(
 def _left_out_by(
     view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
 ) -> str:
-    """Why a listing lacks a name: as it shows otherwise, as it is stored, or for what the server did before."""
+    """The cause of a name missing in a listing."""
     other = causes.shown_otherwise(directory, listing, name)
     if other:
         return other
@@ -226,7 +223,7 @@ def _left_out_by(
 
 
 def _refused_by(view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall) -> str:
-    """Why a listing failed: a file that cannot be read, or creates under way at the same time."""
+    """The cause of a failed listing: an unreadable file, or concurrent creates."""
     if causes.unreadable(directory, listing.done):
         return "unreadable-file"
     busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)

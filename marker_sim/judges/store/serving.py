@@ -12,11 +12,12 @@ _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no con
 
 
 def every_request_answered(view: HistoryIndex) -> Finding:
-    """G6, in two parts, both after the last fault; not applicable without a server.
+    """G6, in two parts, both after the last fault; not applicable without a server. A request that was never answered
+    is shown by its invocation alone.
 
-    Requests: one that arrived at a life that stayed alive and unpaused, over a connection no wire fault touched, is
-    answered by something else than a time-out within the bound, counted from its invocation or the end of the last
-    fault, whichever is later. A client that gave up sooner, or was killed, decides nothing.
+    Requests: one that arrived at a server that stayed alive and unpaused, over a connection no wire fault touched, is
+    answered within the bound, counted from its invocation or the end of the last fault, whichever is later; a time-out
+    is no answer. A request whose client gave up sooner, or was killed, is not judged.
     Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
     was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
     breaks the guarantee whatever else happened.
@@ -64,18 +65,13 @@ def _cannot_decide(view: HistoryIndex) -> str:
     if any(fault.begin > probe for fault in view.faults):
         return "a fault began during the probes"
     probes, needed = len(_probes(view)), view.header.num_threads + 1
-    if view.steps and not _asked_to_probe(view):
-        return ""  # A run of writes ends with a write, and whether that comes to its end is reconcile-exact's.
+    if view.steps and not (view.header.plan or {}).get("directories", True):
+        return ""  # A plan without marker directories of its own ends with a write, which reconcile-exact judges.
     return f"{probes} probe creates, {needed} are needed" if probes < needed else ""
 
 
-def _asked_to_probe(view: HistoryIndex) -> bool:
-    """Whether the plan has marker directories of its own, which a client probes."""
-    return bool((view.header.plan or {}).get("directories", True))
-
-
 def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
-    """Creates of the probe phase that a server was there for; an embedded one comes and goes with its driver."""
+    """Creates of the probe phase during which a server lived; an embedded one lives as long as its driver."""
     begin, end = view.phase("probe"), view.phase("end")
     return [
         (directory, call)
@@ -87,9 +83,9 @@ def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
 
 
 def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
-    """How many probes were judged, and those that failed; one that was asked again and served had its answer.
+    """How many probes were judged, and those that failed; one that was repeated with success did not fail.
 
-    Attempts of a write all create at once, and a store may tell all but one of them to ask again.
+    Attempts of a write all create at once, and a store may answer all but one of them that they must ask again.
     """
     breaches = []
     causes = Causes(view)
@@ -107,7 +103,8 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
             continue
         count += 1
         if call.outcome != "ok":
-            message = f"a create after all faults were over ended {call.outcome}{_why(view, call)}"
+            ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
+            message = f"a create that was sent after the last fault {ended}"
             cause = _silenced_by(view, causes, directory, call)
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
     return count, breaches
@@ -157,7 +154,7 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
 
 
 def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call: RecordedCall) -> str:
-    """What came before a request that nobody answered well: in its own directory, or only in others."""
+    """The cause of a request without a good answer: an event in its own directory, or only in others."""
     life, over = view.lives.get(call.life), view.awaited_until(call)
     since = call.invoke if life is None else life.start
     in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
@@ -185,7 +182,7 @@ def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
 def _unwell(view: HistoryIndex, call: RecordedCall, life: ServerLife) -> str:
     """Which side of a call ended, or was still paused, before it was over, "" for neither.
 
-    A pause that is over excuses nothing: the wait is counted from the end of the last fault.
+    A pause that is over is no excuse: the wait is counted from the end of the last fault.
     """
     until = view.awaited_until(call)
     client = view.events[call.invoke].process
@@ -210,12 +207,12 @@ def _why(view: HistoryIndex, call: RecordedCall) -> str:
 
 
 def isolation(view: HistoryIndex) -> Finding:
-    """G7: a storage fault inside one marker directory leaves requests for the others alone.
+    """G7: a storage fault inside one marker directory does not affect requests for the others.
 
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
-    after it, and that no other fault, and no other request that deletes its directory, touched: it ends ok or is
-    refused, within the storage time-out plus the bound. A full disk is no fault of one directory, and a listing that
-    fails is readable-while-written's. What follows when it was late already is no reason for its being late.
+    after it, and that no other fault, and no other deletion of its directory, touched: it ends ok or is refused, within
+    the storage time-out plus the bound. A full disk is no fault of one directory, and a failed listing is judged by
+    readable-while-written. An event after a request was late already is no reason for its lateness.
     """
     spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
     confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
@@ -223,7 +220,7 @@ def isolation(view: HistoryIndex) -> Finding:
     judged = 0
     if not confined or len(view.directories) < 2:
         return Finding(guarantee="G7", applicable=True)
-    # Not the time-out alone: a pause or an earlier fault of the call's own directory may still hold it up.
+    # Not the time-out alone: a pause or an earlier fault of the call's own directory may still delay it.
     limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
     for directory, call in view.calls():
         begin_ns, end_ns = view.time_ns(call.invoke), _end_ns(view, call)
@@ -250,7 +247,7 @@ def isolation(view: HistoryIndex) -> Finding:
         if not late and (view.timed_out(call) or call.operation in LISTINGS):
             why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
         if not late and not why:
-            busy = _is_told_busy(view, call) and _is_busy_anyway(
+            busy = _is_refused_busy(view, call) and _is_busy_anyway(
                 view, [(since, over) for _, _, since, over in confined]
             )
             why = "busy-anyway" if busy else "outrun-by-another" if _outrun(view, directory, call) else ""
@@ -260,7 +257,7 @@ def isolation(view: HistoryIndex) -> Finding:
         judged += 1
         took = "was not answered in" if view.timed_out(call) else "took"
         what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
-        message = f"a {call.operation} of {directory.path} {what} while {fault.kind} hit {fault.path}"
+        message = f"a {call.operation} of {directory.path} {what} during {fault.kind} of {fault.path}"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
@@ -269,8 +266,8 @@ def isolation(view: HistoryIndex) -> Finding:
 def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
     """Whether another request changed the directory while a call that ended unknown was under way.
 
-    A store that replaces whole objects may tell whoever was too late to ask again; a Python class has no other way to
-    say so than an error. A server has: 409. So this is asked of the simulated world alone, whose effects have an order.
+    A store that replaces whole objects may refuse a request that came second; a Python class can only raise an error,
+    while a server can answer 409. So only the simulated world is considered, whose effects have an order.
     """
     if view.header.world != "simulated":
         return False
@@ -279,15 +276,15 @@ def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> boo
     return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
 
 
-def _is_told_busy(view: HistoryIndex, call: RecordedCall) -> bool:
-    """Whether a call was answered 503: the server says that it is asked too much."""
+def _is_refused_busy(view: HistoryIndex, call: RecordedCall) -> bool:
+    """Whether a call was answered 503, which says that the server is overloaded."""
     return call.done != NEVER and (view.events[call.done].error or "").startswith("503")
 
 
 def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
-    """Whether somebody was told so while no storage fault was about, which therefore is not why."""
-    told_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_told_busy(view, call))
-    return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in told_ns)
+    """Whether a call was answered 503 outside these windows, so that the fault is not the reason."""
+    refused_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_refused_busy(view, call))
+    return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in refused_ns)
 
 
 def _is_confined(fault: FaultSpan) -> bool:
@@ -300,9 +297,9 @@ def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
 
 
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
-    """What but storage faults of other directories can have harmed a call by an event, "" for nothing.
+    """Why a call may have failed by an event, other than storage faults of other directories, "" for no reason.
 
-    A kit that was not woken in time itself proves nothing about how long a server took.
+    When the kit itself was delayed, how long a server took is not known.
     """
     if any(call.invoke < late <= view.awaited_until(call) for late in view.late_echoes):
         return "echo-late"
@@ -312,7 +309,7 @@ def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedC
         return "second-server"
     if not view.served_well(directory.path, call, until):
         return "server-unwell"
-    # Who finds that what it just wrote was deleted may say so.
+    # A server may report that the file it just wrote was deleted.
     if any(d.invoke != call.invoke and d.invoke < until and d.settled > call.invoke for d in directory.deletions):
         return "deletion-open"
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(until)

@@ -1,4 +1,4 @@
-"""Judges of a write that goes well: G13 marker-before-data and G14 reconcile-exact."""
+"""Judges of a write that completes: G13 marker-before-data and G14 reconcile-exact."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _STEPS = ("begin", "sweep", "attempt", "finalize", "commit")
 
 
 def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G13: at the first effect of an instant on each of its data files a marker that names it is, or has been, stored.
+    """G13: before the first effect of an instant on each of its data files, a marker that names it was stored.
 
-    Where the markers' format is not Hudi's, an answered create before it stands for the stored marker.
+    Where the markers' format is not Hudi's, an answered create counts as a stored marker. The answer shown is that of
+    the create, else of the attempt; an attempt that never ended is shown by its invocation.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -27,9 +28,10 @@ def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
         for file, index in first.items():
             since = named.get(file)
             if since is None or since >= index:
-                late = f"; one came at event {since} only" if since is not None else ", nor came one later"
-                message = f"{file!r} is put at event {index} and no marker has named it before{late}"
-                breaches.append(breach(view, key, message, index, index if since is None else since))
+                late = f"the first was stored at event {since}" if since is not None else "none named it later"
+                message = f"{file!r} was put at event {index} and no marker had named it before; {late}"
+                shown = index if since is None else since
+                breaches.append(breach(view, key, message, index, shown, also=path.marked(key, file)))
     return judged, breaches
 
 
@@ -51,12 +53,12 @@ def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]
 
 
 def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G14, at each completed commit: every path it names is there and stays; every other data file of the instant that
-    was there before finalize listed the markers has been gone; it names no task twice. And a begin, sweep, finalize or
-    commit has no reason of its own to fail.
+    """G14, at each completed commit: every file it names is stored and stays; every other data file of the instant that
+    was stored before finalize listed the markers has been deleted; it names each task once. And a begin, sweep,
+    finalize or commit does not fail without a fault.
 
-    A file that comes back after the listing is a late write. Removals and changes of what is committed count here
-    unless they are part of a rollback or sweep.
+    A file that returns after the listing is a late write. Removals and changes of committed files count here unless a
+    rollback or sweep makes them.
     """
     breaches: list[Breach] = []
     for done in path.commits:
@@ -64,7 +66,7 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
     for harm in path.harms:
         step = path.acting(harm.process, harm.at)
         if step is None or step.operation not in ("rollback", "sweep"):
-            message = f"{harm.path!r} is removed or changed at event {harm.at} and committed"
+            message = f"the committed file {harm.path!r} was removed or changed at event {harm.at}"
             ends = (end for done in path.commits if done.key == harm.key for end in (done.at, path.answer(done)))
             breaches.append(breach(view, harm.key, message, harm.at, also=ends))
     for step in path.of(*_STEPS):
@@ -74,7 +76,7 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
     for step in path.of("commit"):
         key = (step.table, step.instant)
         if step.outcome == "ok" and not path.committed(key, step.done):
-            message = "its commit ended ok and no completed instant is on the timeline"
+            message = "its commit ended ok, and the timeline has no completed instant"
             breaches.append(breach(view, key, message, step.invoke, step.done))
     return len(path.commits), breaches
 
@@ -87,7 +89,7 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
     named = {stat.path for stat in done.stats}
     for file in sorted(named):
         if not path.there(table, file, at):
-            message = f"the commit completed at event {at} names {file!r}, which is not there"
+            message = f"the commit completed at event {at} names {file!r}, which is not stored"
             yield breach(view, done.key, message, at, also=answer)
     steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
     step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
@@ -96,7 +98,7 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
             continue
         since = at if step is None else path.known_from(step, left.path)
         if left.start < since:
-            how = f"was there before the markers were listed at event {since}" if step else "was there"
+            how = f"was stored before the markers were listed at event {since}" if step else "was stored"
             message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
             yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at, also=answer)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marker_sim.history.index.calls import MS, Directory, RecordedCall, WriteStep
+from marker_sim.history.index.calls import MS, Directory, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, TEMP, present
 from marker_sim.history.index.write_path import Key, ObservedWrite, WritePathIndex
@@ -15,9 +15,8 @@ from marker_sim.judges.write_path.steps import breach, calm, judge_of_writes
 def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
 
-    The instant is committed, or no data file is there that the markers named which were stored when the last rollback
-    or sweep before it listed them; without such a listing, which are stored then. A file that came back after the
-    listing is a late write.
+    The instant is committed, or no data file is left that a marker named when the last rollback or sweep listed them
+    (without such a listing: when they are deleted). A file that returned after the listing is a late write.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -35,10 +34,11 @@ def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
                 view.excuse("late-write")
             if left:
                 message = (
-                    f"its markers are deleted at event {moment} although it is not committed and the file"
-                    f" {left[0].path!r}, which one of them names, is there"
+                    f"its markers were deleted at event {moment} although it is not committed and the file"
+                    f" {left[0].path!r}, which one of them names, is stored"
                 )
-                breaches.append(breach(view, key, message, left[0].start, moment))
+                also = path.marked(key, left[0].path, moment)
+                breaches.append(breach(view, key, message, left[0].start, moment, also=also))
     return judged, breaches
 
 
@@ -73,9 +73,9 @@ def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
 
 
 def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[str]:
-    """The markers that were stored at an event; where only answers are known, those asked for after the last deletion.
+    """The markers that were stored at an event; where only answers are known, those created after the last deletion.
 
-    A marker that an earlier deletion removed is none: a file that came later is a late write.
+    A marker that an earlier deletion removed does not count: a file that came later is a late write.
     """
     if view.reads:
         since = max((deletion.settled for deletion in directory.deletions if deletion.invoke < before), default=-1)
@@ -86,17 +86,17 @@ def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[st
 
 
 def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G18: nothing is left of an instant's marker directory when a write commits that began after its attempts' last
-    act, and that no fault could disturb.
+    """G18: no file of an instant's marker directory is left when a write commits that began after the last action of
+    the instant's attempts, and that no fault affected.
 
-    Last act: what its attempts and creates asked and heard, what was put to its data files, and what was put into its
-    marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
-    what a fresh reader finds in the end is known.
+    Last action: the last request or answer of its attempts and creates, the last put of a data file, or of a file in
+    its marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
+    the last read of storage counts.
     """
     breaches: list[Breach] = []
     judged = 0
     for key in _instants(path):
-        last = _last_act(view, path, key)
+        last = _last_action(view, path, key)
         if last < 0:
             continue
         decided = False
@@ -113,8 +113,8 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
             decided = True
             if left:
                 message = (
-                    f"it is over, its attempts acted last at event {last}, and of its markers {left[0]!r} is left"
-                    f" ({len(left)} in all) when the write that began at event {write.begin.invoke} is committed"
+                    f"{left[0]!r} is left of its markers ({len(left)} in all) although it is over, the last action of"
+                    f" its attempts was event {last}, and the write begun at event {write.begin.invoke} is committed"
                 )
                 breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
                 break
@@ -126,7 +126,9 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
 
 
 def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int) -> list[str] | None:
-    """What a write left of an instant's markers; None when it began too early, did not complete, or nobody knows."""
+    """The marker files of an instant that a write left; None when it began too early, did not complete, or it is
+    unknown.
+    """
     at = write.committed
     if write.key[0] != key[0] or write.key == key or write.begin.invoke < last or at == NEVER:
         return None
@@ -144,7 +146,7 @@ def _undisturbed(view: HistoryIndex, write: ObservedWrite) -> bool:
 
 
 def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite) -> bool:
-    """Whether the write gave up waiting for a server that was at work on the deletion of an instant's markers."""
+    """Whether the write gave up waiting for a server that was still deleting an instant's markers."""
     directory = path.directory(key)
     return directory is not None and any(
         view.timed_out(call) and view.keeps_deleting(call, directory.path, view.header.answer_bound_ms * MS)
@@ -154,7 +156,7 @@ def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: O
     )
 
 
-def _last_act(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
+def _last_action(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
     directory = path.directory(key)
     creates = directory.creates if directory else []
     acts = [path.last_put.get(key, -1)]
@@ -163,19 +165,15 @@ def _last_act(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
         acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
     last = max(acts)
     for put in path.marker_puts(key, last):
-        if any(_may_put(view, call, put) for call in creates):
+        open_ = (c for c in creates if put < c.done or c.outcome != "ok" or view.may_act_again(c))
+        if any(call.invoke < put for call in open_):
             return put
     return last
 
 
-def _may_put(view: HistoryIndex, call: RecordedCall, index: int) -> bool:
-    """Whether an effect in the marker directory may be a create's."""
-    return call.invoke < index and (index < call.done or call.outcome != "ok" or view.may_act_again(call))
-
-
 def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G20: no data file of an instant comes into storage after a finalize or rollback of the instant has listed the
-    markers. Nothing fences an attempt that its driver counts as dead, so the reference does not promise it.
+    """G20: no data file of an instant is stored after a finalize or rollback of the instant has listed the markers.
+    Nothing fences an attempt that its driver counts as dead, so the reference does not promise it.
     """
     breaches: list[Breach] = []
     judged = 0
@@ -195,7 +193,7 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
             known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
             listed_at = min(known, default=NEVER)
             if file.start > listed_at:
-                message = f"{file.path!r} is put at event {file.start}, after its markers were listed at {listed_at}"
+                message = f"{file.path!r} was put at event {file.start}, after its markers were listed at {listed_at}"
                 breaches.append(breach(view, key, message, listed_at, file.start))
     return judged, breaches
 

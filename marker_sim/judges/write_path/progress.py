@@ -1,9 +1,10 @@
-"""Judge of whether writes come to their end: G25 writes-go-on.
+"""Judge of whether writes complete: G25 writes-go-on.
 
-A write that completes is fine. One that does not needs a reason among the faults that can have touched it: of its own
-driver, of the executors that made its attempts, of the servers it asked, of the disk they share, each from the storage
-time-out and late effects before the call that failed until its end. A fault elsewhere, or earlier, is none; and an
-error that no seam raises has none. Each reason has a name (docs/guarantees.md).
+A write that does not complete must be explained by a fault that can have touched it: of its own driver, of the
+executors that made its attempts, of the servers it called, of the disk they share, from the storage time-out and late
+effects before the failed call until its end. Other faults explain nothing, and nothing explains an error that no seam
+raises. Each reason has a name (docs/guarantees.md). A breach shows the last answer that the write received, or its
+begin where there was none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Event
-from marker_sim.history.index.calls import DEADLY, MS, FaultSpan, WriteStep
+from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, TEMP
 from marker_sim.history.index.write_path import Key
@@ -22,12 +23,12 @@ from marker_sim.judges.write_path.steps import breach, of_its_own
 from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
-_HARMLESS = frozenset({"clock-jump", "damage", "placeholder"})  # A write copes with these, so they explain no end.
+_HARMLESS = frozenset({"clock-jump", "damage", "placeholder"})  # A write completes in spite of these.
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 
 
 def writes_go_on(view: HistoryIndex) -> Finding:
-    """G25, for each write that began and each driver that ended by itself; no storage needs to be seen for it."""
+    """G25, for each write that began and each driver that ended by itself; effects on storage are not needed."""
     planned = bool((view.header.plan or {}).get("writes"))
     if not planned and not any(step.operation == "begin" for step in view.steps):
         return Finding(guarantee="G25", applicable=False)
@@ -45,7 +46,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
-    """Every write of every driver, by the invocation of its begin; one that never got there, by its driver's end."""
+    """Every write of every driver, by the invocation of its begin; one without a begin, by its driver's end."""
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
@@ -65,7 +66,7 @@ def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
 
 
 class _Attempted:
-    """One write from its begin, or what is known of it, until its driver's next one."""
+    """One write from its begin, or its driver's end, until its driver's next one."""
 
     def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
         self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
@@ -121,13 +122,13 @@ class _Attempted:
                 return "", self._breach(f"{how}, and no fault touched an attempt that failed", attempt.invoke, at)
         under_way = (self._touched(a.invoke, at, frozenset({a.process})) for a in self._attempts(at) if a.done > at)
         reason = reasons[0] if reasons else self._of_tasks(at) or next(filter(None, under_way), "")
-        return reason, None if reason else self._breach(f"{how}, although nothing was wrong", self.low, at)
+        return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
-        """A write took until an event, and was not over; until_then: the excuse of one that still did something.
+        """A write was not over at an event; until_then: the excuse of one that was still active.
 
-        With nothing wrong since it began, a write that goes round in circles hangs as well, that is, one of whose tasks
-        none was done for the first time for as long: where time is virtual, no busy machine can be why.
+        In virtual time, where no busy machine can be the reason, an active write without a fault since its begin hangs
+        as well when none of its tasks succeeded for the first time for as long.
         """
         view = self.view
         executors = frozenset(attempt.process for attempt in self._attempts(at))
@@ -138,7 +139,7 @@ class _Attempted:
         patience_ns = self._patience_ns(at)
         if quiet_ns >= patience_ns:
             reason = self._touched(last, at, executors)
-            message = f"hangs: after event {last} nothing more was heard of its write for {quiet_ns / 1e9:.0f} s"
+            message = f"hangs: its write had no event after event {last} for {quiet_ns / 1e9:.0f} s"
             return reason, None if reason else self._breach(message, last, at)
         if until_then == "run-ended" or view.header.world != "simulated":
             return until_then, None
@@ -149,12 +150,12 @@ class _Attempted:
         if max(later - earlier for earlier, later in pairwise(times)) < patience_ns:
             return until_then, None
         took_s = (times[-1] - times[0]) / 1e9
-        return "", self._breach(f"was not through with a write after {took_s:.0f} s, with nothing wrong", self.low, at)
+        return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
 
     def _patience_ns(self, at: int) -> int:
-        """For how long a write may do nothing, or the same again: a call of storage for each marker in its table more.
+        """For how long a write may be inactive, or repeat itself: the bound, and a storage call for each marker.
 
-        A store may read every marker by itself, and a rollback before the write lists those of an earlier one.
+        A store may read every marker separately, and a rollback before the write lists those of an earlier one.
         """
         header = self.view.header
         begun = (s for s in self.view.steps if s.operation == "attempt" and s.table == self.key[0] and s.invoke < at)
@@ -163,7 +164,7 @@ class _Attempted:
 
     @staticmethod
     def _task(attempt: WriteStep) -> tuple[str, str, int]:
-        """What all attempts of a task have in common: partition, file group and the task's number."""
+        """The key of a task, common to all its attempts: partition, file group and number."""
         file = parse_data_file(attempt.path)
         return (attempt.path, "", 0) if file is None else (file.partition, file.file_id, file.token.task)
 
@@ -196,7 +197,9 @@ class _Attempted:
                 return "driver-fault"
             if fault.process in executors:
                 return "executor-fault"
-            if fault.process in self._servers and (not fault.storage or self._ours(fault)):
+            if fault.process in self._servers and (
+                not (fault.storage and fault.path) or fault.path.startswith(f"{self.key[0]}/")
+            ):
                 return "server-fault"
             if fault.kind in _EVERYWHERE:
                 return "shared-storage"
@@ -205,13 +208,10 @@ class _Attempted:
             return "server-gone"
         return ""
 
-    def _ours(self, fault: FaultSpan) -> bool:
-        return not fault.path or fault.path.startswith(f"{self.key[0]}/")
-
     def _of_tasks(self, at: int) -> str:
         """Whether executors of the write's driver died, or its tasks were run more often than they failed.
 
-        One that died in an earlier write is missed as long as no later life of it has made an attempt.
+        One that died in an earlier write counts until a later life of it has made an attempt.
         """
         view = self.view
         attempts = [s for s in view.steps if s.operation == "attempt"]
@@ -236,7 +236,8 @@ class _Attempted:
         return ""
 
     def _breach(self, how: str, *evidence: int) -> Breach:
-        message = f"{self.process} {how}"
-        return (
-            breach(self.view, self.key, message, *evidence) if self.key[0] else breach_of(self.view, message, evidence)
-        )
+        view, message = self.view, f"{self.process} {how}"
+        last = (max((step.done for step in self.steps if step.done <= evidence[-1]), default=self.low),)
+        if self.key[0]:
+            return breach(view, self.key, message, *evidence, also=last)
+        return breach_of(view, message, evidence, also=last)

@@ -1,4 +1,4 @@
-"""Judges of what follows a write that failed: G15 rollback-complete, G16 rollback-retryable, G19 rollback-first."""
+"""Judges of the recovery from a failed write: G15 rollback-complete, G16 rollback-retryable, G19 rollback-first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_wri
 
 def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G15, when a rollback is completed on the timeline, or ended ok without that: no data file of the instant that was
-    there before the markers were listed has stayed.
+    stored before the markers were listed is left.
 
-    No rollback or sweep removes or changes what is committed, and no committed instant is rolled back. A listing that
-    failed is no excuse: what it did not show is still there.
+    No rollback or sweep removes or changes committed files, and no committed instant is rolled back. A failed listing
+    is no excuse.
     """
     breaches = list(_committed_and_rolled_back(view, path))
     judged = 0
@@ -36,8 +36,8 @@ def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, l
     for harm in path.harms:
         acting = path.acting(harm.process, harm.at)
         if acting is not None and acting.operation in ("rollback", "sweep"):
-            what = f"the {acting.operation} of {acting.instant} removes or changes {harm.path!r}"
-            message = f"{what} at event {harm.at}, which is committed"
+            what = f"the {acting.operation} of {acting.instant} removed or changed"
+            message = f"{what} the committed file {harm.path!r} at event {harm.at}"
             breaches.append(breach(view, harm.key, message, acting.invoke, harm.at))
     return judged, breaches
 
@@ -45,12 +45,12 @@ def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, l
 def _committed_and_rolled_back(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
     moments = [(step.invoke, (step.table, step.instant)) for step in path.of("rollback")]
     moments += [(done.at, done.key) for done in path.rollbacks]
-    told: dict[Key, None] = {}
+    reported: dict[Key, None] = {}
     for moment, key in sorted(moments):
-        if key not in told and path.committed(key, moment):
-            told[key] = None
+        if key not in reported and path.committed(key, moment):
+            reported[key] = None
             done = next(done for done in path.commits if done.key == key)
-            message = f"it is committed from event {done.at} on, and taken back by a rollback at event {moment}"
+            message = f"it is committed from event {done.at} on, and rolled back at event {moment}"
             yield breach(view, key, message, done.at, moment, also=(path.answer(done),))
 
 
@@ -65,7 +65,7 @@ def _completions(path: WritePathIndex) -> Iterator[tuple[int, WriteStep | None, 
 
 
 def _step_of(path: WritePathIndex, done: Completion) -> WriteStep | None:
-    """The rollback that a completed record belongs to: the last one of its process, else the last one of anybody."""
+    """The rollback that a completed record belongs to: the last one of its process, else the last one of any."""
     before = [step for step in path.about(done.key, "rollback") if step.invoke < done.at]
     own = [step for step in before if step.process == done.process]
     return (own or before or [None])[-1]  # type: ignore[list-item]
@@ -81,16 +81,17 @@ def _files_left(
             view.excuse("late-write")
             continue
         message = (
-            f"{left.path!r} was there before event {since} and is left when the rollback is over at event {moment}"
+            f"{left.path!r} was stored before event {since} and is left when the rollback is over at event {moment}"
         )
-        yield breach(view, key, message, left.start, *(since,) * (step is not None), moment)
+        also = path.marked(key, left.path, moment)
+        yield breach(view, key, message, left.start, *(since,) * (step is not None), moment, also=also)
 
 
 def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G16: what an interrupted rollback began is over in the end, if a later write on the table completed.
+    """G16: an interrupted rollback is finished in the end, if a later write on the table completed.
 
-    Over means: not pending on the timeline, and without the data files that were there before the markers were listed
-    last. And no rollback fails for a reason of its own, nor at all once the faults are over.
+    Finished: its instant is not pending on the timeline, and has none of the data files that were stored before the
+    markers were listed last. And no rollback fails without a fault.
     """
     steps = path.of("rollback")
     breaches = [bad for step in steps if (bad := ended_badly(view, path, step)) is not None]
@@ -120,25 +121,25 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
 
 
 def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
-    """The first write on the table that began after a step, or had that step interrupted and went on, and completed."""
+    """The first completed write on the table that began after a step, or had that step interrupted and went on."""
     return next(
         (w for w in path.writes if w.key[0] == key[0] and w.begin.done > step.invoke and w.committed < NEVER), None
     )
 
 
 def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
-    """G19: when a write first touches data, every instant that its driver had left behind is over.
+    """G19: at a write's first effect on data, every instant that was left unfinished is over.
 
-    Left behind: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
-    its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or its
-    rollback is, or it never came onto the timeline and nothing is stored of it.
+    Unfinished: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
+    its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or
+    rolled back, or never on the timeline and without any stored file.
     """
     known = {write.key: (write.begin.done, write.begin.process) for write in path.writes}
     for key, since in path.began.items():
         known[key] = min(since, known.get(key, since))
     breaches: list[Breach] = []
     judged = 0
-    told: dict[Key, None] = {}
+    reported: dict[Key, None] = {}
     for write in path.writes:
         effects = path.first.get(write.key)
         if not effects:
@@ -152,14 +153,14 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
             over = (
                 path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
             )
-            if not _left_behind(view, path, driver, write):
+            if not _unfinished(view, path, driver, write):
                 if not over:
                     view.excuse("driver-alive")
                 continue
             judged += 1
-            if not over and key not in told:
-                told[key] = None
-                message = f"it was left behind when {write.key[1]} began, and is not rolled back when that writes data"
+            if not over and key not in reported:
+                reported[key] = None
+                message = f"it was unfinished when {write.key[1]} began, and is not rolled back when that writes data"
                 breaches.append(breach(view, key, message, index, write.begin.invoke, touched))
     return judged, breaches
 
@@ -173,7 +174,7 @@ def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) 
     return not marked and not path.left_since(key, moment, moment)
 
 
-def _left_behind(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite) -> bool:
+def _unfinished(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite) -> bool:
     at = write.begin.invoke
     if driver == write.begin.process or view.ended(driver) < at:
         return True

@@ -1,9 +1,9 @@
-"""Judge of what a reader of the table finds in the end: G24 rows-survive.
+"""Judge of the rows that a reader of the table finds in the end: G24 rows-survive.
 
 In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
 "<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
-updates hides what an old log file brings back, "<partition>/<group>/<odd or even>=<ordinal>". So what a reader must
-find follows from the plan and the commits. A history without such a plan says nothing; older ones have no third row.
+updates hides rows that an old log file restores, "<partition>/<group>/<odd or even>=<ordinal>". So the expected rows
+follow from the plan and the commits. A history without such a plan is not judged; older ones have no third row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
     for event in view.rows:
         if event.error is not None:
             judged += 1
-            breaches.append(breach_of(view, f"{event.table} cannot be read: {event.error}", (event.index,)))
+            answers = [path.answer(done) for done in path.commits if done.key[0] == event.table]
+            breaches.append(
+                breach_of(view, f"{event.table} cannot be read: {event.error}", (event.index,), also=answers[-1:])
+            )
             continue
         pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
         found = {key: value for key, _, value in pairs}
@@ -41,7 +44,7 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
 def _expected(
     view: HistoryIndex, path: WritePathIndex, table: str, third: bool
 ) -> Iterator[tuple[Completion, str, int]]:
-    """What must be found: since which commit, the key, and the ordinal of the write that it is of, or a later one."""
+    """The expected rows: the commit they follow from, their key, and the least ordinal they may show."""
     writes = (view.header.plan or {}).get("writes", ())
     for done in path.commits:
         ordinal = done.ordinal

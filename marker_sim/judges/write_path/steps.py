@@ -1,4 +1,4 @@
-"""What the judges of writes share: when they apply, and when a step has no excuse for not ending well."""
+"""Shared by the judges of writes: when they apply, and when a step must end ok."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Finding]:
     """A judge out of a check that returns how much it judged, and the breaches.
 
-    Not applicable to a history in which no write began. Undecided where storage was only read now and then: what came
-    before what is not known there.
+    Not applicable to a history in which no write began. Undecided where storage was only read now and then, because the
+    order of its changes is not known.
     """
 
     def judged(view: HistoryIndex) -> Finding:
@@ -28,7 +28,7 @@ def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Fi
             undecided = "storage was read now and then, so the order of its changes is not known"
             return Finding(guarantee=guarantee, applicable=True, undecided=undecided)
         count, breaches = check(view, view.writes)
-        # Presence is kept in an order that sets of names gave it; the verdict must not show it.
+        # The order of presence comes from sets of names and differs between processes; that of a verdict must not.
         breaches.sort(key=lambda breach: (breach.evidence, breach.message))
         return Finding(guarantee=guarantee, applicable=True, judged=count, breaches=tuple(breaches))
 
@@ -42,26 +42,28 @@ def breach(view: HistoryIndex, key: Key, message: str, *evidence: int, also: Ite
 
 
 def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Breach | None:
-    """A step that did not end ok although nothing can be the reason; None when it did, or something can.
+    """A breach when a step did not end ok and no fault can be the reason, else None.
 
     At any time: an error that no seam raises, unless a call of the marker store inside the step, or a step inside it,
-    ended with the same one. When all faults are over: every end but `ok`, and none at all.
+    ended with the same one. After the last fault: any end but `ok`, or none; a step that never ended was not answered
+    and is shown by its invocation.
     """
     if step.outcome == "ok":
         return None
     key = (step.table, step.instant)
-    if any(inner.outcome != "ok" and _inside(step, inner) for inner in path.steps):
+    failed = (inner for inner in path.steps if inner.outcome != "ok" and inner.operation != "attempt")
+    if any(inner.process == step.process and step.surrounds(inner.invoke) for inner in failed):
         return None  # The step inside is judged by itself.
     error = view.events[step.done].error or "" if step.done != NEVER else ""
     if of_its_own(view, step):
         return breach(
-            view, key, f"the {step.operation} ended with an error of its own: {error}", step.invoke, step.done
+            view, key, f"the {step.operation} failed with an error of its own: {error}", step.invoke, step.done
         )
     if why := _excuse(view, step):
         view.excuse(why)
         return None
     how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
-    return breach(view, key, f"the {step.operation} after all faults were over {how}", step.invoke, step.done)
+    return breach(view, key, f"the {step.operation} after the last fault {how}", step.invoke, step.done)
 
 
 def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
@@ -71,7 +73,7 @@ def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
 
 
 def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) -> bool:
-    """Whether no fault could disturb a driver's work between two events, and a server it needs was well."""
+    """Whether no fault could affect a driver between two events, and a server that it needs was well."""
     lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns = view.time_ns(low) - lasting_ns
     for fault in view.faults:
@@ -81,12 +83,8 @@ def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) 
     return view.mode_of(directory) == "direct" or any(life.well(low, high) for life in view.lives.values())
 
 
-def _inside(step: WriteStep, inner: WriteStep) -> bool:
-    return inner.process == step.process and inner.operation != "attempt" and step.surrounds(inner.invoke)
-
-
 def _from_the_store(view: HistoryIndex, step: WriteStep, error: str) -> bool:
-    """Whether a call of the marker store that the step made ended with this error: that is the store's affair."""
+    """Whether a call of the marker store that the step made ended with this error, so that the store is to blame."""
     return any(
         step.surrounds(call.invoke)
         and call.done != NEVER
@@ -102,7 +100,7 @@ def _excuse(view: HistoryIndex, step: WriteStep) -> str:
     if step.done == NEVER and any(fault.process == step.process and fault.kind in DEADLY for fault in view.faults):
         return "driver-died"
     if step.operation == "attempt":
-        return "another-attempt"  # When none helps, the write is given up.
+        return "another-attempt"  # When all attempts fail, the write is given up, which G25 judges.
     if step.invoke < view.phase("probe"):
         return "faults-not-over"
     until = min(step.done, view.end - 1)

@@ -1,1 +1,6 @@
-"""Makes failing plans smaller: shrinker.py runs the candidates that operations.py and writes.py propose."""
+"""Makes failing plans smaller.
+
+shrinker.py               runs the candidates, and keeps those that still fail
+operations.py, writes.py  which candidates there are, of operations and of writes
+by_evidence.py            what the evidence of a breach speaks of: few candidates for runs that cost a second
+"""

@@ -29,6 +29,7 @@ from itertools import islice
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
+from marker_sim.search.shrinking.by_evidence import in_used_directories
 from marker_sim.search.shrinking.operations import (
     at_sites,
     lasting,
@@ -59,8 +60,9 @@ class _Spent(Exception):
 
 
 class _Shrinker:
-    def __init__(self, plan: Plan, fails: Fails, runs_max: int, budget_s: float) -> None:
+    def __init__(self, plan: Plan, fails: Fails, runs_max: int, budget_s: float, simulated: bool) -> None:
         self.best = plan
+        self._simulated = simulated
         self._fails = fails
         self._left = runs_max
         self._deadline = time.monotonic() + budget_s
@@ -122,7 +124,8 @@ class _Shrinker:
 
     def _thin_a_crowd(self) -> None:
         """The least workloads before anything else, for each of them costs a hundredth; then halves."""
-        least = islice(small_ops(replace(self.best, faults=())), LEAST if len(self.best.ops) > CROWD else 0)
+        crowded = self._simulated and len(self.best.ops) > CROWD
+        least = islice(small_ops(replace(self.best, faults=())), LEAST if crowded else 0)
         if any(map(self.attempt, least)):
             return
         while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
@@ -130,7 +133,7 @@ class _Shrinker:
 
     def _name_places(self) -> None:
         """Faults of a crowd's plan at sites: a step far into a long plan is another call as soon as anything goes."""
-        if len(self.best.ops) > CROWD:
+        if self._simulated and len(self.best.ops) > CROWD:
             for fault in self.best.faults:
                 any(self.attempt(replace(self.best, faults=faults)) for faults in at_sites(self.best.faults, fault))
 
@@ -169,7 +172,7 @@ class _Shrinker:
         follower = next((n for n in range(position + 1, len(ops)) if ops[n].actor == actor), None)
         if follower is None or len(ops) > 24:
             return False
-        for delay_ms in DELAYS_MS:
+        for delay_ms in DELAYS_MS if self._simulated else ():
             waiting = replace(ops[follower], after_ms=ops[follower].after_ms + delay_ms)
             changed = (*ops[:position], *ops[position + 1 : follower], waiting, *ops[follower + 1 :])
             if self.attempt(replace(self.best, ops=changed)):
@@ -182,7 +185,7 @@ class _Shrinker:
         if len(self.best.ops) > 24:
             return False
         # What remains may need other latencies to meet.
-        for jitter in (0, 1, 2, 3, 4, 5):
+        for jitter in (0, 1, 2, 3, 4, 5) if self._simulated else ():
             if self.attempt(replace(candidate, jitter=jitter)):
                 return True
         if len(self.best.ops) > 16 or not candidate.faults:
@@ -209,7 +212,7 @@ class _Shrinker:
 
     def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
         """From the smallest on, and with a part of what is left of the budget only: often there is none that fails."""
-        if self.best.entries <= SMALL or (self.best.writes and self.best.ops):
+        if not self._simulated or self.best.entries <= SMALL or (self.best.writes and self.best.ops):
             return
         runs, now = self._left - self._left // MINIATURES, time.monotonic()
         until = now + (self._deadline - now) / MINIATURES
@@ -292,13 +295,8 @@ class _Shrinker:
         yield replace(self.best, restart_threads=0)
         yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
         yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
-        used = sorted({op.directory for op in self.best.ops})
-        if used and len(used) < len(self.best.directories):
-            yield replace(
-                self.best,
-                directories=tuple(self.best.directories[n] for n in used),
-                ops=tuple(replace(op, directory=used.index(op.directory)) for op in self.best.ops),
-            )
+        if self.best.ops:
+            yield in_used_directories(self.best)
 
     def _with_fault(self, position: int, changed: Fault) -> Plan:
         faults = self.best.faults
@@ -318,6 +316,16 @@ def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
         yield lambda o: replace(o, name=f"p/a{position}.marker.CREATE")
 
 
-def shrink(plan: Plan, fails: Fails, runs_max: int = RUNS_MAX, budget_s: float = BUDGET_S) -> Plan:
-    """The smallest plan found for which `fails` was true; `plan` itself must fail. HarnessError counts as false."""
-    return _Shrinker(plan, fails, runs_max, budget_s).run()
+def shrink(
+    plan: Plan,
+    fails: Fails,
+    runs_max: int = RUNS_MAX,
+    budget_s: float = BUDGET_S,
+    simulated: bool = True,
+) -> Plan:
+    """The smallest plan found for which `fails` was true; `plan` itself must fail. HarnessError counts as false.
+
+    simulated: whether a run costs milliseconds and its latencies can be chosen; else neither many small workloads nor
+        latencies are tried.
+    """
+    return _Shrinker(plan, fails, runs_max, budget_s, simulated).run()

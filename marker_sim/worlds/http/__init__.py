@@ -1,12 +1,15 @@
 """Rounds against foreign servers: started by a command, driven over HTTP, judged by what is stored.
 
+planned_run.py        one plan: scripts.py its clients, plan_faults.py its faults, broken_requests.py those of requests
+stage.py              what all runs stand on
 rounds.py             one round and its history; round_stage.py: its phases, probe and final reads
 round_types.py        what happens in each type of round
 wire_rounds.py, storage_wire_rounds.py, hostile_rounds.py  the types with proxies, and with hostile input
 servers.py            a server as a process group: start, kill, pause, end all of it
-fault_injector.py     faults of server processes; rewrite_kills.py: kills while a marker file is rewritten
+fault_injector.py     faults of server processes
 file_rewrites.py      how marker files are rewritten: in place, replaced, cut
-load.py               client threads; http_client.py: one request, and what its result means
+requests.py           a request as an operation of the history; load.py: client threads
+http_client.py        one request, and what its result means
 world.py              the storage of a round, as a protocol
 local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint
 s3_capabilities.py    what the consistency probe found of an object store, and what follows

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import Fault, When
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
-from marker_sim.worlds.http.round_stage import RoundStage
+from marker_sim.worlds.http.round_stage import STORAGE_WIRE
 from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
-from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Endpoint, Surroundings
-from marker_sim.worlds.interceptor import Interceptor, When
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3
 
 if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 SITE_TIMEOUT_S = 5.0
-NEED_THE_FRONT = ("storage", "directory", STORAGE_WIRE)
+NEED_THE_FRONT = ("directory", STORAGE_WIRE)
 NOT_ON_A_SITE = (
     "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
     "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
@@ -32,9 +33,7 @@ NOT_ON_A_SITE = (
 class ExternalS3World:
     """The endpoint during one round: read by requests, without faults. Its keys are removed when the round is over."""
 
-    def __init__(
-        self, stage: RoundStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities
-    ) -> None:
+    def __init__(self, stage: RunStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities) -> None:
         self.interceptor: Interceptor | None = None
         self.whens: tuple[When, ...] = ()
         self.rewrites: Rewrites | None = None
@@ -50,11 +49,19 @@ class ExternalS3World:
             read_timeout_s=SITE_TIMEOUT_S,
         )
         self._root = f"{scheme}://{site.bucket}/{site.prefix}"
-        self._mine = f"{stage.table}/"
+        self._mine = ""
         self._command = command
         self._probed = probed
-        names = self._names if command else None
+        self.bind(stage)
+
+    def bind(self, stage: RunStage) -> ExternalS3World:
+        """The next run on the same endpoint."""
+        if self._mine:
+            self._remove()
+        self._mine = f"{stage.table}/"
+        names = self._names if self._command else None
         self.reader: DirectoryReader = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
+        return self
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
@@ -75,22 +82,27 @@ class ExternalS3World:
         values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
 
-    def fail(self, stage: RoundStage, until: float) -> None:
+    def fail_below(self, stage: RunStage, place: MarkerDirectory, until: float) -> None:
         """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
         raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
 
-    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
-        """As `fail`."""
-        self.fail(stage, until)
+    def begin(self, fault: Fault) -> None:
+        """Nothing: an endpoint of the user's own is not made to fail."""
+
+    def heal(self, fault: Fault) -> None:
+        """Nothing."""
 
     def close(self) -> None:
         """Remove the round's objects."""
+        self._remove()
+        self._storage.close()
+
+    def _remove(self) -> None:
         try:
             for path in self._storage.list(self._mine):
                 self._storage.delete(path)
         except StorageError as error:
             raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
-        self._storage.close()
 
     def _objects(self, prefix: str) -> dict[str, bytes]:
         found = {}

@@ -4,35 +4,45 @@ Everything that stops or ends a server holds `ServerFaultInjector.hands`, so a r
 the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they are
 shorter than the delays of a busy scheduler.
 
-A kill or pause at a storage call comes from the interceptor, with the recorder's lock held: `inject` does not wait and
-does not take `hands`; the round that armed it waits in `strike`.
+A fault at a storage call comes from the interceptor, with the recorder's lock held: `inject` does not wait and does not
+take `hands`.
 """
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.file_permissions import CUT, OPEN
 from marker_sim.worlds.http.http_client import answers
-from marker_sim.worlds.http.load import Load
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RoundStorage
-from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
-ARMED_MAX_S = 2.0
-AIMED_MAX_S = 5.0
 SECOND_STARTUP_S = 20.0
 PROBE_INSTANT = "000"
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
+
+
+class Clients(Protocol):
+    """Who asks the servers. servers: those that live now. refill: replaces clients that hang in a request."""
+
+    servers: tuple[Server, ...]
+
+    def refill(self) -> None: ...
+
+
+class CallFaults(Protocol):
+    """What is done when an armed fault is due at a call on storage; the recorder's lock is held."""
+
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None: ...
 
 
 class NobodyLives(Exception):
@@ -45,6 +55,7 @@ class ServerFaultInjector:
     world and load: given once they are made, before the first server starts. counts: what happened how often. missed:
     faults that were declared and did not fire.
 
+    exited: whether a server ended by itself.
     workdir: of the servers of this round, below that of the fleet. before: puts a proxy before a server that came up
         and returns its port; None for no proxies.
     """
@@ -55,7 +66,6 @@ class ServerFaultInjector:
         self,
         fleet: Fleet,
         recorder: Recorder,
-        rng: random.Random,
         num_threads: int,
         interval_ms: int,
         workdir: str,
@@ -63,7 +73,6 @@ class ServerFaultInjector:
         self.fleet = fleet
         self.workdir = workdir
         self.recorder = recorder
-        self.rng = rng
         self.num_threads = num_threads
         self.interval_ms = interval_ms
         self.hands = threading.Lock()
@@ -71,12 +80,12 @@ class ServerFaultInjector:
         self.counts: dict[str, int] = {}
         self.missed: list[str] = []
         self.trouble: list[BaseException] = []
-        self.load: Load | None = None
+        self.load: Clients | None = None
+        self.faults: CallFaults | None = None
+        self.paused: set[Server] = set()
+        self.exited = False
         self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
-        self._armed = 0
-        self._shot = threading.Event()
-        self._hit: Server | None = None
 
     @property
     def first(self) -> Server:
@@ -106,12 +115,15 @@ class ServerFaultInjector:
         self._now_living([*self.servers, server])
         return server
 
+    def take_over(self, server: Server) -> None:
+        """A server that lives already, from an earlier run."""
+        server.started = self.recorder.record(server.name, "server", "observe", "started")
+        self._now_living([server])
+
     def on_ack(self, place: MarkerDirectory) -> None:
-        """A create was answered this moment: kill if that is what waits for it, or look at storage now and then."""
+        """A create was answered this moment: look at storage now and then."""
         try:
-            if self._armed:
-                self._shoot_at_ack()
-            elif self._look_is_due() and self.hands.acquire(blocking=False):
+            if self._look_is_due() and self.hands.acquire(blocking=False):
                 try:
                     self._look_at_ack(place)
                 finally:
@@ -123,7 +135,7 @@ class ServerFaultInjector:
         """Notice servers that ended by themselves, and raise what went wrong in other threads."""
         for server in list(self.servers):
             if server.exited() is not None and not server.ended:
-                server.ended = True
+                server.ended = self.exited = True
                 self.recorder.record(server.name, "server", "observe", "exited", error=server.last_lines()[-200:])
                 self._now_living([other for other in self.servers if other is not server])
         if self.trouble:
@@ -131,28 +143,12 @@ class ServerFaultInjector:
         if self.fleet.closing.is_set():
             raise HarnessError("the campaign ended during a round")
 
-    def kill(self, server: Server, places: tuple[MarkerDirectory, ...], at_ack: bool = False) -> None:
-        """SIGKILL, at once or at the next answer to a create, then look at what is left."""
-        if at_ack and not self._wait_for_ack():
-            at_ack = False
-        if not at_ack:
-            with self.hands:
-                self._shoot(server)
-        self.note("kill at an answer" if at_ack else "kill at a random moment")
+    def kill(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
+        """SIGKILL at once, then look at what is left."""
+        with self.hands:
+            self.shoot(server)
+        self.note("kill at a random moment")
         self.bury(server, places)
-
-    def kill_at(
-        self,
-        trigger: Trigger,
-        what: str,
-        places: tuple[MarkerDirectory, ...],
-        armed: Callable[[], object] = lambda: None,
-    ) -> bool:
-        """SIGKILL where `trigger` says, then look at what is left; False when nothing matched in time."""
-        hit = self.strike(trigger, what, armed)
-        if hit is not None:
-            self.bury(hit, places)
-        return hit is not None
 
     def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
         """Wait until a server that was killed is dead, and look at what it left."""
@@ -164,49 +160,10 @@ class ServerFaultInjector:
             else:
                 self.world.reader.look_at_dead(place)
 
-    def pause_at(self, trigger: Trigger, what: str, duration_s: float) -> bool:
-        """SIGSTOP where `trigger` says, for a while; False when nothing fitted in time."""
-        hit = self.strike(trigger, what)
-        if hit is None:
-            return False
-        self.wait(duration_s)
-        with self.hands:
-            self.recorder.fault(hit.name, PAUSE, "end", act=hit.proceed)
-        return True
-
-    def strike(
-        self,
-        trigger: Trigger,
-        what: str = "",
-        armed: Callable[[], object] = lambda: None,
-        hopeless: Callable[[], bool] = lambda: False,
-    ) -> Server | None:
-        """Arm a trigger and wait until it hit a server; None when it did not within `AIMED_MAX_S`.
-
-        what: its name, "" for one that whoever arms it counts himself.
-        armed: called as soon as it is armed.
-        hopeless: whether enough was seen to wait no longer.
-        """
-        assert self.world.interceptor is not None
-        self._hit = None
-        self.world.interceptor.arm(trigger)
-        armed()
-        self.wait(AIMED_MAX_S, lambda: self._hit is not None or hopeless())
-        self.world.interceptor.disarm()
-        if what:
-            self.declare(what, trigger.fired)
-        return self._hit
-
-    def inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """Kill or pause the server that makes a call; the recorder's lock is held, so nothing here waits."""
-        server = next((server for server in self.servers if server.name == call.process), None)
-        if server is None or server.ended:
-            return
-        if trigger.kind is FaultKind.KILL:
-            self._shoot(server, call.path, call.operation if call.operation in (OPEN, CUT) else None)
-        else:
-            self.recorder.fault(server.name, PAUSE, "begin", call.path, lambda: server.signal(signal.SIGSTOP))
-        self._hit = server
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """A fault of the plan is due at a call; the recorder's lock is held, so nothing here waits."""
+        if self.faults is not None:
+            self.faults.inject(armed, call)
 
     def declare(self, what: str, fired: int) -> None:
         """A fault was meant to happen, and did so often; one that did not leaves the campaign inconclusive."""
@@ -219,14 +176,6 @@ class ServerFaultInjector:
         server = self.start(slot)
         self.recorder.fault(server.name, "restart")
         return server
-
-    def pause(self, server: Server, duration_s: float) -> None:
-        """SIGSTOP for a while."""
-        with self.hands:
-            self.recorder.fault(server.name, PAUSE, "begin", act=server.stop)
-            self.note("pause")
-            self.wait(duration_s)
-            self.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
 
     def second_begins(self) -> Server | None:
         """A second server on the same storage; None when it refuses to start beside the first, which is its right."""
@@ -277,30 +226,15 @@ class ServerFaultInjector:
         if self.load is not None:
             self.load.servers = tuple(servers)
 
-    def _wait_for_ack(self) -> bool:
-        self._shot.clear()
-        self._armed = self.rng.randint(1, 12)
-        hit = self.wait(ARMED_MAX_S, self._shot.is_set)
-        with self.hands:
-            self._armed = 0
-        return hit or self._shot.is_set()
-
-    def _shoot_at_ack(self) -> None:
-        with self.hands:
-            if self._armed > 0:
-                self._armed -= 1
-                if self._armed == 0 and self.servers:
-                    self._shoot(self.servers[0])
-                    self._shot.set()
-
-    def _shoot(self, server: Server, path: str | None = None, place: str | None = None) -> None:
+    def shoot(self, server: Server, path: str | None = None, place: str | None = None) -> None:
+        """SIGKILL at once, without waiting until it is dead. place: how the call was seen, None for a usual one."""
         server.ended = True
         self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL), error=place)
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
 
     def _look_is_due(self) -> bool:
-        return self.world.reader.live and time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S
+        return self.world.reader.live and not self.paused and time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S
 
     def _look_at_ack(self, place: MarkerDirectory) -> None:
         if not self.servers:

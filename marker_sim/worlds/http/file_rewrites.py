@@ -1,7 +1,7 @@
 """Kills a server while a marker file is cut: while it holds fewer bytes than it did, before it is written again.
 
-A server that is killed there has lost answered markers, so this place is tried first. Many servers have no such place:
-they write a new file and rename it, or append. The file events while the trigger is armed show it:
+A server that is killed there has lost answered markers. Many servers have no such place:
+they write a new file and rename it, or append. The file events while a fault is armed at it show it:
 
     a file was cut                          the place is there, and has to be met
     files changed as other files alone      there is none: each content came under a new inode
@@ -28,7 +28,6 @@ CUT_SEEN = "marker file cut before it is written again"
 NEVER_CUT = "no marker file is cut here: each is replaced or appended to"
 UNSEEN = "marker files were written in place, and nobody could see whether they were cut before"
 MARKER_FILES = r"/MARKERS\d+$"
-ENOUGH = 30
 
 
 class Rewrites:
@@ -47,12 +46,12 @@ class Rewrites:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """What triggers know besides put."""
+        """What faults may name besides put."""
         return self._watch.operations
 
     @property
     def exact(self) -> bool:
-        """Whether no cut stays unseen while a trigger is at it."""
+        """Whether no cut stays unseen while a fault is at it."""
         return self._watch.exact
 
     def put(self, path: str) -> bool:
@@ -71,13 +70,17 @@ class Rewrites:
 
     def cut(self, path: str, struck: bool) -> None:
         """A file was cut, and perhaps a server was killed for it."""
-        self.seen[CUT] += 1
+        self.seen[CUT] += re.search(MARKER_FILES, path) is not None
         if struck:
             self.struck = path
 
-    def is_cutting_nothing(self) -> bool:
-        """Whether so many files changed, and none was cut, that waiting for a cut is waiting for nothing."""
-        return not self.seen[CUT] and self.seen["in place"] + self.seen["replaced"] >= ENOUGH
+    def found(self) -> str:
+        """How files were seen to change, in a word to count; "" when none did."""
+        if self.seen[CUT]:
+            return CUT_SEEN
+        if self.seen["in place"] > self.seen["replaced"] and not self.exact:
+            return UNSEEN
+        return NEVER_CUT if self.seen["in place"] or self.seen["replaced"] else ""
 
     def stayed_short(self) -> bool:
         """Whether whoever was killed at a cut left the file shorter than it was; asked when it is dead."""

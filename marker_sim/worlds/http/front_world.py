@@ -3,25 +3,20 @@
 Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
 faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
 
-A server that one trouble silenced meets none of those that follow. Then it is killed and started again, and the same
-trouble has one more chance; only a trouble that a fresh server does not meet either is declared missed. What hangs
-since storage failed is judged while it hangs, so every third round leaves a silenced server as it is and counts what
-met nothing under a name of its own; there a trouble is missed only when storage had not failed before it. So does each
-round in which storage fails below one directory, where a kill would excuse what hangs in the others. Elsewhere the
-second chance fails requests again, so that such a server hangs in the probes of most of these rounds too.
+A server that one trouble silenced meets none of those that follow. It is left as it is, for what hangs since storage
+failed is judged while it hangs; a trouble that met nothing is missed only where storage had not failed before it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults.row import CHANGES
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
@@ -29,9 +24,9 @@ from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.s3_capabilities import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
-from marker_sim.worlds.http.storage_wire_rounds import STORAGE_WIRE
+from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
-from marker_sim.worlds.interceptor import WRITES, Interceptor, Trigger, When
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
 
@@ -43,40 +38,25 @@ READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
 STRIKES_MAX = 1_000_000
 TROUBLE_WAIT_S = 8.0
-SILENCED_WAIT_S = 2.0  # For the troubles of a round after one that met nothing.
-LEFT_SILENCED_EVERY = 3
+SILENCED_WAIT_S = 2.0  # After a trouble that may have silenced the server.
 OWN_PROBE_ROUNDS = 8
 READS = ("get", "list")
-SERVERS = "server-"
-SMALL_BUCKETS = (2.0, 2.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFault:
-    """A way in which requests go wrong until it is healed.
-
-    times: how many at most.
-    duration_ms: of each.
-
-    sure: every server makes such requests, so that one which meets no trouble leaves the campaign inconclusive.
-    """
-
-    name: str
-    kind: FaultKind
-    operations: tuple[str, ...] = ("put",)
-    times: int = STRIKES_MAX
-    duration_ms: int = 0
-    sure: bool = True
+def _failing(kind: FaultKind, operations: tuple[str, ...] = ("put",), calls: int = STRIKES_MAX, **how: int) -> Fault:
+    return Fault.of(kind, "server", Call(operations=operations), calls=calls, **how)
 
 
-TROUBLES = (
-    RequestFault(name="failing put", kind=FaultKind.SERVER_ERROR),
-    RequestFault(name="failing read", kind=FaultKind.SERVER_ERROR, operations=READS, sure=False),
-    RequestFault(name="slow put", kind=FaultKind.SLOW_STORAGE, duration_ms=700),
-    RequestFault(name="throttled requests", kind=FaultKind.THROTTLED, operations=(*WRITES, *READS)),
-    RequestFault(name="time-out of an applied put", kind=FaultKind.TIMEOUT_APPLIED, times=3, duration_ms=1_200),
-    RequestFault(name="time-out of a lost put", kind=FaultKind.TIMEOUT_LOST, times=3, duration_ms=1_200),
-)
+# Ways in which requests go wrong until they are healed.
+REQUEST_FAULTS = {
+    "failing put": _failing(FaultKind.SERVER_ERROR),
+    "failing read": _failing(FaultKind.SERVER_ERROR, READS),
+    "slow put": _failing(FaultKind.SLOW_STORAGE, late_ms=700),
+    "throttled requests": _failing(FaultKind.THROTTLED, (*CHANGES, *READS)),
+    "time-out of an applied put": _failing(FaultKind.TIMEOUT_APPLIED, calls=3, for_ms=1_200),
+    "time-out of a lost put": _failing(FaultKind.TIMEOUT_LOST, calls=3, for_ms=1_200),
+}
+NOT_BY_ALL = frozenset({"failing read"})  # Not every server makes such requests, so that to meet none decides nothing.
 
 
 class FrontWorld:
@@ -86,15 +66,15 @@ class FrontWorld:
     command: the user's reader, or "".
     """
 
-    def __init__(self, stage: RoundStage, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        self.interceptor: Interceptor | None = Interceptor(stage.recorder, stage.injector.inject)
+    def __init__(self, stage: RunStage, scheme: str, command: str, probed: ProbedCapabilities) -> None:
+        self.interceptor: Interceptor | None = None
         self.whens: tuple[When, ...] = ("before", "after")
         self.rewrites: Rewrites | None = None
-        self.front = S3Front(self.interceptor, bucket=BUCKET)
+        self.front = S3Front(Interceptor(stage.recorder, stage.injector.inject), bucket=BUCKET)
         self.front.spared = READER
         self.wire: ProxiedWire | None = None
         self._toxiproxy: Toxiproxy | None = None
-        if stage.spec.kind == STORAGE_WIRE:
+        if stage.storage_wire:
             try:
                 self._stand_before()
             except BaseException:
@@ -102,11 +82,18 @@ class FrontWorld:
                 raise
         self._scheme = scheme
         self._command = command
-        self._patience_s = TROUBLE_WAIT_S
         self._failed = False
         self._probed = probed
-        names = self._names if command else None
+        self.bind(stage)
+
+    def bind(self, stage: RunStage) -> FrontWorld:
+        """The next run on the same bucket."""
+        self.interceptor = self.front.interceptor = Interceptor(
+            stage.recorder, stage.injector.inject, below=f"{stage.table}/"
+        )
+        names = self._names if self._command else None
         self.reader: DirectoryReader = ObjectReader(stage.recorder, self.front.objects, in_order=True, names=names)
+        return self
 
     def _stand_before(self) -> None:
         """Put a proxy between servers and front."""
@@ -144,83 +131,37 @@ class FrontWorld:
         }
         return Surroundings(values, environment(endpoint, process))
 
-    def fail(self, stage: RoundStage, until: float) -> None:
-        """Every trouble, in an order drawn, each healed, wherever requests go."""
-        troubles: list[RequestFault | None] = [*TROUBLES, None]
-        self._fail(stage, stage.rng.sample(troubles, len(troubles)), "")
-
     def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
-        """Every trouble but the request limits, which are everybody's; a server that they silence is left as it is."""
-        self._fail(stage, stage.rng.sample(TROUBLES, len(TROUBLES)), place.path)
-
-    def _fail(self, stage: RoundStage, troubles: Iterable[RequestFault | None], below: str) -> None:
+        """Every trouble in an order drawn, each healed, at requests below one directory."""
         injector, rng = stage.injector, stage.rng
         if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
-            stage.ask_once("exists", stage.failing, "")
+            stage.ask_once("exists", place, "")
         stage.release()
-        for trouble in troubles:
+        for name in rng.sample(tuple(REQUEST_FAULTS), len(REQUEST_FAULTS)):
             _ = injector.first  # When nobody lives there is nobody to meet the trouble.
-            if trouble is None:
-                duration_s = rng.uniform(0.6, 1.0)
-                self._inflict(stage, "request limits exceeded", partial(self._throttle_by_rate, injector, duration_s))
+            met = self._strike(injector, REQUEST_FAULTS[name], place.path, rng)
+            if met or not (self._failed or name in NOT_BY_ALL):
+                injector.declare(name, met)
             else:
-                strike = partial(self._strike, injector, trouble, below, rng)
-                self._inflict(stage, trouble.name, strike, sure=trouble.sure, leave=bool(below))
+                injector.note(name if name in NOT_BY_ALL else f"{name}: the server sent no storage request", met)
+            self._failed = self._failed or met > 0
             injector.wait(rng.uniform(0.3, 0.6))
 
-    def _inflict(
-        self, stage: RoundStage, name: str, strike: Callable[[float], int], *, sure: bool = True, leave: bool = False
-    ) -> None:
-        """One trouble, once more against a fresh server when it met nothing.
-
-        strike: waits so many seconds for a first request, and returns how many the trouble met. leave: a server that
-        an earlier trouble silenced is left as it is.
-        """
-        injector = stage.injector
-        leave = leave or not stage.spec.number % LEFT_SILENCED_EVERY
-        met = strike(self._patience_s)
-        if not sure:
-            injector.note(name, met)
-        elif met or not (self._failed and leave):
-            if not met:
-                self._patience_s = SILENCED_WAIT_S
-                injector.kill(injector.first, stage.places)
-                injector.restart()
-                met = strike(TROUBLE_WAIT_S)
-            injector.declare(name, met)
-        else:
-            self._patience_s = SILENCED_WAIT_S
-            injector.note(f"{name}: the server sent no storage request; it was left running")
-        self._failed = self._failed or met > 0
-
-    def _strike(
-        self, injector: ServerFaultInjector, trouble: RequestFault, below: str, rng: Random, patience_s: float
-    ) -> int:
-        assert self.interceptor is not None
-        trigger = Trigger(
-            kind=trouble.kind,
-            pattern=f"^{re.escape(below)}(/|$)" if below else "",
-            operations=trouble.operations,
-            process=SERVERS,
-            times=trouble.times,
-            duration_ms=trouble.duration_ms,
-        )
-        self.interceptor.arm(trigger)
-        injector.wait(patience_s, lambda: trigger.fired > 0)
+    def _strike(self, injector: ServerFaultInjector, fault: Fault, below: str, rng: Random) -> int:
+        """How many requests met a trouble."""
+        assert self.interceptor is not None and isinstance(fault.trigger, Call)
+        armed = ArmedFault(replace(fault, trigger=fault.trigger._replace(pattern=f"^{re.escape(below)}(/|$)")))
+        self.interceptor.arm(armed)
+        injector.wait(SILENCED_WAIT_S if self._failed else TROUBLE_WAIT_S, lambda: armed.fired > 0)
         injector.wait(rng.uniform(0.4, 0.8))
         self.interceptor.disarm()
-        return trigger.fired
+        return armed.fired
 
-    def _throttle_by_rate(self, injector: ServerFaultInjector, duration_s: float, patience_s: float) -> int:
-        def throttled() -> int:
-            return self.front.counts.faults.get(FaultKind.THROTTLED.value, 0)
+    def begin(self, fault: Fault) -> None:
+        """Nothing: faults of an object store are at its requests."""
 
-        before = throttled()
-        self.front.limit(*SMALL_BUCKETS)
-        injector.wait(patience_s, lambda: throttled() > before)
-        injector.wait(duration_s)
-        self.front.healed()
-        return throttled() - before
+    def heal(self, fault: Fault) -> None:
+        """Nothing."""
 
     def close(self) -> None:
         """End the front and what stands before it, and forget the bucket."""
@@ -236,7 +177,7 @@ class FrontWorld:
 
 def probe_front() -> ProbedCapabilities:
     """What the kit's own front keeps."""
-    interceptor = Interceptor(Recorder(), lambda trigger, call: None)
+    interceptor = Interceptor(Recorder(), lambda armed, call: None)
     with S3Front(interceptor, bucket=BUCKET) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
     return honest(found, "the kit's own S3")

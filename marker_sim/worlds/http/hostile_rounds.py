@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from marker_sim.names import TYPE_FILE, MarkerDirectory, marker_file
-from marker_sim.worlds.http.load import READ_ONLY
+from marker_sim.worlds.http.http_client import READ_ONLY
 from marker_sim.worlds.http.round_stage import RoundStage
 
 HOSTILE = "hostile"

@@ -23,8 +23,10 @@ from urllib.parse import urlencode
 import urllib3.exceptions as failed
 from urllib3.connection import HTTPConnection
 
+from marker_sim.faults import Fault
 from marker_sim.history import Kind, Value
 from marker_sim.names import data_path
+from marker_sim.worlds.http import broken_requests
 
 BASE = "/v1/hoodie/marker"
 ROUTES = {
@@ -36,6 +38,7 @@ ROUTES = {
     "exists": ("GET", "/dir/exists"),
     "delete": ("POST", "/dir/delete"),
 }
+READ_ONLY = ("list", "list-data", "list-log", "exists")
 REQUEST_TIMEOUT_S = 120.0
 IDLE_MAX_S = 1.0
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip", "Connection": "keep-alive"}
@@ -63,13 +66,23 @@ class HttpConnection:
         self._http: HTTPConnection | None = None
         self._used_s = 0.0
 
-    def call(self, operation: str, parameters: Mapping[str, str | bytes], sent: Callable[[], object]) -> HttpOutcome:
-        """Send one request and wait for its end. sent: called once it was handed to a connected server."""
+    def call(
+        self,
+        operation: str,
+        parameters: Mapping[str, str | bytes],
+        sent: Callable[[], object],
+        fault: Fault | None = None,
+    ) -> HttpOutcome:
+        """Send one request and wait for its end.
+
+        sent: called each time it was handed to a connected server.
+        fault: what happens to the request on its way, which goes over a connection of its own then.
+        """
         assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
         method, route = ROUTES[operation]
         target = f"{BASE}{route}?{urlencode(parameters)}"
         try:
-            http = self._connected()
+            http = None if fault is not None else self._connected()
         except (failed.NewConnectionError, ConnectionRefusedError) as error:
             if self._proxied:
                 return HttpOutcome("info", None, f"refused by the proxy: {_short(error)}")
@@ -77,6 +90,12 @@ class HttpConnection:
         except (failed.HTTPError, OSError) as error:
             return HttpOutcome("info", None, f"no connection: {_short(error)}")
         try:
+            if fault is not None:
+                read = broken_requests.play(self.port, method, target, sent, fault, self._timeout_s)
+                return (
+                    interpret(operation, *read) if read else HttpOutcome("info", None, f"no reply: {fault.kind.value}")
+                )
+            assert http is not None
             http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
             sent()
             reply = http.getresponse()

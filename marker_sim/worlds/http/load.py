@@ -12,12 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
-from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
+from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
+from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Server
-from marker_sim.worlds.recorder import Recorder
 
 PARTITIONS = (
     "",
@@ -40,19 +39,17 @@ STUCK_S = 1.0
 IDLE_S = 0.02
 STOP_S = 1.0
 HOT_NAMES = 4
-READ_ONLY = ("list", "list-data", "list-log", "exists")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedDirectory:
     """A marker directory under load.
 
-    deletable: it is deleted while others create in it. beyond_latin: some of its partition paths are outside
+    beyond_latin: some of its partition paths are outside
     ISO-8859-1; only one directory has them, so that a server that garbles them can still be judged in the others.
     """
 
     place: MarkerDirectory
-    deletable: bool = False
     beyond_latin: bool = False
     weight: int = 4
 
@@ -63,25 +60,18 @@ class Load:
     servers: those that live now.
 
     on_ack: called by the thread that got the answer to a create, right after it was recorded.
-    directory: how requests write a marker directory.
-    identity: each create carries one, and its resend the same (`requestid`, our extension).
     """
 
     def __init__(
         self,
-        recorder: Recorder,
-        directory: Callable[[MarkerDirectory], str],
+        requests: Requests,
         targets: tuple[LoadedDirectory, ...],
         seed: int,
         on_ack: Callable[[MarkerDirectory], None],
-        identity: bool = False,
     ) -> None:
-        self.recorder = recorder
-        self.identity = identity
+        self._requests = requests
         self.servers: tuple[Server, ...] = ()
-        self.deletions = False
         self.running = threading.Event()
-        self._directory = directory
         self.targets = targets
         self._seed = seed
         self._on_ack = on_ack
@@ -120,51 +110,6 @@ class Load:
         for thread in self._threads:
             thread.join(2.0)
 
-    def once(
-        self,
-        process: str,
-        server: Server,
-        operation: str,
-        place: MarkerDirectory,
-        name: str | bytes,
-        connection: HttpConnection,
-        request: str = "",
-        *,
-        address: str = "",
-        target: str = "",
-    ) -> HttpOutcome:
-        """One invocation with its completion. request: its identity, "" for one of its own.
-
-        address: the directory as it is written, "" for the usual way. target: what a hostile request to such a
-        directory must leave as it is, "" for `place`.
-        """
-        recorder = self.recorder
-        parameters: dict[str, str | bytes] = {"markerdirpath": address or self._directory(place)}
-        path: str | None = None
-        value: str | bytes | None = None
-        if operation == "create":
-            assert isinstance(name, str), "only a hostile name is no text"
-            parameters["markername"] = path = name
-            if self.identity:
-                parameters["requestid"] = value = request or f"{process}-only"
-        elif operation == "hostile":
-            parameters["markername"] = name
-            path, value = place.path, name
-            if target:
-                path, value = target, f"?{urlencode(parameters)}"
-        invoke = recorder.record(
-            process, "client", "invoke", operation, place, path, value, caused_by=server.started
-        )  # fmt: skip
-        outcome = connection.call(
-            operation,
-            parameters,
-            lambda: recorder.record(server.name, "server", "observe", "arrived", caused_by=invoke),
-        )
-        recorder.record(
-            process, "client", outcome.kind, operation, place, path, outcome.value, outcome.error, caused_by=invoke
-        )  # fmt: skip
-        return outcome
-
     def _spawn(self) -> None:
         number = len(self._threads)
         thread = threading.Thread(target=self._work, args=(number,), daemon=True, name=f"client-{number}")
@@ -197,8 +142,10 @@ class Load:
                 request = request if name == before else f"client-{number}-{made}"
                 last[target.place] = (name, request)
             self._since[process] = time.monotonic()
-            outcome = self.once(process, server, operation, target.place, name, connection, request)
+            outcome = self._requests.send(process, server, operation, target.place, name, connection, request)
             self._since.pop(process, None)
+            if outcome is None:
+                return  # The round is over.
             if outcome.kind == "ok" and operation == "create":
                 self._on_ack(target.place)
             life += outcome.kind == "info"
@@ -206,8 +153,6 @@ class Load:
 
     def _choose(self, rng: random.Random, target: LoadedDirectory) -> str:
         dice = rng.random()
-        if target.deletable and self.deletions and dice < 0.02:
-            return "delete"
         return "create" if dice < 0.86 else rng.choice(READ_ONLY)
 
     def _name(self, rng: random.Random, target: LoadedDirectory, number: int, made: int, last: str) -> str:

@@ -18,15 +18,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind, When
 from marker_sim.names import MarkerDirectory, marker_file
 from marker_sim.worlds.file_permissions import CUT
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.local_reader import LocalReader
 from marker_sim.worlds.http.round_stage import RoundStage
+from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, When
+from marker_sim.worlds.interceptor import Interceptor, StorageCall
 
 if TYPE_CHECKING:
     from marker_sim.worlds.file_watch import Watch
@@ -47,21 +48,32 @@ class LocalWorld:
     command: the user's reader, or "".
     """
 
-    def __init__(self, stage: RoundStage, root: Path, form: str, command: str) -> None:
+    def __init__(self, stage: RunStage, root: Path, form: str, command: str) -> None:
         self.interceptor: Interceptor | None = None
         self.whens: tuple[When, ...] = ()
         self.rewrites: Rewrites | None = None
         self.wire: ProxiedWire | None = None
-        self._root = root = root / stage.table
-        self.reader: DirectoryReader = LocalReader(stage.recorder, root, stage.injector.pids, command, stage.rng)
+        self._root = root / stage.storage
         self._form = FORMS[form]
+        self._command = command
         self._layout = "names" if command else "hudi"
-        self._mine = root / stage.table
         self._full: list[tuple[int, tuple[int, int]]] = []
         self._watch: Watch | None = None
+        self.bind(stage)
+
+    def bind(self, stage: RunStage) -> LocalWorld:
+        """The next run below the same root."""
+        self.end_run()
+        self._stage = stage
+        self._filled = 0
+        self.reader: DirectoryReader = LocalReader(
+            stage.recorder, self._root, stage.injector.pids, self._command, stage.rng
+        )
+        self._mine = self._root / stage.table
         self._mine.mkdir(parents=True)
-        if not command:  # Aims go by the names of Hudi's files.
+        if not self._command:  # Triggers go by the names of Hudi's files.
             self._aim_at_files(stage)
+        return self
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
@@ -80,18 +92,17 @@ class LocalWorld:
         """{storage} is the root, and nothing is in the environment."""
         return Surroundings({"storage": str(self._root)}, {})
 
-    def fail(self, stage: RoundStage, until: float) -> None:
-        """The disk is full, again and again."""
-        injector, rng = stage.injector, stage.rng
-        self._first_asked(stage, stage.failing)
-        while True:
-            self._fill_disk(injector)
-            stage.release()
-            injector.wait(rng.uniform(0.8, 1.6))
-            self._free_disk(injector)
-            injector.wait(rng.uniform(0.5, 1.0))
-            if time.monotonic() > until:
-                break
+    def begin(self, fault: Fault) -> None:
+        """The disk is full for all servers that live; the recorder's lock may be held."""
+        self._filled += 1
+        if self._filled == 1:
+            self._fill_disk(self._stage.injector)
+
+    def heal(self, fault: Fault) -> None:
+        """The disk has room again, unless another fault fills it too."""
+        self._filled -= 1
+        if not self._filled:
+            self._free_disk(self._stage.injector)
 
     def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
         """No marker file of a directory can be written; then all but the first; then all."""
@@ -111,14 +122,18 @@ class LocalWorld:
         if stage.rng.random() < 0.75:
             stage.ask_once("exists", place, "")
 
-    def close(self) -> None:
-        """Remove the round's directories."""
+    def end_run(self) -> None:
+        """Nobody watches what the last run stored."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
+
+    def close(self) -> None:
+        """Remove what was stored."""
+        self.end_run()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def _aim_at_files(self, stage: RoundStage) -> None:
+    def _aim_at_files(self, stage: RunStage) -> None:
         """Report complete files to the interceptor; under `hands`, so that no read of storage is disturbed."""
         from marker_sim.worlds.file_watch import Watch
 
@@ -135,9 +150,9 @@ class LocalWorld:
                 return False
             try:
                 with interceptor.lock:
-                    trigger = interceptor.strike(call := call._replace(path=f"{stage.table}/{below}"))
-                    interceptor.passed_by(trigger, call)
-                    struck = trigger is not None
+                    armed = interceptor.strike(call := call._replace(path=f"{stage.table}/{below}"))
+                    interceptor.passed_by(armed, call)
+                    struck = armed is not None
                     if call.operation == CUT:
                         rewrites.cut(below, struck)
                     return struck

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marker_sim import __version__
-from marker_sim.history import Header, History
-from marker_sim.worlds.http.round_stage import ForeignSystem, Round, RoundStage
+from marker_sim.history import History
+from marker_sim.plan import Plan
+from marker_sim.worlds.http.round_stage import Round, RoundStage
 from marker_sim.worlds.http.round_types import PLAYS
 from marker_sim.worlds.http.servers import Fleet
+from marker_sim.worlds.http.stage import ForeignSystem
 from marker_sim.worlds.http.wire_rounds import doors
 
 KINDS = tuple(PLAYS)
@@ -20,11 +21,13 @@ class PlayedRound:
 
     counts: what happened how often.
     missed: faults that were declared and did not fire.
+    plan: what was run, None for a round whose seed does not determine it.
     """
 
     history: History
     counts: dict[str, int]
-    missed: tuple[str, ...]
+    missed: tuple[str, ...] = ()
+    plan: Plan | None = None
     interrupted: bool = False
     trouble: str = ""
 
@@ -40,22 +43,8 @@ def run_round(spec: Round, system: ForeignSystem, fleet: Fleet) -> PlayedRound:
             stage.recorder.close()
         finally:
             stage.leave()
-    header = Header(
-        world="foreign",
-        mode="timeline",
-        sut=system.name,
-        sut_version=system.version,
-        kit_version=__version__,
-        profile=system.profile.name,
-        identity=system.identity,
-        num_threads=spec.num_threads,
-        answer_bound_ms=stage.recorder.bound_ms(),
-        seed=spec.seed,
-        options={"round": spec.kind, "number": str(spec.number), "interval_ms": str(spec.interval_ms)}
-        | system.batching,
-        **stage.world.describe(),
-    )
-    injector = stage.injector
     return PlayedRound(
-        history=History(header, tuple(stage.recorder.events)), counts=injector.counts, missed=tuple(injector.missed)
+        history=stage.history(spec.seed, {"round": spec.kind, "number": str(spec.number)}),
+        counts=stage.injector.counts,
+        missed=tuple(stage.injector.missed),
     )

@@ -7,23 +7,16 @@ words of their own, and count under the class that a simulated store's time-outs
 from __future__ import annotations
 
 import time
-from random import Random
 from typing import TYPE_CHECKING
 
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault
 from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.proxies.evidence import exchange
-from marker_sim.worlds.proxies.faults import PATIENCE_S, WireFault, WireFaultKind, afflicted, observe
+from marker_sim.worlds.proxies.faults import PATIENCE_S, afflicted, draw, observe
 
 if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
-
-STORAGE_WIRE = "storage-wire"
-WORDS = {
-    WireFaultKind.LATENCY: "storage-wire-latency",
-    WireFaultKind.RESET_PEER: "storage-wire-reset-peer",
-    WireFaultKind.DOWN: "storage-wire-down",
-}
 
 
 def storage_wire(stage: RoundStage, until: float) -> None:
@@ -31,15 +24,15 @@ def storage_wire(stage: RoundStage, until: float) -> None:
     injector, rng, wire = stage.injector, stage.rng, stage.world.wire
     assert wire is not None, "the world of such a round has a wire"
     while True:
-        for kind in rng.sample(tuple(WORDS), len(WORDS)):
-            _strike(stage, wire, _drawn(kind, rng))
+        for fault in draw(rng, "storage"):
+            _strike(stage, wire, fault)
             injector.wait(rng.uniform(0.3, 0.6))
         if time.monotonic() > until:
             return
 
 
-def _strike(stage: RoundStage, wire: ProxiedWire, fault: WireFault) -> None:
-    injector, word = stage.injector, WORDS[fault.kind]
+def _strike(stage: RoundStage, wire: ProxiedWire, fault: Fault) -> None:
+    injector, word = stage.injector, fault.kind.value
     calm = exchange(wire.port, _harmless(stage), PATIENCE_S * 3)
     if calm.end != "reply":
         raise HarnessError(f"the wire to the S3 front answers nothing without a fault ({calm.end})")
@@ -47,23 +40,10 @@ def _strike(stage: RoundStage, wire: ProxiedWire, fault: WireFault) -> None:
     try:
         with afflicted(wire, fault):
             happened, _ = observe(wire.port, fault, _harmless(stage), calm)
-            injector.wait(fault.duration_ms / 1000)
+            injector.wait(fault.settings.for_ms / 1000)
     finally:
         injector.recorder.fault("storage", word, "end")
     injector.declare(f"{word} seen", int(happened))
-
-
-def _drawn(kind: WireFaultKind, rng: Random) -> WireFault:
-    attributes = {
-        WireFaultKind.LATENCY: (("latency", rng.randint(100, 400)),),
-        WireFaultKind.RESET_PEER: (("timeout", rng.choice((0, 30))),),
-    }
-    return WireFault(
-        kind=kind,
-        stream=rng.choice(("upstream", "downstream")),
-        attributes=attributes.get(kind, ()),
-        duration_ms=rng.randint(400, 900),
-    )
 
 
 def _harmless(stage: RoundStage) -> bytes:

@@ -12,24 +12,17 @@ from contextlib import contextmanager
 from urllib.parse import urlencode
 
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.fault_injector import PROBE_INSTANT, NobodyLives
 from marker_sim.worlds.http.http_client import BASE, ROUTES
 from marker_sim.worlds.http.round_stage import RoundStage, ServerProxies
-from marker_sim.worlds.proxies.faults import (
-    PADDING_BYTES,
-    Evidence,
-    WireFault,
-    WireFaultKind,
-    WireFaults,
-    described,
-    draw,
-)
+from marker_sim.worlds.proxies.faults import PADDING_BYTES, Evidence, WireFaults, described, draw
 from marker_sim.worlds.proxies.install import missing
 
 WIRE = "wire"
 CLIENTS = "clients"
-HELD_UP = WireFault(kind=WireFaultKind.LATENCY, stream="upstream", attributes=(("latency", 250),))
+HELD_UP = Fault.of(FaultKind.WIRE_LATENCY, WIRE, Step(1), late_ms=250, for_ms=300, upstream=True)
 
 
 @contextmanager
@@ -63,13 +56,13 @@ def wire(stage: RoundStage, until: float) -> None:
             break
     server = injector.first
     with faults.span(stage.doors.of(server), HELD_UP):
-        injector.wait(HELD_UP.duration_ms / 1000)
+        injector.wait(HELD_UP.settings.for_ms / 1000)
         injector.kill(server, stage.places)
     injector.restart()
     injector.wait(0.3)
 
 
-def _strike(stage: RoundStage, faults: WireFaults, doors: ServerProxies, fault: WireFault) -> Evidence:
+def _strike(stage: RoundStage, faults: WireFaults, doors: ServerProxies, fault: Fault) -> Evidence:
     """Put a fault on the wire before the first server; NobodyLives when that ended by itself, which is recorded."""
     server = stage.injector.first
     try:

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from marker_sim.faults import Fault, When
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.file_rewrites import Rewrites
-from marker_sim.worlds.interceptor import Interceptor, When
+from marker_sim.worlds.interceptor import Interceptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,12 +64,13 @@ class RoundStorage(Protocol):
     """The storage of one round, as seen by servers and fault injectors.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
-    whens         when a trigger can strike: before or after a call is applied; () without an interceptor
+    whens         when a fault at a call can strike: before or after a call is applied; () without an interceptor
     rewrites      how marker files change in place, None where objects are replaced or nobody sees it
     wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
+    begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held
     close         removes what the round stored; called after the history is closed, may be called twice
     """
 
@@ -81,4 +83,6 @@ class RoundStorage(Protocol):
     def describe(self) -> dict[str, Any]: ...
     def address(self, place: MarkerDirectory) -> str: ...
     def surroundings(self, process: str) -> Surroundings: ...
+    def begin(self, fault: Fault) -> None: ...
+    def heal(self, fault: Fault) -> None: ...
     def close(self) -> None: ...

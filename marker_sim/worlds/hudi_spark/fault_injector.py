@@ -1,4 +1,4 @@
-"""The blows of one write while it runs: who is killed or stopped when a trigger fires, and who goes on after it."""
+"""The faults of one write while it runs: who is killed or stopped at which call, and who goes on after it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from functools import partial
 
 from marker_sim.faults import FaultKind
 from marker_sim.worlds.hudi_spark.drivers import DriverLife
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep, WriteFault
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, STORAGE, RoundStep, WriteFault
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
-from marker_sim.worlds.interceptor import StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 
@@ -38,7 +38,7 @@ class WriteFaultInjector:
         self._life = life
         self._recorder = recorder
         self._executors = executors
-        self._blows = [(blow, blow.trigger(table, life.name)) for blow in (step.blows if step is not None else ())]
+        self._faults = [(fault, fault.armed(table, life.name)) for fault in (step.faults if step is not None else ())]
         self._struck: Counter[WriteFault] = Counter()
         self._place: TableStorage | None = None
         self._path = ""
@@ -46,64 +46,63 @@ class WriteFaultInjector:
         self._guard = threading.Lock()
 
     def arm(self, place: TableStorage, target: TriggerActions) -> None:
-        """The triggers fire from now on."""
+        """The faults are armed from now on."""
         target.acts = {}
         self._place = place
-        for blow, trigger in self._blows:
-            target.acts[trigger] = (
-                partial(self._kill_driver, blow) if blow.who == "driver" else partial(self._inject, blow)
-            )
-            place.arm(trigger, at=blow.at)
+        for fault, armed in self._faults:
+            inject = self._kill_driver if fault.fault.target == DRIVER else self._inject
+            target.acts[armed] = partial(inject, fault)
+            place.arm(armed, at=fault.at)
 
     def end(self) -> None:
-        """Everybody goes on; no aim may be armed any more."""
+        """Everybody goes on; nothing may be armed any more."""
         for pid, timer in list(self._stopped.items()):
             timer.cancel()
             self._go_on(pid)
 
     @property
     def fired(self) -> int:
-        """How many blows fell on somebody."""
-        return sum(self._fell(blow, trigger) for blow, trigger in self._blows)
+        """How many faults affected somebody."""
+        return sum(self._fell(fault, armed) for fault, armed in self._faults)
 
     @property
     def met(self) -> bool:
-        """Whether the last blow fell on somebody, and not when a file that was cut was whole again."""
-        if not self._blows or not self._fell(*self._blows[-1]):
+        """Whether the last fault affected somebody, and not when a file that was cut was whole again."""
+        if not self._faults or not self._fell(*self._faults[-1]):
             return False
-        return self._blows[-1][0].at != "cut" or (self._place is not None and self._place.stayed_short(self._path))
+        return self._faults[-1][0].at != "cut" or (self._place is not None and self._place.stayed_short(self._path))
 
     @property
     def deadly(self) -> bool:
         """Whether the driver was killed."""
-        return any(blow.who == "driver" and self._struck[blow] for blow, _ in self._blows)
+        return any(fault.fault.target == DRIVER and self._struck[fault] for fault, _ in self._faults)
 
-    def _fell(self, blow: WriteFault, trigger: Trigger) -> int:
+    def _fell(self, fault: WriteFault, armed: ArmedFault) -> int:
         """How often it happened: for storage every firing counts, for a process only those that affected it."""
-        return trigger.fired if blow.who == "storage" else self._struck[blow]
+        return armed.fired if fault.fault.target == STORAGE else self._struck[fault]
 
-    def _kill_driver(self, blow: WriteFault, call: StorageCall) -> None:
-        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=blow.word)
-        self._struck[blow] += 1
+    def _kill_driver(self, fault: WriteFault, call: StorageCall) -> None:
+        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=fault.word)
+        self._struck[fault] += 1
         self._path = call.path
 
-    def _inject(self, blow: WriteFault, call: StorageCall) -> None:
+    def _inject(self, fault: WriteFault, call: StorageCall) -> None:
         """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
         pids = self._executors()
         if not pids:
             return
         pid = random.Random(call.path).choice(pids)
         name = f"executor-of-{self._life.name}"
-        kill = blow.kind is FaultKind.KILL
+        kill = fault.fault.kind is FaultKind.KILL
         if not _signal(pid, signal.SIGSTOP):
             return
-        self._struck[blow] += 1
+        self._struck[fault] += 1
         if kill:
             act = partial(_signal, pid, signal.SIGKILL)
-            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=blow.word)
+            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=fault.word)
             return
-        self._recorder.fault(name, "pause", "begin", path=call.path, error=blow.word)
-        timer = threading.Timer(blow.duration_ms / 1000, self._go_on, (pid,))
+        self._recorder.fault(name, "pause", "begin", path=call.path, error=fault.word)
+        timer = threading.Timer(fault.fault.settings.for_ms / 1000, self._go_on, (pid,))
         timer.daemon = True
         self._stopped[pid] = timer
         timer.start()

@@ -14,12 +14,11 @@ before means nothing there.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from marker_sim.faults import FaultKind
-from marker_sim.worlds.hudi_spark.round_steps import At, RoundStep, Stage, WriteFault
-from marker_sim.worlds.interceptor import When
+from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, At, RoundStep, Stage, WriteFault
 
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
@@ -62,20 +61,12 @@ class WritePhase:
 
     def step(self, rng: random.Random, files: int) -> RoundStep:
         """A kill of the driver at this place, its details drawn; files: how many a write makes at least."""
-        return RoundStep(name=self.name, stage=self.stage, blows=(self.blow(rng, files),))
+        return RoundStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files),))
 
-    def blow(self, rng: random.Random, files: int = 1) -> WriteFault:
+    def fault(self, rng: random.Random, files: int = 1) -> WriteFault:
         """The kill alone."""
-        return WriteFault(
-            who="driver",
-            word=self.word,
-            kind=FaultKind.KILL,
-            pattern=self.pattern,
-            operations=(self.operation,),
-            nth=min(rng.choice(self.nths), files),
-            when=rng.choice(self.whens),
-            at=rng.choice(self.ats),
-        )
+        call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), rng.choice(self.whens))
+        return WriteFault(fault=Fault.of(FaultKind.KILL, DRIVER, call), word=self.word, at=rng.choice(self.ats))
 
 
 PHASES = (
@@ -132,10 +123,8 @@ RECONCILE = WritePhase(word="reconcile", stage="write", pattern=DATA, operation=
 
 def last_data_file(count: int) -> RoundStep:
     """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
-    phase = WritePhase(word="last-data-file", stage="write", pattern=DATA)
-    return RoundStep(
-        name=phase.name, stage="write", blows=(replace(phase.blow(random.Random(0)), nth=count, when="after"),)
-    )
+    phase = WritePhase(word="last-data-file", stage="write", pattern=DATA, nths=(count,), whens=("after",))
+    return phase.step(random.Random(0), count)
 
 
 def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:

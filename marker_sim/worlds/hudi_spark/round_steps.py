@@ -1,56 +1,41 @@
-"""What is done to a table in one step of a round: one write, or one rollback, and the blows that it meets."""
+"""What is done to a table in one step of a round: one write, or one rollback, and the faults that it meets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import WRITES, Trigger, When
+from marker_sim.faults import Call, Fault
+from marker_sim.worlds.interceptor import ArmedFault
 
 Stage = Literal["write", "rollback"]
 At = Literal["made", "whole", "cut"]
-Who = Literal["driver", "executor", "storage"]
-DRIVER = "driver"
+DRIVER, EXECUTOR, STORAGE = "driver", "executor", "storage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFault:
-    """One fault and the effect on storage at which it comes.
+    """One fault of a write, of its driver, an executor or the storage, at a call on paths below the table.
 
-    who: the process, or the storage, that it affects.
-    pattern: of paths below the table.
-    nth, times, when, duration_ms, value: as of a Trigger.
-    at: the moment of a file on a local file system.
     word: the place, in `fault` events of kills.
+    at: the moment of a file on a local file system.
     """
 
-    who: Who
+    fault: Fault
     word: str
-    kind: FaultKind
-    pattern: str
-    operations: tuple[str, ...] = WRITES
-    nth: int = 1
-    times: int = 1
-    when: When = "before"
     at: At = "whole"
-    duration_ms: int = 0
-    value: int = 1
 
-    def trigger(self, table: str, process: str) -> Trigger:
-        """The trigger in a write of a process; a fault of executors leaves the driver's calls alone."""
-        return Trigger(
-            kind=self.kind,
-            pattern=f"^{table}/{self.pattern}",
-            operations=self.operations,
-            process=process,
-            nth=self.nth,
-            times=self.times,
-            when=self.when,
-            duration_ms=self.duration_ms,
-            value=self.value,
-            exempt_roles=(DRIVER,) if self.who == "executor" else (),
-        )
+    @property
+    def call(self) -> Call:
+        """Where it strikes."""
+        assert isinstance(self.fault.trigger, Call)
+        return self.fault.trigger
+
+    def armed(self, table: str, process: str) -> ArmedFault:
+        """It in a write of a process; a fault of executors leaves the driver's calls alone."""
+        call = self.call._replace(pattern=f"^{table}/{self.call.pattern}")
+        exempt = (DRIVER,) if self.fault.target == EXECUTOR else ()
+        return ArmedFault(replace(self.fault, trigger=call), process, exempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,4 +48,4 @@ class RoundStep:
 
     name: str
     stage: Stage
-    blows: tuple[WriteFault, ...]
+    faults: tuple[WriteFault, ...]

@@ -74,12 +74,14 @@ class PlayedTable:
 
     interrupted: by Ctrl-C.
     trouble: of the kit's surroundings, which ended it.
+    plan: None, for its seed does not determine it.
     """
 
     history: History
     count: Count
     interrupted: bool
     trouble: str = ""
+    plan: None = None
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -11,11 +11,10 @@ Executors are there on a standalone cluster alone (worlds/spark/standalone.py); 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.hudi_spark.phases import DATA, RECONCILE
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep, WriteFault
+from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, STORAGE, At, RoundStep, Stage, WriteFault
 
 PAUSE_MS = (2_000, 6_000)
 REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
@@ -25,56 +24,45 @@ _READS = ("get", "list")
 
 def executor_troubles(rng: random.Random, files: int) -> tuple[RoundStep, ...]:
     """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
-    killed = WriteFault(
-        who="executor",
-        word="data-file",
-        kind=FaultKind.KILL,
-        pattern=DATA,
-        operations=("put",),
-        nth=min(rng.choice((1, 2, 3)), files),
-        when=rng.choice(("before", "after")),
-        at=rng.choice(("made", "whole")),
-    )
-    paused = replace(killed, kind=FaultKind.PAUSE, duration_ms=rng.randint(*PAUSE_MS))
+    call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
+    at: At = rng.choice(("made", "whole"))
+    killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
+    paused = Fault.of(FaultKind.PAUSE, EXECUTOR, call, for_ms=rng.randint(*PAUSE_MS))
     return (
-        RoundStep(name="executor killed", stage="write", blows=(killed,)),
-        RoundStep(name="executor paused", stage="write", blows=(paused,)),
-        RoundStep(name=RECONCILE.name, stage="write", blows=(replace(killed, at="whole", nth=1), RECONCILE.blow(rng))),
+        _step("executor killed", WriteFault(fault=killed, word="data-file", at=at)),
+        _step("executor paused", WriteFault(fault=paused, word="data-file", at=at)),
+        _step(RECONCILE.name, WriteFault(fault=killed.at(1), word="data-file"), RECONCILE.fault(rng)),
     )
 
 
 def storage_troubles(rng: random.Random) -> tuple[RoundStep, ...]:
     """Each way in which the object store fails, during one write each."""
-    lost = WriteFault(
-        who="storage",
-        word="data-file",
-        kind=FaultKind.TIMEOUT_APPLIED,
-        pattern=_FIRST_TASK,
-        operations=("put",),
-        times=REPEATED,
-        duration_ms=200,
-    )
-    refused = replace(lost, kind=FaultKind.SERVER_ERROR, pattern="", times=rng.choice((1, 3, REPEATED)))
-    slow = replace(refused, kind=FaultKind.SLOW_STORAGE, times=12, duration_ms=400)
-    throttled = replace(
-        refused,
-        kind=FaultKind.THROTTLED,
-        operations=("put", "delete", *_READS),
-        nth=rng.randint(1, 20),
-        times=1,
-        value=rng.randint(2, 10),
-    )
-    unread = replace(refused, operations=_READS, nth=rng.randint(1, 30), times=rng.choice((1, 3)))
+    lost = _failing(FaultKind.TIMEOUT_APPLIED, Call(_FIRST_TASK, ("put",)), calls=REPEATED, for_ms=200)
+    times = rng.choice((1, 3, REPEATED))
+    every = Call("", ("put", "delete", *_READS), rng.randint(1, 20))
+    throttled = _failing(FaultKind.THROTTLED, every, calls=rng.randint(2, 10))
+    unread = _failing(
+        FaultKind.SERVER_ERROR, Call("", _READS, rng.randint(1, 30)), calls=rng.choice((1, 3))
+    )  # fmt: skip
+    first = rng.randint(1, 12)
     return (
-        RoundStep(name=RECONCILE.name, stage="write", blows=(lost, RECONCILE.blow(rng))),
-        RoundStep(name="attempt failed after its file was put", stage="write", blows=(lost,)),
-        RoundStep(name="puts refused", stage="write", blows=(replace(refused, nth=rng.randint(1, 12)),)),
-        RoundStep(name="puts slow", stage="write", blows=(slow,)),
-        RoundStep(name="requests throttled", stage="write", blows=(throttled,)),
-        RoundStep(name="reads refused", stage="write", blows=(unread,)),
-        RoundStep(
-            name="storage failed in a rollback",
+        _step(RECONCILE.name, lost, RECONCILE.fault(rng)),
+        _step("attempt failed after its file was put", lost),
+        _step("puts refused", _failing(FaultKind.SERVER_ERROR, Call("", ("put",), first), calls=times)),
+        _step("puts slow", _failing(FaultKind.SLOW_STORAGE, Call("", ("put",)), calls=12, late_ms=400)),
+        _step("requests throttled", throttled),
+        _step("reads refused", unread),
+        _step(
+            "storage failed in a rollback",
+            _failing(FaultKind.SERVER_ERROR, Call(r"\.hoodie/", ("put",), 2), calls=times),
             stage="rollback",
-            blows=(replace(refused, pattern=r"\.hoodie/", nth=2),),
         ),
     )
+
+
+def _failing(kind: FaultKind, call: Call, **how: int) -> WriteFault:
+    return WriteFault(fault=Fault.of(kind, STORAGE, call, **how), word="data-file")
+
+
+def _step(name: str, *faults: WriteFault, stage: Stage = "write") -> RoundStep:
+    return RoundStep(name=name, stage=stage, faults=faults)

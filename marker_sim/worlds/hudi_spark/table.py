@@ -150,7 +150,7 @@ class Table:
         raise WriteRefused(self.count.refused[-1])
 
     def write(self, step: RoundStep | None) -> bool:
-        """One write, with a trigger at it or none; whether it failed or its driver is dead. After success: an audit."""
+        """One write, with faults or without; whether it failed or its driver is dead. After success: an audit."""
         assert self.life is not None
         life, rows = self.life, self._draw_rows()
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))

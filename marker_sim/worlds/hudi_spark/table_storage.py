@@ -1,13 +1,12 @@
 """Where the table of a round lies, and who tells the kit what happens to its storage.
 
-    local   a fresh directory that is watched (worlds/file_watch.py): blows fall as soon as the kernel told of an
-    effect, and
-            exactly in it when a file is cut and the kernel grants permission events
+    local   a fresh directory that is watched (worlds/file_watch.py): faults strike as soon as the kernel told of an
+            effect, and exactly in it when a file is cut and the kernel grants permission events
     s3      a bucket of the kit's S3 (worlds/s3_front): they come before a request is applied, or after it and before
             the reply
 
-What strikes is recorded in one go with the effect that it was aimed at. Aims strike from the moment they are armed, and
-not at all once they are taken away.
+What strikes is recorded in one go with the effect that it was aimed at, from the moment it is armed until it is taken
+away.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from marker_sim.tables import LocalTree, S3Tree, Tree
 from marker_sim.worlds.file_watch import WHOLE, Moment, Watch
 from marker_sim.worlds.hudi_spark.round_steps import At
 from marker_sim.worlds.hudi_spark.settings import s3a_conf
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 BUCKET = "lake"
@@ -45,11 +44,11 @@ class TableStorage(Protocol):
     def conf(self, process: str) -> dict[str, str]:
         """What the Spark of a process must be told to reach it."""
 
-    def arm(self, *triggers: Trigger, at: At = "whole") -> None:
+    def arm(self, *faults: ArmedFault, at: At = "whole") -> None:
         """Aim faults; `at`: the moment of a file on a local file system."""
 
     def disarm(self) -> None:
-        """No aim strikes any more."""
+        """No fault strikes any more."""
 
     def stayed_short(self, path: str) -> bool:
         """Whether a file that was cut is shorter now than before it, or gone."""
@@ -63,14 +62,14 @@ class TableStorage(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class TriggerActions:
-    """Who makes the calls of the moment, and what each aim that is armed does when it strikes."""
+    """Who makes the calls of the moment, and what each fault that is armed does when it strikes."""
 
     process: str = ""
-    acts: dict[Trigger, Callable[[StorageCall], None]] = field(default_factory=dict)
+    acts: dict[ArmedFault, Callable[[StorageCall], None]] = field(default_factory=dict)
 
-    def inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """What an interceptor does at a trigger; the recorder's lock is held."""
-        self.acts[trigger](call)
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """What an interceptor does to a process; the recorder's lock is held."""
+        self.acts[armed](call)
 
 
 @contextlib.contextmanager
@@ -115,8 +114,8 @@ class _Local:
     def conf(self, process: str) -> dict[str, str]:
         return {}
 
-    def arm(self, *triggers: Trigger, at: At = "whole") -> None:
-        self.interceptors[at].arm(*triggers)
+    def arm(self, *faults: ArmedFault, at: At = "whole") -> None:
+        self.interceptors[at].arm(*faults)
 
     def disarm(self) -> None:
         for interceptor in self.interceptors.values():
@@ -154,8 +153,8 @@ class _Bucket:
         self.front.roles[process] = "driver"
         return s3a_conf(self.front.endpoint, process, SECRET)
 
-    def arm(self, *triggers: Trigger, at: At = "whole") -> None:
-        self._interceptor.arm(*triggers)
+    def arm(self, *faults: ArmedFault, at: At = "whole") -> None:
+        self._interceptor.arm(*faults)
 
     def disarm(self) -> None:
         self._interceptor.disarm()

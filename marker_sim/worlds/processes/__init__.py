@@ -5,7 +5,7 @@
                     and what children ask it        children.py             its seams, faults at its own steps
     host.py         what the cluster stands on      driver_process.py       the driver
     fork_server.py  starts and ends children        server_process.py       the timeline server
-    faults.py       storage faults as triggers      seams.py                Storage and Runtime, every call a step
+    faults.py       faults at calls on storage      seams.py                Storage and Runtime, every call a step
     storages.py     a directory or a bucket         wire.py                 HTTP to the timeline server
     coordinator.py  answers the children  ◄───────► coordinator_client.py   sends events, effects and steps to the kit
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Call, FaultKind
 from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
@@ -21,8 +21,8 @@ from marker_sim.requirements import lacking
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.writes import LOST_EXECUTOR_MS, Instruction
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
-from marker_sim.worlds.processes.faults import CallerIsDead, trigger_of
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.processes.faults import CallerIsDead, at_next_calls, why_not
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.host import ProcessAttempt, ProcessHost
 from marker_sim.worlds.processes.parquet import PARQUET
@@ -32,20 +32,17 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.steps import by_steps
 
 
-def run_real(
-    plan: Plan, system: str = "reference", triggers: tuple[Trigger, ...] = (), fork_server: ForkServer | None = None
-) -> History:
+def run_real(plan: Plan, system: str = "reference", fork_server: ForkServer | None = None) -> History:
     """Execute a plan with real processes on a fresh local directory or behind a fresh S3 front.
 
     system: as in --sut.
-    triggers: faults at the interceptor besides those of the plan.
     fork_server: where children are forked, for many runs one after another; a fresh one if None. HarnessError when the
         kit fails.
     """
     if fork_server is None:
         with ForkServer() as fresh:
-            return ProcessCluster(plan, system, fresh, triggers).run()
-    return ProcessCluster(plan, system, fork_server, triggers).run()
+            return ProcessCluster(plan, system, fresh).run()
+    return ProcessCluster(plan, system, fork_server).run()
 
 
 class ProcessCluster(ClusterRun):
@@ -54,7 +51,7 @@ class ProcessCluster(ClusterRun):
     host: ProcessHost
     rows_as = PARQUET
 
-    def __init__(self, plan: Plan, system: str, fork_server: ForkServer, triggers: tuple[Trigger, ...] = ()) -> None:
+    def __init__(self, plan: Plan, system: str, fork_server: ForkServer) -> None:
         if plan.storage not in ("local", "s3"):
             raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
         why = lacking(f"real processes on {plan.storage}")
@@ -64,12 +61,14 @@ class ProcessCluster(ClusterRun):
         plan = by_steps(plan, loaded)
         self.recorder = Recorder()
         self.interceptor = Interceptor(self.recorder, self._inject)
-        self.interceptor.arm(*triggers)
+        possible = [(n, fault) for n, fault in enumerate(plan.faults) if not why_not(fault, plan.storage)]
+        self.interceptor.arm(*(ArmedFault(fault) for _, fault in possible if isinstance(fault.trigger, Call)))
+        self._at_steps = tuple(each for each in possible if not isinstance(each[1].trigger, Call))
         self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=fork_server.scratch))
         self.storage: ClusterStorage = (
             LocalClusterStorage(self._scratch / "storage")
             if plan.storage == "local"
-            else S3ClusterStorage(self.interceptor, plan.seed)
+            else S3ClusterStorage(self.interceptor)
         )
         host = ProcessHost(
             fork_server,
@@ -77,7 +76,7 @@ class ProcessCluster(ClusterRun):
             self.interceptor,
             self._specification,
             lambda process: self.faults.died(process, None),
-            bool(plan.faults or triggers),
+            bool(plan.faults),
         )
         super().__init__(plan, loaded, host)
         self._system_name = system
@@ -86,7 +85,6 @@ class ProcessCluster(ClusterRun):
         self._identity = True
         self._slots: dict[str, int] = {}
         self._struck: set[int] = set()
-        self._planned: dict[Trigger, Fault] = {}  # The faults of the plan behind triggers that kill.
         lives = fork_server.lives
         fork_server.coordinator.attach(
             self.interceptor,
@@ -118,7 +116,7 @@ class ProcessCluster(ClusterRun):
 
     def _specification(self, process: ManagedProcess) -> dict[str, Any]:
         actor, life = process.actor, process.life
-        faults = () if actor == PROBE else tuple((n, f) for n, f in enumerate(self.plan.faults) if f.target == actor)
+        faults = () if actor == PROBE else tuple(each for each in self._at_steps if each[1].target == actor)
         return {
             "process": process.name,
             "role": process.role,
@@ -163,13 +161,10 @@ class ProcessCluster(ClusterRun):
         self._struck.add(number)
         family = fault.kind.row.family
         if family == "storage":
-            if self.storage.fits(fault.kind):
-                trigger = trigger_of(fault, process.name)
-                self._planned[trigger] = fault
-                self.interceptor.arm(trigger)
+            self.interceptor.arm(at_next_calls(fault, process.name))
             return None
         if family == "wire":
-            return None if fault.kind in (FaultKind.SLOW_LINK, FaultKind.CUT_LINK) else ("wire", 0)
+            return ("wire", 0)
         sent = None if attempt is None else self.host.attempts[attempt]
         instruction = self.faults.strike(process, fault, sent)
         if not process.alive:
@@ -178,17 +173,15 @@ class ProcessCluster(ClusterRun):
             process.life.running.pop(attempt, None)
         return instruction
 
-    def _inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """A trigger at the interceptor kills or pauses whose call it is; its lock is held."""
-        process = self.host.fork_server.lives[call.process]
-        if trigger.kind is not FaultKind.KILL:
-            self.host.pause(process, trigger.duration_ms)
-            return
-        fault = self._planned.get(trigger)
-        if fault is not None and fault.kind is not FaultKind.KILL and process.alive:
+    def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """A fault at the interceptor kills or pauses whose call it is; its lock is held."""
+        process, fault = self.host.fork_server.lives[call.process], armed.fault
+        if fault.kind is FaultKind.PAUSE:
+            self.host.pause(process, fault.settings.for_ms)
+        elif fault.kind is not FaultKind.KILL and process.alive:
             self.faults.tear(process, fault)
         else:
-            self.faults.kill(process, fault or Fault.of(FaultKind.KILL, process.actor, Step(0), executors_ms=0))
+            self.faults.kill(process, fault)
 
     def _client_through(self, process: ManagedProcess, well: bool) -> None:
         if process.alive:

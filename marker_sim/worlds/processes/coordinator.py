@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 Answer = Callable[..., Any]
 TEMPLATE = "template"
@@ -163,26 +163,26 @@ class Coordinator:
         A child that is paused holds up nobody: its turn comes when it goes on.
         """
         call = StorageCall(process, self._roles.get(process, ""), operation, path)
-        trigger, counted, slow_ms = None, False, 0
+        armed, counted, slow_ms = None, False, 0
         while True:
             with self.interceptor.lock:
                 if not counted and not self._paused(process):
-                    trigger, counted = self.interceptor.strike(call), True
-                    if trigger is not None and trigger.kind is FaultKind.SLOW_STORAGE:
-                        slow_ms, trigger = trigger.duration_ms, None
+                    armed, counted = self.interceptor.strike(call), True
+                    if armed is not None and armed.kind is FaultKind.SLOW_STORAGE:
+                        slow_ms, armed = armed.fault.settings.late_ms, None
                 if not slow_ms and not self._paused(process):
-                    self._apply(connection, trigger, call)
+                    self._apply(connection, armed, call)
                     break
             # Not with the lock held: a slow call holds up whoever made it and nobody else.
             time.sleep(slow_ms / 1000 or PAUSED_POLL_S)
             slow_ms = 0
         connection.send(None)
 
-    def _apply(self, connection: Connection, trigger: Trigger | None, call: StorageCall) -> None:
+    def _apply(self, connection: Connection, armed: ArmedFault | None, call: StorageCall) -> None:
         """Let a child apply its effect or its fault; the interceptor's lock is held until then."""
         try:
-            hit = trigger if trigger is not None and trigger.hits(call) else None
-            connection.send(None if hit is None else (hit.kind, hit.when, hit.duration_ms, hit.value))
+            hit = armed is not None and armed.hits(call)
+            connection.send(armed.fault if armed is not None and hit else None)
             what, (effects,) = connection.recv()
             assert what == "leave", what
         except (EOFError, OSError):
@@ -191,7 +191,7 @@ class Coordinator:
         for applied, where, data in effects:
             self._known[where] = data
             self.interceptor.applied(None, call, applied, where, data)
-        self.interceptor.passed_by(trigger, call)
+        self.interceptor.passed_by(armed, call)
 
     def _died_inside(self, call: StorageCall) -> None:
         now = self._stored(call.path)

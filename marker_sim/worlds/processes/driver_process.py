@@ -53,7 +53,7 @@ class ProcessBackend(StageBackend):
         number = self._child.link.ask("launch", attempt.executor.slot, work, attempt.slow_ms, self.mode)
         self._attempts[number] = attempt
 
-    def hear(self) -> Message:
+    def receive(self) -> Message:
         """The next message that still concerns somebody."""
         while True:
             kind, number, value = self._messages.get()

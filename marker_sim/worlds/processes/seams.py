@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import UNSUPPORTED
 from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage, StorageFailed
 from marker_sim.storages.local import LocalStorage
@@ -119,17 +119,19 @@ class GatedStorage(CountedStorage):
         effects: Effects = []
         try:
             if struck is not None:
-                self._apply_fault(path, *struck)
+                if struck.settings.applied:
+                    apply(effects)
+                self._apply_fault(path, struck)
             return apply(effects)
         finally:
             self._link.ask("leave", effects)
 
-    def _apply_fault(self, path: str, kind: FaultKind, when: str, duration_ms: int, value: int) -> None:
-        if kind is FaultKind.DISK_FULL:
+    def _apply_fault(self, path: str, fault: Fault) -> None:
+        if fault.kind is FaultKind.DISK_FULL:
             raise DiskFull(path)
-        if kind is FaultKind.IO_ERROR:
+        if fault.kind is FaultKind.IO_ERROR:
             raise StorageFailed(path)
-        if kind is FaultKind.KILL and when == "before":
+        if fault.kind.row.kills and isinstance(fault.trigger, Call) and fault.trigger.when == "before":
             os._exit(1)  # The signal is on its way; nothing may be applied before it comes.
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from marker_sim.faults import FaultKind
 from marker_sim.seams import Capabilities
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.s3 import S3Storage
@@ -25,7 +24,6 @@ class ClusterStorage(Protocol):
     def files(self) -> dict[str, bytes]: ...
     def damage(self, path: str, data: bytes | None) -> None: ...
     def expect(self, process: str, role: str) -> None: ...
-    def fits(self, kind: FaultKind) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -64,10 +62,6 @@ class LocalClusterStorage:
     def expect(self, process: str, role: str) -> None:
         """Nothing to prepare."""
 
-    def fits(self, kind: FaultKind) -> bool:
-        """Whether a fault can happen here."""
-        return "local" in kind.row.storages
-
     def close(self) -> None:
         """The directory is left to whoever made it."""
 
@@ -75,10 +69,10 @@ class LocalClusterStorage:
 class S3ClusterStorage:
     """A bucket of moto's behind the front."""
 
-    def __init__(self, interceptor: Interceptor, seed: int) -> None:
+    def __init__(self, interceptor: Interceptor) -> None:
         from marker_sim.worlds.s3_front import S3Front
 
-        self._front = S3Front(interceptor, bucket=BUCKET, seed=seed)
+        self._front = S3Front(interceptor, bucket=BUCKET)
         self._front.__enter__()
         self._storage = S3Storage(self._front.endpoint, BUCKET, access_key="kit")
         self.capabilities = self._storage.capabilities
@@ -103,10 +97,6 @@ class S3ClusterStorage:
     def expect(self, process: str, role: str) -> None:
         """Requests that this process signs are its own."""
         self._front.roles[process] = role
-
-    def fits(self, kind: FaultKind) -> bool:
-        """Whether a fault can happen here."""
-        return "s3" in kind.row.storages and kind is not FaultKind.CONFLICT
 
     def close(self) -> None:
         """End the front."""

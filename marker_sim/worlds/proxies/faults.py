@@ -1,5 +1,4 @@
-"""The closed list of wire faults between processes, drawn from a seed, put on a wire, recorded, and shown to have
-happened.
+"""Faults of a wire between processes, drawn by their rows in faults/table.py: put on, recorded, and shown to happen.
 
     fault            what is on the wire                    shown by an exchange on a connection of its own
     wire-latency     every chunk is late                    a reply took at least the latency
@@ -24,10 +23,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.worlds.proxies.evidence import Exchange, exchange
 from marker_sim.worlds.recorder import Recorder
 
@@ -47,47 +46,19 @@ NOTICED_S = 0.3
 POLL_S = 0.005
 
 
-class WireFaultKind(Enum):
-    """What goes wrong on a wire; the value is the word in histories."""
-
-    LATENCY = "wire-latency"
-    JITTER = "wire-jitter"
-    BANDWIDTH = "wire-bandwidth"
-    SLOW_CLOSE = "wire-slow-close"
-    TIMEOUT = "wire-timeout"
-    RESET_PEER = "wire-reset-peer"
-    SLICER = "wire-slicer"
-    LIMIT_DATA = "wire-limit-data"
-    DOWN = "wire-down"
-
-
-LOSSY = frozenset({WireFaultKind.TIMEOUT, WireFaultKind.RESET_PEER, WireFaultKind.LIMIT_DATA, WireFaultKind.DOWN})
-_TOXICS = {
-    WireFaultKind.LATENCY: "latency",
-    WireFaultKind.JITTER: "latency",
-    WireFaultKind.BANDWIDTH: "bandwidth",
-    WireFaultKind.SLOW_CLOSE: "slow_close",
-    WireFaultKind.TIMEOUT: "timeout",
-    WireFaultKind.RESET_PEER: "reset_peer",
-    WireFaultKind.SLICER: "slicer",
-    WireFaultKind.LIMIT_DATA: "limit_data",
+# toxiproxy's kind of each fault, and its attributes by our settings: ms, kB/s and bytes; a slicer's delay is in µs.
+_TOXICS: dict[FaultKind, tuple[str, dict[str, str]]] = {
+    FaultKind.WIRE_LATENCY: ("latency", {"latency": "late_ms"}),
+    FaultKind.WIRE_JITTER: ("latency", {"latency": "late_ms", "jitter": "jitter_ms"}),
+    FaultKind.WIRE_BANDWIDTH: ("bandwidth", {"rate": "kb_per_s"}),
+    FaultKind.WIRE_SLOW_CLOSE: ("slow_close", {"delay": "late_ms"}),
+    FaultKind.WIRE_TIMEOUT: ("timeout", {"timeout": "late_ms"}),
+    FaultKind.WIRE_RESET: ("reset_peer", {"timeout": "late_ms"}),
+    FaultKind.WIRE_SLICER: ("slicer", {"average_size": "bytes", "delay": "late_ms"}),
+    FaultKind.WIRE_LIMIT: ("limit_data", {"bytes": "bytes"}),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireFault:
-    """One fault of a wire.
-
-    attributes: toxiproxy's, by name.
-    toxicity: the share of connections.
-    duration_ms: how long it stays on after it was shown to work.
-    """
-
-    kind: WireFaultKind
-    stream: Stream = "downstream"
-    attributes: tuple[tuple[str, int], ...] = ()
-    toxicity: float = 1.0
-    duration_ms: int = 300
+_SIZE_VARIATION = 4
+_US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,73 +68,70 @@ class Evidence:
     broken: requests of clients that it touched.
     """
 
-    fault: WireFault
+    fault: Fault
     happened: bool
     seen: str
     broken: int = 0
 
 
-def draw(rng: random.Random) -> tuple[WireFault, ...]:
-    """Every kind once, in a drawn order, each with drawn attributes."""
-    return tuple(_draw(kind, rng) for kind in rng.sample(tuple(WireFaultKind), len(WireFaultKind)))
+def draw(rng: random.Random, cls: str = "wire") -> tuple[Fault, ...]:
+    """Every kind of a class once, in a drawn order, each with drawn settings."""
+    kinds = kinds_of(cls)
+    return tuple(_draw(kind, rng) for kind in rng.sample(kinds, len(kinds)))
 
 
-def _draw(kind: WireFaultKind, rng: random.Random) -> WireFault:
-    streams: tuple[Stream, ...] = ("upstream", "downstream")
-    stream = rng.choice(streams)
-    attributes: dict[str, int] = {}
-    match kind:
-        case WireFaultKind.LATENCY:
-            attributes = {"latency": rng.randint(120, 350)}
-        case WireFaultKind.JITTER:
-            attributes = {"latency": rng.randint(100, 150), "jitter": rng.randint(60, 100)}
-        case WireFaultKind.BANDWIDTH:
-            attributes = {"rate": 1 if stream == "downstream" else rng.randint(2, 4)}
-        case WireFaultKind.SLOW_CLOSE:
-            attributes = {"delay": rng.randint(100, 400)}
-        case WireFaultKind.TIMEOUT:
-            attributes = {"timeout": rng.choice((0, rng.randint(100, 400)))}
-        case WireFaultKind.RESET_PEER:
-            attributes = {"timeout": rng.choice((0, rng.randint(10, 100)))}
-        case WireFaultKind.SLICER:
-            attributes = {"average_size": rng.randint(12, 24), "size_variation": 4, "delay": rng.randint(2, 8) * 1000}
-        case WireFaultKind.LIMIT_DATA:
-            attributes = {"bytes": rng.randint(20, 60)}
-        case WireFaultKind.DOWN:
-            pass
-    some = kind in LOSSY and kind is not WireFaultKind.DOWN and rng.random() < 0.5
-    return WireFault(
-        kind=kind,
-        stream=stream,
-        attributes=tuple(attributes.items()),
-        toxicity=round(rng.uniform(0.4, 0.9), 2) if some else 1.0,
-        duration_ms=rng.randint(100, 500),
-    )
+def kinds_of(cls: str = "wire") -> tuple[FaultKind, ...]:
+    """What a proxy can do before servers ("wire") or before their object store ("storage")."""
+    return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
+
+
+def _draw(kind: FaultKind, rng: random.Random) -> Fault:
+    settings = {name: rng.choice(choices) for name, choices in kind.row.settings.items()}
+    if kind is FaultKind.WIRE_BANDWIDTH and not settings["upstream"]:
+        settings["kb_per_s"] = 1  # Replies are short.
+    return Fault.of(kind, kind.row.cls, Step(1), **settings)
+
+
+def _toxic(fault: Fault) -> FaultKind:
+    """The kind of fault that a proxy has, wherever it stands."""
+    return FaultKind(fault.kind.value.removeprefix("storage-"))
+
+
+def _attributes(fault: Fault) -> dict[str, int]:
+    names = _TOXICS[_toxic(fault)][1] if _toxic(fault) in _TOXICS else {}
+    found = {name: getattr(fault.settings, setting) for name, setting in names.items()}
+    if fault.kind is FaultKind.WIRE_SLICER:
+        found |= {"size_variation": _SIZE_VARIATION, "delay": found["delay"] * _US_PER_MS}
+    return found
+
+
+def _stream(fault: Fault) -> Stream:
+    return "upstream" if fault.settings.upstream else "downstream"
 
 
 @contextmanager
-def afflicted(wire: ProxiedWire, fault: WireFault) -> Iterator[None]:
+def afflicted(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
     """The fault is on the wire in the block; after a lossy one every connection is new."""
-    if fault.kind is WireFaultKind.DOWN:
+    if _toxic(fault) is FaultKind.WIRE_DOWN:
         wire.cut()
         try:
             yield
         finally:
             wire.mend()
         return
-    attributes = dict(fault.attributes)
-    toxic = wire.toxic(_TOXICS[fault.kind], fault.stream, fault.toxicity, **attributes)
+    name, _ = _TOXICS[_toxic(fault)]
+    toxic = wire.toxic(name, _stream(fault), fault.settings.percent / 100, **_attributes(fault))
     try:
         yield
     finally:
         toxic.remove()
-        if fault.kind in LOSSY:
+        if fault.kind.row.fails:
             wire.sever()
 
 
-def undisturbed(wire: ProxiedWire, fault: WireFault, request: bytes) -> Exchange:
+def undisturbed(wire: ProxiedWire, fault: Fault, request: bytes) -> Exchange:
     """The quickest of some exchanges before a fault is put on; HarnessError when one of them fails."""
-    linger = fault.kind is WireFaultKind.SLOW_CLOSE
+    linger = fault.kind is FaultKind.WIRE_SLOW_CLOSE
     seen = [exchange(wire.port, request, CALM_S, linger) for _ in range(TRIES)]
     for calm in seen:
         if calm.end != "reply":
@@ -171,64 +139,64 @@ def undisturbed(wire: ProxiedWire, fault: WireFault, request: bytes) -> Exchange
     return min(seen, key=lambda calm: max(calm.took_s, calm.lingered_s))
 
 
-def observe(port: int, fault: WireFault, request: bytes, calm: Exchange) -> tuple[bool, str]:
+def observe(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bool, str]:
     """Whether the fault that is on the wire shows there, in words. calm: the same exchange before it was put on."""
     seen = "nothing was tried"
-    for _ in range(TRIES if fault.toxicity == 1.0 else TRIES_OF_SOME):
+    for _ in range(TRIES if fault.settings.percent == 100 else TRIES_OF_SOME):
         happened, seen = _shown(port, fault, request, calm)
         if happened:
             return True, seen
     return False, seen
 
 
-def _shown(port: int, fault: WireFault, request: bytes, calm: Exchange) -> tuple[bool, str]:
-    given = dict(fault.attributes)
-    if fault.kind is WireFaultKind.JITTER:
+def _shown(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bool, str]:
+    given = _attributes(fault)
+    if fault.kind is FaultKind.WIRE_JITTER:
         return _jitters(port, given, request)
     least_s = _least_s(fault, len(request), calm.received)
     patience_s = SILENCE_S if given.get("timeout") == 0 else PATIENCE_S + 2 * least_s
-    met = exchange(port, request, patience_s, linger=fault.kind is WireFaultKind.SLOW_CLOSE)
+    met = exchange(port, request, patience_s, linger=fault.kind is FaultKind.WIRE_SLOW_CLOSE)
     took = f"{met.took_s * 1000:.0f} ms, before it {calm.took_s * 1000:.0f} ms"
-    match fault.kind:
-        case WireFaultKind.LATENCY:
+    match _toxic(fault):
+        case FaultKind.WIRE_LATENCY:
             return _late(met, calm, least_s), f"a reply took {took}"
-        case WireFaultKind.BANDWIDTH:
-            size = met.received if fault.stream == "downstream" else len(request)
+        case FaultKind.WIRE_BANDWIDTH:
+            size = met.received if not fault.settings.upstream else len(request)
             return _late(met, calm, least_s), f"{size} bytes took {took}"
-        case WireFaultKind.SLICER:
+        case FaultKind.WIRE_SLICER:
             largest = given["average_size"] + given["size_variation"]
-            if fault.stream == "downstream":
+            if not fault.settings.upstream:
                 many = met.pieces >= max(calm.pieces + 1, met.received // largest // 2)
                 return many, f"{met.received} bytes in {met.pieces} pieces, before it {calm.pieces}"
             return _late(met, calm, least_s), f"{len(request)} bytes took {took}"
-        case WireFaultKind.SLOW_CLOSE:
+        case FaultKind.WIRE_SLOW_CLOSE:
             late = met.end == "reply" and met.lingered_s >= given["delay"] / 1e3 * SHARE > calm.lingered_s >= 0
             return late, f"closed after {met.lingered_s * 1e3:.0f} ms, before it {calm.lingered_s * 1e3:.0f} ms"
-        case WireFaultKind.TIMEOUT:
+        case FaultKind.WIRE_TIMEOUT:
             gone = met.end in ("silent", "closed", "reset") and met.received == 0
             return gone and met.took_s >= least_s * SHARE, f"{met.end} without a byte after {met.took_s * 1e3:.0f} ms"
-        case WireFaultKind.RESET_PEER:
+        case FaultKind.WIRE_RESET:
             return met.end == "reset", f"{met.end} after {met.took_s * 1e3:.0f} ms"
-        case WireFaultKind.LIMIT_DATA:
+        case FaultKind.WIRE_LIMIT:
             cut = met.end in ("closed", "reset") or 400 <= met.status < 500
-            fits = met.received <= given["bytes"] if fault.stream == "downstream" else met.status != 200
+            fits = met.received <= given["bytes"] if not fault.settings.upstream else met.status != 200
             return cut and fits, f"{met.end} with {met.received} bytes of a reply (status {met.status})"
-        case WireFaultKind.DOWN:
+        case _:
             return met.end == "refused", met.end
 
 
-def _least_s(fault: WireFault, asked: int, answered: int) -> float:
+def _least_s(fault: Fault, asked: int, answered: int) -> float:
     """How long an exchange of so many bytes takes at least under a fault, 0 where nothing follows from it."""
-    given = dict(fault.attributes)
-    size = answered if fault.stream == "downstream" else asked
-    match fault.kind:
-        case WireFaultKind.LATENCY:
+    given = _attributes(fault)
+    size = answered if not fault.settings.upstream else asked
+    match _toxic(fault):
+        case FaultKind.WIRE_LATENCY:
             return given["latency"] / 1e3
-        case WireFaultKind.BANDWIDTH:
+        case FaultKind.WIRE_BANDWIDTH:
             return size / given["rate"] / 1e3
-        case WireFaultKind.SLICER:
+        case FaultKind.WIRE_SLICER:
             return max(size // (given["average_size"] + given["size_variation"]) - 1, 0) * given["delay"] / 1e6
-        case WireFaultKind.TIMEOUT:
+        case FaultKind.WIRE_TIMEOUT:
             return given["timeout"] / 1e3 or SILENCE_S
         case _:
             return 0.0
@@ -261,16 +229,16 @@ class WireFaults:
         self._request = request
         self._wait = wait
 
-    def strike(self, wire: ProxiedWire, fault: WireFault) -> Evidence:
+    def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
         """Put a fault on, see whether it works, let it last, take it off. HarnessError when the wire is not calm."""
         calm = undisturbed(wire, fault, self._request)
         with self.span(wire, fault) as came:
             happened, seen = observe(wire.port, fault, self._request, calm)
-            self._wait(fault.duration_ms / 1000)
+            self._wait(fault.settings.for_ms / 1000)
         return Evidence(fault=fault, happened=happened, seen=seen, broken=came[0])
 
     @contextmanager
-    def span(self, wire: ProxiedWire, fault: WireFault) -> Iterator[list[int]]:
+    def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
         """The fault is on the wire and in the history while the block runs; then the list holds how much it broke."""
         came: list[int] = []
         began = self._recorder.fault(self.process, fault.kind.value, "begin", error=described(fault))
@@ -278,9 +246,9 @@ class WireFaults:
             with afflicted(wire, fault):
                 yield came
         finally:
-            lost = self._never_ended() if fault.kind in LOSSY else frozenset()
+            lost = self._never_ended() if fault.kind.row.fails else frozenset()
             with self._recorder.lock:
-                came.append(self._tell_broken(began, fault.kind in LOSSY, lost))
+                came.append(self._tell_broken(began, fault.kind.row.fails, lost))
                 self._recorder.fault(self.process, fault.kind.value, "end")
 
     def _never_ended(self) -> frozenset[int]:
@@ -305,8 +273,8 @@ class WireFaults:
         return len(broken)
 
 
-def described(fault: WireFault) -> str:
+def described(fault: Fault) -> str:
     """A fault in a few words: "latency=200 upstream 0.5"."""
-    words = [f"{name}={value}" for name, value in fault.attributes]
-    words += [fault.stream] if fault.kind is not WireFaultKind.DOWN else []
-    return " ".join(words + ([f"toxicity={fault.toxicity}"] if fault.toxicity < 1.0 else []))
+    words = [f"{name}={value}" for name, value in _attributes(fault).items()]
+    words += [_stream(fault)] if words else []
+    return " ".join(words + ([f"toxicity={fault.settings.percent / 100}"] if fault.settings.percent < 100 else []))

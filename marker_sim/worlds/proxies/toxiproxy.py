@@ -31,20 +31,10 @@ from toxiproxy.api import APIConsumer  # type: ignore[import-untyped, unused-ign
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists  # type: ignore[import-untyped, unused-ignore]
 
 from marker_sim import supervisor
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.worlds.proxies.install import HOW, find_server
 
 Stream = Literal["upstream", "downstream"]
-# What each kind takes. toxiproxy ignores an attribute that it does not know, and the fault would never happen.
-ATTRIBUTES: Mapping[str, frozenset[str]] = {
-    "latency": frozenset({"latency", "jitter"}),  # ms
-    "bandwidth": frozenset({"rate"}),  # KB/s
-    "slow_close": frozenset({"delay"}),  # ms
-    "timeout": frozenset({"timeout"}),  # ms, 0 for never
-    "reset_peer": frozenset({"timeout"}),  # ms
-    "slicer": frozenset({"average_size", "size_variation", "delay"}),  # bytes, bytes, microseconds
-    "limit_data": frozenset({"bytes"}),
-}
 STARTUP_S = 10.0
 CALL_S = 10.0
 PORT_BACK_S = 3.0
@@ -56,9 +46,8 @@ _REFUSALS = (ProxyExists, NotFound, InvalidToxic)
 class Toxiproxy:
     """A server process on 127.0.0.1 while the block runs; its wires and toxics end with it. Safe from any thread."""
 
-    def __init__(self, program: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, program: Path | None = None) -> None:
         self._program = program
-        self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
         self._api: Any = None
@@ -70,8 +59,7 @@ class Toxiproxy:
         self._log = tempfile.TemporaryFile()
         try:
             words = [str(program), "-host", "127.0.0.1", "-port", "0"]
-            environment = {"LOG_LEVEL": "error", **self._environment}
-            self._process = supervisor.start(words, environment, stdout=self._log)
+            self._process = supervisor.start(words, {"LOG_LEVEL": "error"}, stdout=self._log)
             self._await()
         except BaseException:
             self.close()
@@ -91,11 +79,7 @@ class Toxiproxy:
         """A new wire from a fresh port on 127.0.0.1 to a port there; the upstream need not listen yet."""
         given = {"name": name, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{upstream_port}"}
         made = self.call("post", "/proxies", given)
-        return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]), upstream_port)
-
-    def heal(self) -> None:
-        """No toxic is left on any wire, and every wire is up."""
-        self.call("post", "/reset")
+        return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]))
 
     def close(self) -> None:
         """Kill the server and wait for it; may be called again."""
@@ -148,10 +132,9 @@ class Toxiproxy:
 class ProxiedWire:
     """A port that leads to another one, until it is told otherwise. Made by `Toxiproxy.proxy`."""
 
-    def __init__(self, toxiproxy: Toxiproxy, name: str, port: int, upstream_port: int) -> None:
+    def __init__(self, toxiproxy: Toxiproxy, name: str, port: int) -> None:
         self.name = name
         self.port = port
-        self.upstream_port = upstream_port
         self._toxiproxy = toxiproxy
         self._made = 0
 
@@ -175,37 +158,15 @@ class ProxiedWire:
         self.cut()
         self.mend()
 
-    def retarget(self, upstream_port: int) -> None:
-        """Lead to another port from now on; every connection of this moment ends. The wire's own port stays."""
-        self._set(upstream=f"127.0.0.1:{upstream_port}")
-        self.upstream_port = upstream_port
-
     def toxic(self, kind: str, stream: Stream = "downstream", toxicity: float = 1.0, **attributes: int) -> Toxic:
         """Put a toxic on; it works from now on, until it is removed. toxicity: the share of connections it is on.
 
-        Units of attributes are in `ATTRIBUTES`. UsageError for a kind, stream or attribute that toxiproxy lacks.
+        attributes: toxiproxy's, which ignores those that it does not know.
         """
-        known = ATTRIBUTES.get(kind)
-        if known is None:
-            raise UsageError(f"{kind!r} is no toxic; there are {', '.join(ATTRIBUTES)}")
-        if not attributes.keys() <= known or not attributes:
-            raise UsageError(f"a toxic {kind} takes {', '.join(sorted(known))}; given: {attributes}")
-        if stream not in ("upstream", "downstream") or not 0.0 < toxicity <= 1.0:
-            raise UsageError(f"stream {stream!r} and toxicity {toxicity}: upstream or downstream, above 0 and up to 1")
         self._made += 1
         given = {"type": kind, "name": f"{kind}-{self._made}", "stream": stream, "toxicity": toxicity}
         self._toxiproxy.call("post", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
         return Toxic(self, str(given["name"]))
-
-    def toxics(self) -> tuple[str, ...]:
-        """The names of the toxics that are on, sorted."""
-        return tuple(sorted(toxic["name"] for toxic in self._toxiproxy.call("get", f"/proxies/{self.name}/toxics")))
-
-    def heal(self) -> None:
-        """No toxic is left on this wire, and it is up."""
-        for name in self.toxics():
-            self.remove(name)
-        self.mend()
 
     def remove(self, name: str) -> None:
         """Take a toxic off; one that is gone already is fine."""
@@ -220,17 +181,11 @@ class ProxiedWire:
 
 
 class Toxic:
-    """A toxic that is on a wire; as a context manager it is removed at the end of the block."""
+    """A toxic that is on a wire."""
 
     def __init__(self, wire: ProxiedWire, name: str) -> None:
         self.wire = wire
         self.name = name
-
-    def __enter__(self) -> Toxic:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
 
     def remove(self) -> None:
         """Take it off; may be called again."""

@@ -2,7 +2,7 @@
 
 front.py              S3Front: what happens to a request, in the interceptor and after it
 requests.py           parses a request; replies.py: the replies that are not moto's
-random_faults.py      seeded faults; limits.py: request limits per prefix
+limits.py             request limits per prefix
 store.py              one bucket of moto; http_server.py: the server underneath
 consistency_probe.py  probe_s3: tests what an endpoint promises; probe_client.py: its S3 client
 """

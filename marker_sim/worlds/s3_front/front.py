@@ -1,20 +1,20 @@
 """An S3 on loopback whose every effect is in the history, in order, before anybody hears of it.
 
-    client ── HTTP ──► request ──► interceptor: triggers, limits, draws ──► moto ──► effects recorded ──► reply
-                                   └────────────── under gate.lock ──────────────────┘
+    client ── HTTP ──► request ──► interceptor: faults, limits ──► moto ──► effects recorded ──► reply
+                                   └────────── under its lock ──────────┘
 
 What was changed is found by looking at moto's own objects before and after a request, not by understanding the request:
 copies, uploads in parts, conditional puts that failed and deletions of nothing are right by construction. Moto compares
 and puts in two steps; that they are atomic here is the lock's doing.
 
-    THROTTLED        503 SlowDown, nothing done; with value N for N calls in the same prefix
-    SERVER_ERROR     500 InternalError, nothing done; with value N > 1 on a deletion of many keys all but each N-th key
-                     are deleted, and those are answered with InternalError
-    SLOW_STORAGE     done duration_ms later; other calls pass meanwhile
-    TIMEOUT_APPLIED  done at once, and then silence: duration_ms, or silence_ms when that is 0
-    TIMEOUT_LOST     not done, the same silence; with value N for N calls in the same prefix
-    TIMEOUT_LATE     silence for silence_ms, and done duration_ms after it ended, unless the front was closed
-    KILL             the connection ends without a byte; killed before the call: it is not done
+    THROTTLED        503 SlowDown, nothing done
+    SERVER_ERROR     500 InternalError, nothing done; or done, if applied, and a deletion of many keys in part: each
+                     third key stays and is answered with InternalError
+    SLOW_STORAGE     done late_ms later; other calls pass meanwhile
+    TIMEOUT_APPLIED  done at once, and then silence: for_ms, or silence_ms when that is 0
+    TIMEOUT_LOST     not done, the same silence
+    TIMEOUT_LATE     silence for silence_ms, and done late_ms after it ended, unless the front was closed
+    a death          the connection ends without a byte; before the call: it is not done
     PAUSE            done and answered as ever
 
 Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
@@ -34,12 +34,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.s3_front import replies
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
 from marker_sim.worlds.s3_front.limits import READS_PER_S, WRITES_PER_S, Limits
-from marker_sim.worlds.s3_front.random_faults import FRONT_FAULTS, RandomFaults
 from marker_sim.worlds.s3_front.requests import S3Request, read_ask, without
 from marker_sim.worlds.s3_front.store import MotoStore
 
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
 ROLE = "timeline-server"
 SILENCE_MS_MAX = 600_000
+SPARED_EACH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,7 @@ class S3Front:
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
 
-    rates: how probable each kind of fault is at a call, drawn from `seed`.
     silence_ms: how long nothing is heard of a request that times out.
-    late_ms: how long after its silence a drawn TIMEOUT_LATE is applied at most.
     """
 
     def __init__(
@@ -76,18 +74,14 @@ class S3Front:
         interceptor: Interceptor,
         *,
         bucket: str = "lake",
-        seed: int = 0,
         writes_per_s: float = WRITES_PER_S,
         reads_per_s: float = READS_PER_S,
-        rates: Mapping[FaultKind, float] | None = None,
         silence_ms: int = 1_000,
-        late_ms: int = 1_000,
     ) -> None:
         self.interceptor = interceptor
         self.bucket = bucket
         self.roles: dict[str, str] = {}
         self.spared = ""
-        self._draws = RandomFaults(seed, rates or {}, silence_ms, late_ms)
         self._limits: Limits | None = Limits(writes_per_s, reads_per_s)
         self._silence_ms = silence_ms
         self._closing = threading.Event()
@@ -136,9 +130,8 @@ class S3Front:
             self._store.change(key, data)
 
     def healed(self) -> None:
-        """No more random faults, lasting faults or throttling from now on; triggers stay as they are."""
+        """No more throttling from now on; what is armed stays armed."""
         with self.interceptor.lock:
-            self._draws.stop()
             self._limits = None
 
     def limit(self, writes_per_s: float, reads_per_s: float) -> None:
@@ -167,57 +160,52 @@ class S3Front:
             self._requests[ask.operation] += 1
             if ask.operation == "other":
                 return self._through(ask, environ)
-            trigger = self._struck(ask, call)
-            if trigger is None or trigger.kind is FaultKind.PAUSE or not trigger.hits(call):
-                return self._apply(trigger, call, ask, environ)
-            if trigger.kind is FaultKind.KILL:
-                if trigger.when == "after":
-                    self._apply(trigger, call, ask, environ)
+            armed = self._struck(ask, call)
+            if armed is None or armed.passes or not armed.hits(call):
+                return self._apply(armed, call, ask, environ)
+            if armed.kind.row.kills:
+                if armed.call.when == "after":
+                    self._apply(armed, call, ask, environ)
                 raise NoReply
-            if trigger.kind is FaultKind.TIMEOUT_APPLIED:
+            if armed.fault.settings.applied and ask.many:
+                return self._apply_partly(call, ask, environ)
+            if armed.fault.settings.applied or armed.kind is FaultKind.TIMEOUT_APPLIED:
                 self._apply(None, call, ask, environ)
-            elif trigger.kind is FaultKind.SERVER_ERROR and ask.many and trigger.value > 1:
-                return self._apply_partly(trigger.value, call, ask, environ)
-        return self._apply_fault(trigger, call, ask, environ)
+        return self._apply_fault(armed.fault, call, ask, environ)
 
-    def _struck(self, ask: S3Request, call: StorageCall) -> Trigger | None:
-        """The fault that this call meets: aimed, or else of an empty bucket, or else of a run or drawn."""
+    def _struck(self, ask: S3Request, call: StorageCall) -> ArmedFault | None:
+        """The fault that this call meets: aimed, or else of an empty bucket."""
         if ask.process == self.spared:
             return None
-        trigger = self.interceptor.strike(call)
-        first = ask.keys[0] if ask.keys else ask.path
-        if trigger is None:
-            if self._limits is not None and not self._limits.take(first, writes=ask.writes, cost=max(1, len(ask.keys))):
-                trigger = Trigger(kind=FaultKind.THROTTLED)
-            else:
-                trigger = self._draws.next(first)
-            if trigger is not None:
-                self.interceptor.recorder.fault(call.process, trigger.kind.value, path=call.path)
-        elif trigger.kind in FRONT_FAULTS:
-            self._draws.begin_run(trigger, first)
-        if trigger is not None:
-            self._faults[trigger.kind.value] += 1
-        return trigger
+        armed = self.interceptor.strike(call)
+        if armed is None:
+            first = ask.keys[0] if ask.keys else ask.path
+            if self._limits is None or self._limits.take(first, writes=ask.writes, cost=max(1, len(ask.keys))):
+                return None
+            armed = ArmedFault(Fault.of(FaultKind.THROTTLED, "", Call()))
+            self.interceptor.recorder.fault(call.process, armed.kind.value, path=call.path)
+        self._faults[armed.kind.value] += 1
+        return armed
 
-    def _apply_fault(self, trigger: Trigger, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+    def _apply_fault(self, fault: Fault, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
         """What the caller sees of a storage fault; the lock is not held, and waiting ends when the front closes."""
-        match trigger.kind:
+        match fault.kind:
             case FaultKind.THROTTLED:
                 return replies.slow_down(environ["RAW_URI"])
             case FaultKind.SERVER_ERROR:
                 return replies.internal_error(environ["RAW_URI"])
             case FaultKind.SLOW_STORAGE:
-                self._closing.wait(trigger.duration_ms / 1000)
+                self._closing.wait(fault.settings.late_ms / 1000)
                 with self.interceptor.lock:
                     return self._apply(None, call, ask, environ)
             case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST:
-                self._silence(environ, trigger.duration_ms or self._silence_ms)
+                self._silence(environ, fault.settings.for_ms or self._silence_ms)
                 raise NoReply
             case FaultKind.TIMEOUT_LATE:
                 self._silence(environ, self._silence_ms)
-                raise NoReply(lambda: self._apply_late(trigger.duration_ms, call, ask, environ))
+                raise NoReply(lambda: self._apply_late(fault.settings.late_ms, call, ask, environ))
             case _:
-                raise HarnessError(f"{trigger.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
+                raise HarnessError(f"{fault.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
 
     def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
         """Waits until the time is over, the client gave up or the front closes; both of these end its reading."""
@@ -238,8 +226,8 @@ class S3Front:
             with self.interceptor.lock:
                 self._apply(None, call, ask, environ)
 
-    def _apply(self, trigger: Trigger | None, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
-        """Moto does it, and what changed is recorded; `trigger` strikes after the last effect. The lock is held."""
+    def _apply(self, armed: ArmedFault | None, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        """Moto does it, and what changed is recorded; a fault strikes after the last effect. The lock is held."""
         before = [(key, self._store.version(key)) for key in ask.keys] if ask.writes else []
         try:
             return self._through(ask, environ)
@@ -249,13 +237,13 @@ class S3Front:
             for key in changed:
                 content = self._store.content(key)
                 operation = "delete" if content is None else "put"
-                self.interceptor.applied(trigger if key == changed[-1] else None, call, operation, key, content)
+                self.interceptor.applied(armed if key == changed[-1] else None, call, operation, key, content)
             if not changed:
-                self.interceptor.passed_by(trigger, call)
+                self.interceptor.passed_by(armed, call)
 
-    def _apply_partly(self, each: int, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
-        """A deletion of many that spares each n-th key and says InternalError for it. The lock is held."""
-        spared = ask.keys[each - 1 :: each]
+    def _apply_partly(self, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
+        """A deletion of many that spares each third key and says InternalError for it. The lock is held."""
+        spared = ask.keys[SPARED_EACH - 1 :: SPARED_EACH]
         body = without(environ["wsgi.input"].read(), frozenset(spared))
         environ["wsgi.input"] = io.BytesIO(body)
         environ["CONTENT_LENGTH"] = str(len(body))

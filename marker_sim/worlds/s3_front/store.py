@@ -9,6 +9,7 @@ Source: moto 5.2.5, `moto.s3.models.S3Backend.get_bucket`, which looks at its ow
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ _PARTITION = "aws"
 _OVERRIDES = "MOTO_ACCOUNT_ID"
 # Moto reads the service and region out of it and checks nothing else.
 _AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential=KIT/20200101/{REGION}/s3/aws4_request, SignedHeaders=host, Signature=0"
+_MAKING = threading.Lock()  # Making it compiles syntax trees, which Python 3.11 cannot do in two threads at a time.
 
 
 class MotoStore:
@@ -46,7 +48,8 @@ class MotoStore:
         if others is not None:
             self._backends.bucket_accounts[bucket] = others
         self._bucket: Any = self._backends[self._account][_PARTITION].buckets[bucket]
-        self._application: Any = create_backend_app("s3")
+        with _MAKING:
+            self._application: Any = create_backend_app("s3")
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Moto's answer; who asked and under which host name is not moto's business.

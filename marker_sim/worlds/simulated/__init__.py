@@ -7,6 +7,7 @@ wire.py         the Wire seam
 environment.py  one process from inside: its seams and what its actors do
 host.py         what the cluster of worlds.cluster asks of this world
 cluster.py      run(plan, system) -> History
+faults.py       what this world cannot do
 fresh_reader.py what a fresh instance finds in storage, for every world
 steps.py        a plan whose faults are keyed by steps alone
 watchdog.py     what hangs outside the seams

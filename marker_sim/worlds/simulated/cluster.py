@@ -7,6 +7,7 @@ from typing import Any
 
 from greenlet import getcurrent
 
+from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Step
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan, Write
@@ -15,6 +16,7 @@ from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.work import run_stage_again
 from marker_sim.worlds.cluster.writes import Instruction
+from marker_sim.worlds.simulated.faults import why_not
 from marker_sim.worlds.simulated.host import SimulatedHost
 from marker_sim.worlds.simulated.scheduler import MS, Process
 
@@ -30,6 +32,9 @@ class Cluster(ClusterRun):
     host: SimulatedHost
 
     def __init__(self, plan: Plan, system: System) -> None:
+        for fault in plan.faults:
+            if why := why_not(fault):
+                raise UsageError(f"fault {fault.kind.value!r} cannot be simulated: {why}")
         host = SimulatedHost(plan, self._strike, self._exited)
         super().__init__(plan, system, host)
         host.cluster = self

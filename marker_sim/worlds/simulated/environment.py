@@ -138,7 +138,7 @@ class SimulatedBackend(StageBackend):
             body = partial(executor.environment.attempt, self._driver, attempt, mode)
             self._scheduler.start(executor, body)
 
-    def hear(self) -> Message:
+    def receive(self) -> Message:
         """The next message."""
         message: Message = self.mailbox.get()
         if self._driver.actor.sited:

@@ -8,6 +8,7 @@ from marker_sim.faults import Step
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.faults import why_not
 
 
 def by_steps(plan: Plan, system: System) -> Plan:
@@ -18,7 +19,8 @@ def by_steps(plan: Plan, system: System) -> Plan:
     """
     if not any(fault.site for fault in plan.faults):
         return plan
-    cluster = Cluster(plan, system)
+    here = tuple(fault for fault in plan.faults if not why_not(fault))
+    cluster = Cluster(replace(plan, faults=here), system)
     cluster.run()
     armed = {id(fault): step for fault, step in cluster.scheduler.armed}
     faults = tuple(

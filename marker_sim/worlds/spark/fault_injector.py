@@ -10,30 +10,20 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
 from marker_sim.faults import FaultKind
 from marker_sim.plan import Plan
-from marker_sim.worlds.interceptor import Interceptor, StorageCall, Trigger
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.plans import (
-    DRIVER,
-    EXECUTOR,
-    PHASES,
-    DriverKill,
-    ServerKill,
-    SparkPlan,
-    StorageFault,
-    TaskFault,
-    TaskKind,
-    aim_of,
-)
+from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, JobFault, SparkPlan
 from marker_sim.worlds.spark.standalone import Standalone
 
+HELD_S = 6.0  # An attempt that waits for something, or makes Spark start a copy of it.
 OTHERS_S = 8.0
 MARKERS_GONE_S = 0.4
 
@@ -61,7 +51,7 @@ class SparkFaultInjector:
         self.healed = False
         self.struck: Counter[int] = Counter()
         self._jobs = jobs
-        self._triggers: dict[Trigger, int] = {}
+        self._armed: dict[ArmedFault, int] = {}
         self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
@@ -70,28 +60,28 @@ class SparkFaultInjector:
 
     def arm(self, write: int) -> None:
         """A write (from 1) is about to begin: aim what belongs to it, but for the driver's death."""
-        for kind in (ServerKill, StorageFault):
-            for number, fault in self._jobs.spark_plan.of(write, kind):
-                self._arm(number, fault)
+        for number, each in self._jobs.spark_plan.of(write):
+            if not each.phase and not each.fault.site:
+                self._arm(number, each)
 
-    def _arm(self, number: int, fault: DriverKill | ServerKill | StorageFault) -> None:
-        trigger = aim_of(fault)
-        self._triggers[trigger] = number
-        self._jobs.interceptor.arm(trigger)
+    def _arm(self, number: int, each: JobFault) -> None:
+        armed = each.armed()
+        self._armed[armed] = number
+        self._jobs.interceptor.arm(armed)
 
     def disarm(self) -> None:
         """The write is over; what did not strike by now never will."""
-        for trigger in self._jobs.interceptor.disarm():
-            if trigger.fired and trigger.kind is not FaultKind.KILL:
-                self.struck[self._triggers[trigger]] += trigger.fired
+        for each in self._jobs.interceptor.disarm():
+            if each.fired and each.kind is not FaultKind.KILL:
+                self.struck[self._armed[each]] += each.fired
 
-    def inject(self, trigger: Trigger, call: StorageCall) -> None:
-        """A trigger at the interceptor strikes; its lock is held."""
-        number = self._triggers[trigger]
-        fault = self._jobs.spark_plan.faults[number]
-        if isinstance(fault, DriverKill):
-            self.struck[number] += self.kill_driver(fault.phase, call.path)
-        elif isinstance(fault, ServerKill):
+    def inject(self, due: ArmedFault, call: StorageCall) -> None:
+        """A fault at the interceptor strikes; its lock is held."""
+        number = self._armed[due]
+        phase = self._jobs.spark_plan.faults[number].phase
+        if phase:
+            self.struck[number] += self.kill_driver(phase, call.path)
+        else:
             self.struck[number] += self._kill(self._jobs.lives[call.process], call.path)
 
     def step(self, _: str, name: str, write: int) -> None:
@@ -100,14 +90,14 @@ class SparkFaultInjector:
             with self._turn:
                 self._committed.add(write)
                 self._turn.notify_all()
-        for number, fault in self._jobs.spark_plan.of(write, DriverKill):
+        for number, each in self._jobs.spark_plan.of(write):
             if self.healed or self.struck[number]:
                 continue
-            if fault.phase == name:
+            if each.phase == name:
                 self.struck[number] += self.kill_driver(name, None)
                 raise CallerIsDead
-            if fault.phase in PHASES and PHASES[fault.phase].since == name and number not in self._triggers.values():
-                self._arm(number, fault)
+            if each.phase in PHASES and PHASES[each.phase].since == name and number not in self._armed.values():
+                self._arm(number, each)
 
     def kill_driver(self, phase: str, path: str | None) -> bool:
         """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
@@ -130,64 +120,63 @@ class SparkFaultInjector:
             with self._turn:
                 self._ended.setdefault(write, set()).add(task)
                 self._turn.notify_all()
-        for number, fault in self._jobs.spark_plan.of(write, TaskFault):
-            if (fault.task, fault.moment) != (task, moment) or self.healed:
+        for number, each in self._jobs.spark_plan.of(write):
+            if (each.fault.target, each.fault.site) != (f"task-{task}", MOMENTS[moment]) or self.healed:
                 continue
-            if fault.kind is TaskKind.MEET:
-                self._meet(number, fault, name, attempt)
+            if each.fault.kind is FaultKind.SPECULATIVE:
+                self._meet(number, (write, task), name, attempt)
                 continue
             with self._turn:
                 first = number not in self._taken
                 self._taken.add(number)
             if first:
-                return self._task(number, fault, self._jobs.lives[name])
+                return self._task(number, each, self._jobs.lives[name])
         return None
 
-    def _task(self, number: int, fault: TaskFault, life: ManagedProcess) -> str | None:
-        recorder, answer = self._jobs.recorder, None
-        recorder.record(life.name, "nemesis", "fault", fault.kind.value)
-        match fault.kind:
-            case TaskKind.FAILED:
+    def _task(self, number: int, each: JobFault, life: ManagedProcess) -> str | None:
+        kind, answer = each.fault.kind, None
+        self._jobs.recorder.record(life.name, "nemesis", "fault", kind.value)
+        match kind:
+            case FaultKind.TASK_FAILED:
                 self.struck[number] += 1
                 answer = "fail"
-            case TaskKind.WORKER:
+            case FaultKind.WORKER_KILLED:
                 self.struck[number] += self._kill(life, None)
                 raise CallerIsDead
-            case TaskKind.EXECUTOR:
+            case FaultKind.EXECUTOR_KILLED:
                 self.struck[number] += self._kill_executors(life.actor)
                 raise CallerIsDead
-            case TaskKind.LOST:
-                self._await_others(fault)
+            case FaultKind.SHUFFLE_LOST:
+                self._await_others(each.write)
                 for host in self._jobs.cluster.executors():
                     if host != life.actor:
                         self.struck[number] += self._kill_executors(host)
-            case TaskKind.LATE | TaskKind.LATE_FAILED:
+            case FaultKind.LATE_ATTEMPT | FaultKind.LATE_FAILURE:
                 with self._turn:
-                    over = self._turn.wait_for(lambda: fault.write in self._committed, fault.duration_ms / 1000)
+                    over = self._turn.wait_for(lambda: each.write in self._committed, HELD_S)
                 self.struck[number] += over
                 self._jobs.over.wait(MARKERS_GONE_S)
-                answer = "fail" if fault.kind is TaskKind.LATE_FAILED else None
+                answer = "fail" if kind is FaultKind.LATE_FAILURE else None
             case _:
                 self.struck[number] += 1
-                self._jobs.over.wait(fault.duration_ms / 1000)
+                self._jobs.over.wait(HELD_S)
         return answer
 
-    def _meet(self, number: int, fault: TaskFault, name: str, attempt: int) -> None:
-        """Hold an attempt until its copy, or the original, is here too."""
-        key = (fault.write, fault.task)
+    def _meet(self, number: int, task: tuple[int, int], name: str, attempt: int) -> None:
+        """Hold an attempt of a write's task until its copy, or the original, is here too."""
         with self._turn:
-            met = self._met.setdefault(key, set())
+            met = self._met.setdefault(task, set())
             met.add(attempt)
             self._turn.notify_all()
-            if self._turn.wait_for(lambda: len(met) > 1, fault.duration_ms / 1000) and not self.struck[number]:
+            if self._turn.wait_for(lambda: len(met) > 1, HELD_S) and not self.struck[number]:
                 self.struck[number] += 1
-                self._jobs.recorder.record(name, "nemesis", "fault", fault.kind.value)
+                self._jobs.recorder.record(name, "nemesis", "fault", FaultKind.SPECULATIVE.value)
 
-    def _await_others(self, fault: TaskFault) -> None:
+    def _await_others(self, write: int) -> None:
         """Until every other task of the write has written its file, and a little for its result to be told."""
-        tasks = len(self._jobs.plan.writes[fault.write - 1].tasks)
+        tasks = len(self._jobs.plan.writes[write - 1].tasks)
         with self._turn:
-            self._turn.wait_for(lambda: len(self._ended.get(fault.write, ())) >= tasks, OTHERS_S)
+            self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, OTHERS_S)
         self._jobs.over.wait(1.0)
 
     def _kill_executors(self, host: str) -> int:
@@ -220,6 +209,6 @@ class SparkFaultInjector:
             life.signal(signal.SIGKILL)
             return True
 
-    def missed(self) -> tuple[Any, ...]:
+    def missed(self) -> tuple[JobFault, ...]:
         """The faults of the plan that never struck."""
         return tuple(fault for number, fault in enumerate(self._jobs.spark_plan.faults) if not self.struck[number])

@@ -1,83 +1,31 @@
 """Plans for Spark: the writes of an application, and faults at certain moments of its jobs.
 
-TaskFault     at a moment of an attempt: "marker" its marker is made; "file" in the middle of its data file;
-              "closed" its data file is whole
-DriverKill    the driver's session dies at the n-th effect of a phase, before or after it, or between two steps
-ServerKill    the timeline server dies at its n-th flush, and the driver starts it again
-StorageFault  calls of a kind of path fail as a store fails
+of a task       at a moment of its first attempt that comes there: "marker" its marker is made; "file" in the middle of
+                its data file; "closed" its data file is whole
+of the driver   its session dies at the n-th effect of a phase, before or after it, or between two steps
+of the server   it dies at its n-th effect in marker directories, and the driver starts it again
+of the storage  calls below marker directories ("markers") or of data files ("data") fail as a store fails
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind, Site, When
+from marker_sim.faults.row import CHANGES
 from marker_sim.plan import Plan
-from marker_sim.worlds.interceptor import WRITES, Trigger, When
+from marker_sim.worlds.interceptor import ArmedFault
 
 EXECUTOR, DRIVER, SERVER = "executor", "driver", "timeline-server"
+STORAGE = "storage"
 _DATA = r"^[^/]+/(?!\.hoodie/).*(\.parquet|\.log\.\d+)"
 _TEMP = r"/\.hoodie/\.temp/"
-
-
-class TaskKind(Enum):
-    """Faults of an attempt; the value is the word in `fault` events."""
-
-    FAILED = "task-failed"  # it raises
-    WORKER = "kill-worker"  # SIGKILL for its Python worker
-    EXECUTOR = "kill-executor"  # SIGKILL for its executor, JVM and Python
-    LOST = "lost-shuffle"  # the same for the other executor, as soon as the results of all other tasks are there
-    SLOW = "slow-task"  # it stands still for duration_ms, so that Spark starts a copy of it
-    MEET = "speculative"  # the same until the copy is as far, and then both go on and succeed
-    LATE = "late-attempt"  # the same until its instant is over, so that it writes what nobody asks for any more
-    LATE_FAILED = "late-failure"  # the same, and then it fails in the middle of that
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFault:
-    """Strikes once, at the first attempt of a task (its index) of a write (from 1) that comes to the moment."""
-
-    kind: TaskKind
-    write: int
-    task: int = 0
-    moment: str = "marker"
-    duration_ms: int = 6_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverKill:
-    """The driver dies in a write (from 1) at the `nth` time of a phase.
-
-    phase: one of PHASES or STEPS.
-    """
-
-    write: int
-    phase: str
-    nth: int = 1
-    when: When = "after"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerKill:
-    """The timeline server dies at its `nth` effect in marker directories from a write (from 1) on."""
-
-    write: int
-    nth: int = 1
-    when: When = "before"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageFault:
-    """Calls below marker directories ("markers") or of data files ("data") fail, `times` of them from the `nth` on."""
-
-    kind: FaultKind
-    write: int
-    where: str = "markers"
-    nth: int = 1
-    times: int = 1
-    duration_ms: int = 0
+MOMENTS = {
+    "marker": "executor: marker told",
+    "file": "executor: data file put",
+    "closed": "executor: data file written",
+}
 
 
 class JobPhase(NamedTuple):
@@ -96,11 +44,55 @@ PHASES = {
     "reconcile": JobPhase("finalize-begins", _DATA, ("delete",), DRIVER),
     "commit": JobPhase("commit-begins", r"/\.hoodie/[^/]+\.(commit|deltacommit)$", ("put", "overwrite"), DRIVER),
     "marker-deletion": JobPhase("commit-ended", _TEMP, ("delete",), ""),
-    "rollback": JobPhase("rollback-begins", r"", WRITES, DRIVER),
+    "rollback": JobPhase("rollback-begins", r"", CHANGES, DRIVER),
 }
 # Between the steps of the driver's write: STEP-begins comes before it touches anything, STEP-ended after it.
 STEPS = tuple(f"{step}-{end}" for step in ("begin", "rollback", "finalize", "commit") for end in ("begins", "ended"))
 PATHS = {"markers": _TEMP, "data": _DATA}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFault:
+    """A fault of one write (from 1) of an application.
+
+    fault: of "task-N", "driver", "server" or "storage".
+    phase: where the driver dies, one of PHASES or of STEPS, which is the site then.
+    """
+
+    write: int
+    fault: Fault
+    phase: str = ""
+
+    def armed(self) -> ArmedFault:
+        """It at the interceptor; whoever makes the call at which a driver dies continues."""
+        if self.phase:
+            return ArmedFault(self.fault, PHASES[self.phase].process, (EXECUTOR,))
+        return ArmedFault(self.fault, "" if self.fault.target == STORAGE else None)
+
+
+def task_fault(kind: FaultKind, task: int, moment: str, write: int = 0) -> JobFault:
+    """Of a task by its index."""
+    return JobFault(write=write, fault=Fault.of(kind, f"task-{task}", Site(MOMENTS[moment], 1)))
+
+
+def driver_kill(write: int, phase: str, n: int = 1, when: When = "after") -> JobFault:
+    """A driver's death at the n-th time of a phase."""
+    if phase in STEPS:
+        return JobFault(write=write, fault=Fault.of(FaultKind.KILL, DRIVER, Site(phase, 1)), phase=phase)
+    _, pattern, operations, _ = PHASES[phase]
+    return JobFault(
+        write=write, fault=Fault.of(FaultKind.KILL, DRIVER, Call(pattern, operations, n, when)), phase=phase
+    )
+
+
+def server_kill(when: When) -> JobFault:
+    """A server's death at its first effect in marker directories."""
+    return JobFault(write=0, fault=Fault.of(FaultKind.KILL, "server", Call(_TEMP, when=when)))
+
+
+def storage_fault(kind: FaultKind, where: str, **settings: int) -> JobFault:
+    """Of the first calls in a place."""
+    return JobFault(write=0, fault=Fault.of(kind, STORAGE, Call(PATHS[where]), **settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,42 +103,13 @@ class SparkPlan:
     """
 
     plan: Plan
-    faults: tuple[TaskFault | DriverKill | ServerKill | StorageFault, ...] = ()
+    faults: tuple[JobFault, ...] = ()
 
-    def of(self, write: int, kind: type) -> list[tuple[int, Any]]:
-        """The faults of a kind that belong to a write, with their numbers."""
-        return [(n, f) for n, f in enumerate(self.faults) if f.write == write and isinstance(f, kind)]
+    def of(self, write: int) -> list[tuple[int, JobFault]]:
+        """The faults that belong to a write, with their numbers."""
+        return [(n, fault) for n, fault in enumerate(self.faults) if fault.write == write]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        faults = []
-        for fault in self.faults:
-            words = {k: v.value if isinstance(v, Enum) else v for k, v in asdict(fault).items()}
-            faults.append({"fault": type(fault).__name__, **words})
+        faults = [{"write": each.write, "phase": each.phase} | each.fault.to_dict() for each in self.faults]
         return self.plan.to_dict() | {"spark_faults": faults}
-
-
-def aim_of(fault: DriverKill | ServerKill | StorageFault) -> Trigger:
-    """The trigger at the interceptor of a fault; a driver's death must be one of PHASES."""
-    match fault:
-        case DriverKill():
-            _, pattern, operations, process = PHASES[fault.phase]
-            return Trigger(
-                kind=FaultKind.KILL,
-                pattern=pattern,
-                operations=operations,
-                process=process,
-                nth=fault.nth,
-                when=fault.when,
-                exempt_roles=(EXECUTOR,),
-            )
-        case ServerKill():
-            return Trigger(kind=FaultKind.KILL, pattern=_TEMP, process="server", nth=fault.nth, when=fault.when)
-        case StorageFault():
-            return Trigger(
-                kind=fault.kind,
-                pattern=PATHS[fault.where],
-                nth=fault.nth,
-                times=fault.times,
-                duration_ms=fault.duration_ms,
-            )

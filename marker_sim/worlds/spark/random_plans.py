@@ -13,41 +13,40 @@ from dataclasses import replace
 from marker_sim.faults import FaultKind
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.spark.plans import (
+    MOMENTS,
+    PATHS,
     STEPS,
-    DriverKill,
-    ServerKill,
+    JobFault,
     SparkPlan,
-    StorageFault,
-    TaskFault,
-    TaskKind,
+    driver_kill,
+    server_kill,
+    storage_fault,
+    task_fault,
 )
 
 TASKS = 4
 PARTITIONS = ("", "dt=2020-01-01", "ä b/01")
-_Fault = TaskFault | DriverKill | ServerKill | StorageFault
 
 
 def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
     """Every fault but the driver's, each in a write of its own, in an order drawn from the seed."""
     rng = random.Random(seed)
-    kinds: list[tuple[TaskKind, str]] = [(TaskKind.FAILED, moment) for moment in ("marker", "file", "closed")]
-    kinds += [(TaskKind.WORKER, rng.choice(("marker", "file", "closed")))]
-    kinds += [(TaskKind.EXECUTOR, rng.choice(("marker", "file", "closed")))]
-    kinds += [(TaskKind.SLOW, rng.choice(("marker", "file"))), (TaskKind.LOST, "closed")]
-    kinds += [(TaskKind.MEET, "marker"), (TaskKind.MEET, "file")]
-    kinds += [(TaskKind.LATE, "file"), (TaskKind.LATE_FAILED, "file")]
-    drawn: list[_Fault] = [
-        TaskFault(kind=kind, write=0, task=rng.randrange(TASKS), moment=moment) for kind, moment in kinds
-    ]
+    kinds = [(FaultKind.TASK_FAILED, moment) for moment in MOMENTS]
+    kinds += [(FaultKind.WORKER_KILLED, rng.choice(tuple(MOMENTS)))]
+    kinds += [(FaultKind.EXECUTOR_KILLED, rng.choice(tuple(MOMENTS)))]
+    kinds += [(FaultKind.SLOW_TASK, rng.choice(("marker", "file"))), (FaultKind.SHUFFLE_LOST, "closed")]
+    kinds += [(FaultKind.SPECULATIVE, "marker"), (FaultKind.SPECULATIVE, "file")]
+    kinds += [(FaultKind.LATE_ATTEMPT, "file"), (FaultKind.LATE_FAILURE, "file")]
+    drawn = [task_fault(kind, rng.randrange(TASKS), moment) for kind, moment in kinds]
     drawn += _others(rng, mode, storage)
     rng.shuffle(drawn)
-    faults: list[_Fault] = []
+    faults: list[JobFault] = []
     write = 0
     for fault in drawn:
         write += 1
         faults.append(replace(fault, write=write))
         # What is aimed at the next write must not meet the attempt that outlives this one.
-        write += isinstance(fault, TaskFault) and fault.kind in (TaskKind.LATE, TaskKind.LATE_FAILED)
+        write += fault.fault.kind in (FaultKind.LATE_ATTEMPT, FaultKind.LATE_FAILURE)
     return SparkPlan(plan=_plan(rng, seed, mode, storage, write), faults=tuple(faults))
 
 
@@ -57,7 +56,7 @@ def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan
     phases = ["flush", "data", "reconcile", "commit", "commit", "marker-deletion", "rollback", "rollback"]
     phases += ["rollback-begins", "finalize-begins", "finalize-ended", *rng.sample(STEPS, 2)]
     rng.shuffle(phases)
-    faults: list[_Fault] = []
+    faults: list[JobFault] = []
     abandoned: set[int] = set()
     write = 0
     for phase in phases[:kills]:
@@ -67,37 +66,36 @@ def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan
             write += 1
         faults.append(_kill(rng, phase, write, mode))
         if phase == "reconcile":
-            faults.append(TaskFault(kind=TaskKind.FAILED, write=write, task=rng.randrange(TASKS), moment="closed"))
+            faults.append(task_fault(FaultKind.TASK_FAILED, rng.randrange(TASKS), "closed", write))
     return SparkPlan(plan=_plan(rng, seed, mode, storage, write, frozenset(abandoned)), faults=tuple(faults))
 
 
-def _kill(rng: random.Random, phase: str, write: int, mode: str) -> DriverKill:
+def _kill(rng: random.Random, phase: str, write: int, mode: str) -> JobFault:
     # One batch may hold all markers of a write, so only the first flush is sure to come.
-    nth = {
+    n = {
         "flush": rng.randint(1, 2 if mode == "direct" else 1),
         "data": rng.randint(1, TASKS),
         "rollback": rng.randint(1, 3),
     }.get(phase, 1)
-    return DriverKill(write=write, phase=phase, nth=nth, when=rng.choice(("before", "after")))
+    return driver_kill(write, phase, n, rng.choice(("before", "after")))
 
 
-def _died_before(faults: list[_Fault], write: int) -> bool:
+def _died_before(faults: list[JobFault], write: int) -> bool:
     """Whether the write before left an instant for sure: its driver died before the commit."""
-    before = [f.phase for f in faults if isinstance(f, DriverKill) and f.write == write - 1]
+    before = [fault.phase for fault in faults if fault.phase and fault.write == write - 1]
     return bool(before) and before[0] in ("flush", "data", "reconcile", "finalize-begins", "finalize-ended")
 
 
-def _others(rng: random.Random, mode: str, storage: str) -> list[ServerKill | StorageFault]:
+def _others(rng: random.Random, mode: str, storage: str) -> list[JobFault]:
     """Faults of the server and the storage that can happen there; which write they belong to is not said yet."""
-    faults: list[ServerKill | StorageFault] = []
+    faults: list[JobFault] = []
     if mode == "timeline":
-        faults += [ServerKill(write=0, when="before"), ServerKill(write=0, when="after")]
-    kinds = (FaultKind.THROTTLED, FaultKind.SERVER_ERROR) if storage == "s3" else (FaultKind.DISK_FULL,)
-    for kind in (*kinds, FaultKind.SLOW_STORAGE):
-        times = 3 if kind is FaultKind.THROTTLED else 1
-        faults += [
-            StorageFault(kind=kind, write=0, where=where, times=times, duration_ms=400) for where in ("markers", "data")
-        ]
+        faults += [server_kill("before"), server_kill("after")]
+    here: dict[FaultKind, dict[str, int]] = {FaultKind.DISK_FULL: {}}
+    if storage == "s3":
+        here = {FaultKind.THROTTLED: {"calls": 3}, FaultKind.SERVER_ERROR: {}}
+    for kind, settings in {**here, FaultKind.SLOW_STORAGE: {"late_ms": 400}}.items():
+        faults += [storage_fault(kind, where, **settings) for where in PATHS]
     rng.shuffle(faults)
     return faults
 

@@ -38,7 +38,7 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
 from marker_sim.worlds.spark.fault_injector import SparkFaultInjector
-from marker_sim.worlds.spark.plans import DRIVER, SERVER, SparkPlan
+from marker_sim.worlds.spark.plans import DRIVER, SERVER, JobFault, SparkPlan
 from marker_sim.worlds.spark.standalone import Standalone
 
 WRITE_LIMIT_S = 120.0
@@ -55,7 +55,7 @@ class SparkRun:
     """
 
     history: History
-    missed: tuple[Any, ...]
+    missed: tuple[JobFault, ...]
     drivers: int
 
 
@@ -96,7 +96,7 @@ class SparkWrites:
         self.world: ClusterStorage = (
             LocalClusterStorage(self._scratch / "storage")
             if self.plan.storage == "local"
-            else S3ClusterStorage(self.interceptor, plan.plan.seed)
+            else S3ClusterStorage(self.interceptor)
         )
         self.settings = ClusterSettings(self.plan, self.system, self.world.capabilities)
         self.choice = self.settings.choice

@@ -1,0 +1,92 @@
+"""Partition paths, marker directories and marker names that are odd, near-twins of each other, or to be refused."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from urllib.parse import quote, unquote
+
+PARTITIONS = (
+    "",
+    "2020/01/01",
+    "dt=2020-01-01",
+    "dt=2020-01-01/region=eu",
+    "a%2Fb",
+    "a%2fb",
+    "größe/日本",
+    "with space",
+    "plus+and&more",
+    "MARKERS0",
+    "x,y",
+    "q?r#s",
+    "UPPER",
+    "upper",
+    " lead",
+    "back\\slash",
+    "gro\u0308ße",
+    "odd.marker.CREATE/x",
+    "APPEND",
+    ".hidden",
+    "001/002",
+    "emoji/\U0001f600",
+    "quo\"te's",
+    "glob[1]*",
+    "nbsp\u00a0bom\ufeff",
+    "dot./trail ",
+    "a:b~$x{y};<z>|",
+    "long/" + "x" * 240,  # A name of more than 255 bytes, of which no part is longer.
+)
+DIRECTORIES = (
+    "t/.hoodie/.temp/001",
+    "t/.hoodie/.temp/002",
+    "t/.hoodie/.temp/0010",
+    "u/.hoodie/.temp/001",
+    "lake/große tafel/.hoodie/.temp/20240101000000000",
+)
+HOSTILE_NAMES = (
+    "",
+    "/leading.parquet.marker.CREATE",
+    "../escape.parquet.marker.CREATE",
+    "a/../../b.parquet.marker.CREATE",
+    "line\nbreak.parquet.marker.CREATE",
+    "return\rhere.parquet.marker.CREATE",
+    "nul\x00.parquet.marker.MERGE",
+    "next\x85line.parquet.marker.CREATE",
+    "line\u2028separator.parquet.marker.CREATE",
+    "/".join(["d" * 200] * 21) + "/x.marker.CREATE",
+    "a//b.parquet.marker.CREATE",
+    "no-suffix.parquet",
+    "MARKERS.type",
+    "x.parquet.marker.DELETE",
+    "n" * 5000 + ".marker.CREATE",
+)
+
+
+def must_be_refused(name: str) -> bool:
+    """Whether every server has to refuse a name: it is empty, leaves its directory, or has a control character."""
+    controls = any(ord(letter) < 0x20 or ord(letter) in (0x7F, 0x85) for letter in name)
+    return not name or name.startswith("/") or ".." in name.split("/") or controls
+
+
+def twins(rng: random.Random, name: str, forms: bool = True) -> tuple[str, str]:
+    """Two valid marker names that a server must tell apart, made of one: they differ in case, in Unicode form, in how a
+    character is encoded, or by a space or a dot at the end of a part. forms: whether Unicode forms are among them.
+    """
+    partition, slash, file = name.rpartition("/")
+    stem, dot, ending = file.partition(".")
+    match rng.choice((*(("form", "form") if forms else ()), "case", "percent", "plus", "end", "start")):
+        case "case":
+            return name, f"{partition.swapcase()}{slash}{stem.swapcase()}{dot}{ending}"
+        case "form":
+            odd = f"{partition}{slash}\u00e9{file}"
+            return unicodedata.normalize("NFC", odd), unicodedata.normalize("NFD", odd)
+        case "percent":
+            decoded = unquote(partition)
+            decoded = "a b" if quote(decoded, safe="") == decoded else decoded
+            return f"{decoded}/{file}", f"{quote(decoded, safe='')}/{file}"
+        case "plus":
+            return f"x+y/{file}", f"x y/{file}"
+        case "end":
+            return f"end/{file}", f"end{rng.choice((' ', '.'))}/{file}"
+        case _:
+            return f"start/{file}", f"{rng.choice((' ', '.'))}start/{file}"

@@ -1,0 +1,51 @@
+"""Smaller plans that keep what the evidence of a breach speaks of: a few candidates that save most of the tries.
+
+Where a try costs a second, operations cannot be taken away one by one from five hundred. What a breach is about is in
+its evidence: a marker directory, names, clients. So everything else goes first, then the faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from marker_sim.faults import Fault
+from marker_sim.history import Event
+from marker_sim.plan import Plan
+
+
+def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Plan]:
+    """Plans with a part of the operations, the smallest first, and with a part of the faults.
+
+    under: the class of faults that the breach came under; those of that class are tried first, one by one and together.
+    """
+    events = tuple(evidence)
+    places = {(event.table, event.instant) for event in events}
+    own = [number for number, path in enumerate(plan.directories) if any(_is(path, *place) for place in places)]
+    names = {event.path for event in events if event.operation == "create"}
+    actors = {event.process.partition(".")[0] for event in events}
+    here = [op for op in plan.ops if op.directory in own]
+    about = [op for op in here if op.name in names or (op.kind != "create" and op.actor in actors)]
+    around = [op for op in here if op in about or op.kind != "create"]
+    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, around, here) if ops))
+    likely = tuple(fault for fault in plan.faults if fault.kind.row.cls == under)
+    choices: list[tuple[Fault, ...]] = [*((fault,) for fault in likely), likely, plan.faults]
+    choices = choices if likely else [(), plan.faults, *((fault,) for fault in plan.faults)]
+    for faults in dict.fromkeys(choices):
+        for ops in workloads:
+            quick = tuple(replace(op, after_ms=0) for op in ops)
+            for each in dict.fromkeys((quick, ops)):
+                yield in_used_directories(replace(plan, ops=each, faults=faults))
+
+
+def in_used_directories(plan: Plan) -> Plan:
+    """The plan without marker directories that no operation is in, except for the first."""
+    used = sorted({op.directory for op in plan.ops}) or [0]
+    ops = tuple(replace(op, directory=used.index(op.directory)) for op in plan.ops)
+    return replace(plan, directories=tuple(plan.directories[number] for number in used), ops=ops)
+
+
+def _is(path: str, table: str | None, instant: str | None) -> bool:
+    """Whether a marker directory of a plan is one of a history, whose tables lie below a folder of the run."""
+    own_table, _, own_instant = path.partition("/.hoodie/.temp/")
+    return own_instant == instant and table is not None and table.partition("/")[2] == own_table

@@ -1,0 +1,287 @@
+"""How the faults of a plan are done to real servers and their clients, and which cannot be.
+
+at a client's step or site   by the client itself: it hangs up, waits, loses, doubles or delays its request
+at a request or a reply      as soon as a client sent the n-th request, or read the n-th reply, of all clients
+at a call on storage         by the interceptor: before or after it on S3; on local storage right after it, and
+                             before it where the kernel holds the caller (file_permissions.py)
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
+from marker_sim.names import TYPE_FILE, MarkerDirectory
+from marker_sim.plan import Plan
+from marker_sim.worlds.file_permissions import CUT, OPEN
+from marker_sim.worlds.http import broken_requests
+from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
+from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_LATE, MARKER_FILES
+from marker_sim.worlds.http.http_client import ROUTES
+from marker_sim.worlds.http.servers import Server
+from marker_sim.worlds.http.world import RoundStorage
+from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
+
+STORAGE_FAULT = "storage fault"
+FOR_MS_MAX = 1_500
+SILENT_CALLS_MAX = 3
+TYPE_FILES = f"/{TYPE_FILE}$"
+
+
+class _CallSite(NamedTuple):
+    """Calls on storage that a site stands for. on_local: what reports them where only effects are seen, or ""."""
+
+    pattern: str
+    operations: tuple[str, ...]
+    when: When
+    on_local: str = ""
+
+
+CALLS = {
+    "server: directory listed": _CallSite("", ("list",), "before"),
+    "server: batch file read": _CallSite(MARKER_FILES, ("get",), "before"),
+    "server: type file put": _CallSite(TYPE_FILES, ("put",), "before", OPEN),
+    "server: type file written": _CallSite(TYPE_FILES, ("put",), "after", "put"),
+    "server: batch file put": _CallSite(MARKER_FILES, ("put",), "before", OPEN),
+    "server: batch file written": _CallSite(MARKER_FILES, ("put",), "after", "put"),
+    "server: batch file deleted": _CallSite(MARKER_FILES, ("delete",), "before"),
+    "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
+}
+OF_REQUESTS = (REQUEST_QUEUED, REPLY)
+OF_CLIENTS = (*broken_requests.KINDS, FaultKind.PAUSE)
+OF_SERVERS = {
+    "s3": (
+        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.THROTTLED, FaultKind.SERVER_ERROR,
+        FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.SLOW_STORAGE, FaultKind.ORPHANED,
+    ),
+    "local": (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE),
+}  # fmt: skip
+_BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; rounds of kind wire have it"
+_OUTSIDE = "a change of storage from outside; no server promises to survive it"
+_ONE_BY_ONE = "calls of foreign processes on local files cannot fail or be slow one by one"
+CANNOT = {
+    "overload": "only the server itself can be slow at taking up requests",
+    "slow-link": _BEHIND_A_PROXY,
+    "cut-link": _BEHIND_A_PROXY,
+    "damage": _OUTSIDE,
+    "placeholder": _OUTSIDE,
+    "conflict": "the kit's front answers 409 to nobody",
+    "timeout-late": "its effect may come after the run",
+    "io-error": _ONE_BY_ONE,
+    "slow-storage on local": _ONE_BY_ONE,
+}
+
+
+def cannot(kind: FaultKind, storage: str) -> str:
+    """Why a kind cannot be done to real servers on a storage, "" when it can."""
+    return CANNOT.get(kind.value) or CANNOT.get(f"{kind.value} on {storage}", "")
+
+
+def done(fault: Fault, storage: str) -> Fault | None:
+    """The fault as it can be done to a real server, with limits that real time asks for; None when it cannot be."""
+    kind, site = fault.kind, fault.site
+    if fault.target in ("server", "second"):
+        if kind not in OF_SERVERS[storage] or fault.target == "second":
+            return None
+        if site and site not in OF_REQUESTS and site not in CALLS:
+            return None
+        at_call = site in CALLS
+        if kind.row.family == "storage" and kind is not FaultKind.DISK_FULL and not at_call:
+            return None
+        if storage == "local" and at_call and not CALLS[site].on_local:
+            return None
+    elif kind not in OF_CLIENTS or (site and site not in _CLIENT_SITES):
+        return None
+    shorter = {"for_ms": FOR_MS_MAX} if "for_ms" in kind.row.settings else {}
+    if kind in (FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED):
+        shorter["calls"] = SILENT_CALLS_MAX
+    changed = {name: most for name, most in shorter.items() if getattr(fault.settings, name) > most}
+    return fault.but(**changed) if changed else fault
+
+
+def _client_site(kind: str, after: bool) -> str:
+    route = ROUTES[kind][1]
+    role = "driver" if kind == "delete" else "executor"
+    return site_of(role, "", WIRE, route, after)
+
+
+_CLIENT_SITES = {_client_site(kind, after) for kind in ROUTES for after in (False, True)} - {""}
+
+
+class PlanFaults:
+    """The faults of one run. Clients report where they are; `drive` does what takes time, in the thread of the run.
+
+    met: how often each kind happened.
+    second_is_coming: whether a second server was begun and does not answer so far.
+    """
+
+    def __init__(self, plan: Plan, injector: ServerFaultInjector, places: tuple[MarkerDirectory, ...]) -> None:
+        self.met: Counter[str] = Counter()
+        self.second_is_coming = False
+        self._plan = plan
+        self._injector = injector
+        self._places = places
+        self._lock = threading.Lock()
+        self._count: Counter[tuple[str, str]] = Counter()
+        self._waiting: dict[tuple[str, str], dict[int, list[Fault]]] = {}
+        self._armed: list[ArmedFault] = []
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = itertools.count()
+        for fault in plan.faults:
+            if fault.site in CALLS:
+                continue
+            key = (fault.target, fault.site)
+            if fault.target == "server" and not fault.site:
+                key = (fault.target, REQUEST_QUEUED)  # A server's steps are the requests it gets.
+            self._waiting.setdefault(key, {}).setdefault(fault.n, []).append(fault)
+
+    def arm(self, world: RoundStorage) -> None:
+        """Aim the faults at calls on storage."""
+        interceptor = world.interceptor
+        if interceptor is None:
+            return
+        for fault in self._plan.faults:
+            call = self._call(fault, world) if fault.site in CALLS else None
+            if call is not None:
+                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS))
+                if fault.kind is FaultKind.TORN_WRITE:
+                    self._injector.note(CUT_KILL, 0)
+        interceptor.arm(*self._armed)
+
+    def before(self, actor: str, kind: str) -> list[Fault]:
+        """A client is about to ask."""
+        return self._arrive((actor, ""), (actor, _client_site(kind, False)))
+
+    def after(self, actor: str, kind: str) -> list[Fault]:
+        """A client has its answer."""
+        return self._arrive((actor, _client_site(kind, True)))
+
+    def arrived(self, server: Server) -> None:
+        """A request was handed to a server."""
+        self._strike(server, self._arrive(("server", REQUEST_QUEUED)))
+
+    def answered(self, server: Server) -> None:
+        """A client read a reply of a server."""
+        self._strike(server, self._arrive(("server", REPLY)))
+
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """A fault is due at a call on storage; the recorder's lock is held, so nothing here waits."""
+        server = next((server for server in self._injector.servers if server.name == call.process), None)
+        if server is not None and not server.ended:
+            self._begin(server, armed.fault, call)
+
+    def drive(self, over: Callable[[], bool], until: float) -> None:
+        """Do what is due until the clients are through or the time is over."""
+        while not over() and time.monotonic() < until:
+            self._do_what_is_due()
+            self._injector.check()
+            time.sleep(0.004)
+
+    def heal(self) -> None:
+        """Everything that was begun ends, and a server lives."""
+        self._waiting.clear()
+        world = self._injector.world
+        if world.interceptor is not None:
+            for armed in world.interceptor.disarm():
+                if not armed.injected:
+                    self.met[armed.kind.value] += armed.fired
+        self.met[STORAGE_FAULT] = sum(self.met[kind.value] for kind in FaultKind if kind.row.cls == "storage")
+        while self._due:
+            self._do_what_is_due(all_of_it=True)
+        self._restart()
+
+    def _arrive(self, *keys: tuple[str, str]) -> list[Fault]:
+        due: list[Fault] = []
+        with self._lock:
+            for key in keys:
+                self._count[key] += 1
+                due += self._waiting.get(key, {}).pop(self._count[key], [])
+        return due
+
+    def _strike(self, server: Server, due: list[Fault]) -> None:
+        for fault in due:
+            with self._injector.hands:
+                if not server.ended:
+                    self._begin(server, fault)
+
+    def _begin(self, server: Server, fault: Fault, call: StorageCall | None = None) -> None:
+        """Do a fault of a server now; what follows from it later is put off."""
+        injector = self._injector
+        self.met[fault.kind.value] += 1
+        path = call.path if call is not None else None
+        settings = fault.settings
+        match fault.kind:
+            case FaultKind.KILL | FaultKind.ORPHANED | FaultKind.TORN_WRITE:
+                place = call.operation if call is not None and call.operation in (OPEN, CUT) else None
+                injector.shoot(server, path, place)
+                self._later(0, lambda: self._bury(server, fault))
+            case FaultKind.PAUSE if server not in injector.paused:
+                injector.paused.add(server)
+                injector.recorder.fault(server.name, PAUSE, "begin", path, lambda: server.signal(signal.SIGSTOP))
+                self._later(settings.for_ms, lambda: self._proceed(server))
+            case FaultKind.SECOND_SERVER:
+                self.second_is_coming = len(injector.servers) == 1
+                self._later(0, lambda: self._second(settings.for_ms))
+            case FaultKind.DISK_FULL:
+                injector.world.begin(fault)
+                self._later(settings.for_ms, lambda: injector.world.heal(fault))
+
+    def _later(self, after_ms: int, act: Callable[[], None]) -> None:
+        with self._lock:
+            heapq.heappush(self._due, (time.monotonic() + after_ms / 1000, next(self._number), act))
+
+    def _do_what_is_due(self, all_of_it: bool = False) -> None:
+        while True:
+            with self._lock:
+                if not self._due or (not all_of_it and self._due[0][0] > time.monotonic()):
+                    return
+                act = heapq.heappop(self._due)[2]
+            act()
+
+    def _bury(self, server: Server, fault: Fault) -> None:
+        self._injector.bury(server, self._places)
+        rewrites = self._injector.world.rewrites
+        if fault.kind is FaultKind.TORN_WRITE and rewrites is not None:
+            self._injector.note(CUT_KILL if rewrites.stayed_short() else CUT_LATE)
+        if fault.settings.restart_ms >= 0 and not self._injector.servers:
+            self._later(fault.settings.restart_ms, self._restart)
+
+    def _restart(self) -> None:
+        """Start a server when none lives, unless one ended by itself: that is its own fault and recorded."""
+        if not self._injector.servers and not self._injector.exited:
+            self._injector.restart()
+
+    def _proceed(self, server: Server) -> None:
+        injector = self._injector
+        with injector.hands:
+            injector.paused.discard(server)
+            if not server.ended:
+                injector.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
+
+    def _second(self, for_ms: int) -> None:
+        injector = self._injector
+        second = injector.second_begins() if len(injector.servers) == 1 else None
+        self.second_is_coming = False
+        if second is not None:
+            self._later(for_ms, lambda: injector.second_ends(second))
+
+    def _call(self, fault: Fault, world: RoundStorage) -> Call | None:
+        """What the interceptor waits for; None where it cannot see the call."""
+        site, kind = CALLS[fault.site], fault.kind
+        operations, when = site.operations, site.when
+        if world.whens == ("after",):
+            known = ("put", *(world.rewrites.operations if world.rewrites is not None else ()))
+            operations = (CUT,) if kind is FaultKind.TORN_WRITE else (site.on_local,)
+            when = "before" if operations != ("put",) else "after"
+            if operations[0] not in known:
+                return None
+        return Call(site.pattern, operations, fault.n, "after" if kind is FaultKind.ORPHANED else when)

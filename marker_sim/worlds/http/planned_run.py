@@ -1,0 +1,144 @@
+"""One plan run against real servers, and the history of it.
+
+A server that lived through a run without a fault of its own, and answered everything, serves the next one: then a run
+costs as long as its clients take. All tables of a run lie below a folder of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from marker_sim.names import MarkerDirectory, parse_directory
+from marker_sim.plan import Plan
+from marker_sim.worlds.http.fault_injector import NobodyLives
+from marker_sim.worlds.http.plan_faults import PlanFaults
+from marker_sim.worlds.http.rounds import PlayedRound
+from marker_sim.worlds.http.scripts import Scripts
+from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
+
+SCRIPTS_S = 8.0
+REUSED_MAX = 12
+OF_PLANS = "in plans: "
+
+
+class ServerSlot:
+    """A server that may live on from one run to the next, and its storage; one run at a time."""
+
+    def __init__(self, name: str, system: ForeignSystem, fleet: Fleet) -> None:
+        self.name = name
+        self._system = system
+        self._fleet = fleet
+        self._world: World | None = None
+        self._server: Server | None = None
+        self._batching = (0, 0)
+        self._runs = 0
+        self._worlds = 0
+
+    def run(self, plan: Plan, deadline: float, probing: bool = True) -> PlayedRound:
+        """Run a plan; HarnessError when the kit's surroundings failed.
+
+        deadline: when the campaign has to be over (time.monotonic).
+        probing: whether it ends with probes.
+        """
+        if self._batching != (plan.num_threads, plan.interval_ms) or self._runs % REUSED_MAX == 0:
+            self.close()
+        self._runs += 1
+        run = _PlannedRun(plan, f"{self.name}-{self._runs}", self, self._fleet, deadline)
+        keep = False
+        try:
+            keep = run.play(self._server, probing)
+            return run.over()
+        finally:
+            self._server = run.leave(keep)
+            self._batching = (plan.num_threads, plan.interval_ms)
+            if self._server is None:
+                self.close()
+
+    def system(self) -> ForeignSystem:
+        """The system, on the storage of this slot."""
+        return replace(self._system, world=self._bind)
+
+    def storage(self) -> str:
+        """The name of the storage that the next run uses."""
+        return f"{self.name}-s{self._worlds}"
+
+    def close(self) -> None:
+        """End the server and remove what was stored."""
+        server, self._server = self._server, None
+        world, self._world = self._world, None
+        if server is not None:
+            server.kill()
+        if world is not None:
+            self._worlds += 1
+            world.close()
+
+    def _bind(self, stage: RunStage) -> World:
+        self._world = self._system.world(stage) if self._world is None else self._world.bind(stage)
+        return self._world
+
+
+class _PlannedRun(RunStage):
+    def __init__(self, plan: Plan, table: str, slot: ServerSlot, fleet: Fleet, deadline: float) -> None:
+        places = tuple(
+            MarkerDirectory(f"{table}/{found.table}", found.instant)
+            for found in (parse_directory(path) for path in plan.directories)
+        )
+        super().__init__(
+            slot.system(), fleet, table, places, plan.num_threads, plan.interval_ms, f"plan {plan.seed}", deadline,
+            storage=slot.storage(),
+        )  # fmt: skip
+        self.plan = plan
+        self.faults = PlanFaults(plan, self.injector, places)
+        self.injector.faults = self.faults
+        self.scripts = Scripts(plan.ops, places, self.requests, self.faults, self.injector.on_ack)
+        self.injector.load = self.scripts
+
+    def play(self, living: Server | None, probing: bool) -> bool:
+        """All phases; whether the server may serve another run."""
+        injector = self.injector
+        if living is None:
+            injector.start()
+        else:
+            injector.take_over(living)
+        first = injector.first
+        self.phase("faults")
+        self.watch()
+        self.faults.arm(self.world)
+        self.scripts.start()
+        try:
+            self.faults.drive(lambda: self.scripts.over, min(time.monotonic() + SCRIPTS_S, self.deadline))
+            self.scripts.stop()
+            self.faults.heal()
+        except NobodyLives:
+            self.scripts.stop()
+        self.phase("healed")
+        if probing:
+            self.probe()
+        quiet = not self.recorder.open_since(self.recorder.now_ns())
+        keep = quiet and injector.servers == [first] and not self.faults.met.total() and self.scripts.over
+        self.close(kill=not keep)
+        return keep
+
+    def over(self) -> PlayedRound:
+        """The history of the run."""
+        deletions = sum(event.kind == "ok" and event.operation == "delete" for event in self.recorder.events)
+        met = {**self.faults.met, "plan": 1, "deletion": deletions}
+        rewritten = self.world.rewrites.found() if self.world.rewrites is not None else ""
+        if rewritten:
+            self.injector.note(rewritten)
+        counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
+        history = self.history(self.plan.seed, {"round": "plan"}, self.plan)
+        return PlayedRound(history=history, counts=counts, plan=self.plan)
+
+    def leave(self, keep: bool) -> Server | None:
+        """Stop every thread, and every server but one that is kept."""
+        self.recorder.close()
+        self.scripts.end()
+        self.stop_watching()
+        kept = self.injector.servers[0] if keep and self.injector.servers else None
+        for server in self.injector.servers:
+            if server is not kept:
+                server.kill()
+        return kept

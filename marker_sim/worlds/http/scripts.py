@@ -1,0 +1,146 @@
+"""The clients of a plan against real servers: each performs its operations in order, over several lives.
+
+An operation for the second server waits for one that is coming up, goes to it while it lives, and else to the first.
+Where no server lives, clients wait for one. After an unknown outcome or its death a client goes on as another process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import groupby
+
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Op
+from marker_sim.worlds.http.http_client import HttpConnection
+from marker_sim.worlds.http.plan_faults import PlanFaults
+from marker_sim.worlds.http.requests import Requests
+from marker_sim.worlds.http.servers import Server
+
+POLL_S = 0.01
+JOIN_S = 2.0
+
+
+class Scripts:
+    """The clients of one run.
+
+    servers: those that live now.
+    on_ack: called by the thread that got the answer to a create, right after it was recorded.
+    """
+
+    def __init__(
+        self,
+        ops: tuple[Op, ...],
+        places: tuple[MarkerDirectory, ...],
+        requests: Requests,
+        faults: PlanFaults,
+        on_ack: Callable[[MarkerDirectory], None],
+    ) -> None:
+        self.servers: tuple[Server, ...] = ()
+        self._requests = requests
+        self._places = places
+        self._faults = faults
+        self._on_ack = on_ack
+        self._ended = threading.Event()
+        self._connections: set[HttpConnection] = set()
+        by_actor = groupby(sorted(ops, key=lambda op: op.actor), key=lambda op: op.actor)
+        self._threads = [
+            threading.Thread(target=self._work, args=(actor, tuple(own)), daemon=True, name=actor)
+            for actor, own in by_actor
+        ]
+        self._left = len(self._threads)
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        """Whether every client is through."""
+        return self._left == 0
+
+    def start(self) -> None:
+        """All clients begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def refill(self) -> None:
+        """A client that waits for an answer is not replaced: its operations come one after another."""
+
+    def stop(self) -> None:
+        """No client begins another operation."""
+        self._ended.set()
+
+    def end(self) -> None:
+        """No client goes on after this; connections of those that wait are cut. Call it when the history is closed."""
+        self._ended.set()
+        for connection in list(self._connections):
+            connection.abort()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(JOIN_S)
+
+    def _work(self, actor: str, ops: tuple[Op, ...]) -> None:
+        life = 0
+        connection: HttpConnection | None = None
+        try:
+            for op in ops:
+                if op.after_ms:
+                    self._ended.wait(op.after_ms / 1000)
+                server = self._server(op)
+                if server is None:
+                    return
+                if connection is None or connection.port != server.door:
+                    if connection is not None:
+                        connection.abort()
+                    connection = HttpConnection(server.door, proxied=server.proxied)
+                    self._connections.add(connection)
+                life += self._perform(f"{actor}.{life}" if life else actor, actor, op, server, connection)
+        finally:
+            if connection is not None:
+                connection.abort()
+            with self._lock:
+                self._left -= 1
+
+    def _server(self, op: Op) -> Server | None:
+        """Whom to ask; None when the run is over."""
+        while not self._ended.is_set():
+            servers = self.servers
+            waits = op.server and len(servers) < 2 and self._faults.second_is_coming
+            if servers and not waits:
+                return servers[op.server % len(servers)]
+            time.sleep(POLL_S)
+        return None
+
+    def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
+        """One operation; whether the client goes on as another process."""
+        fault = self._before(process, actor, op.kind)
+        if fault is None and self._ended.is_set():
+            return False
+        outcome = self._requests.send(
+            process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
+            fault=fault, arrived=self._faults.arrived,
+        )  # fmt: skip
+        if outcome is None:
+            if fault is None:
+                return False  # The run is over.
+            self._ended.wait(max(0, fault.settings.restart_ms) / 1000)
+            return True
+        self._faults.answered(server)
+        if outcome.kind == "ok" and op.kind == "create":
+            self._on_ack(self._places[op.directory])
+        self._pause(process, self._faults.after(actor, op.kind))
+        return outcome.kind == "info"
+
+    def _before(self, process: str, actor: str, kind: str) -> Fault | None:
+        """What happens to a client before it asks; what is left for its request."""
+        due = self._faults.before(actor, kind)
+        self._pause(process, [fault for fault in due if fault.kind is FaultKind.PAUSE])
+        return next((fault for fault in due if fault.kind is not FaultKind.PAUSE), None)
+
+    def _pause(self, process: str, due: list[Fault]) -> None:
+        for fault in due:
+            if fault.kind is FaultKind.PAUSE:
+                recorder = self._requests.recorder
+                recorder.fault(process, fault.kind.value, "begin")
+                self._ended.wait(fault.settings.for_ms / 1000)
+                recorder.fault(process, fault.kind.value, "end")

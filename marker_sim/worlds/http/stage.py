@@ -1,0 +1,236 @@
+"""What every run against real servers stands on: recorder, servers, storage, and the threads that look and listen.
+
+start ─► faults, while clients ask ─► healed ─► probes ─► end ─► look, kill, look
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from marker_sim import __version__
+from marker_sim.history import Header, History
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.names import MarkerDirectory, MarkerType, marker_name
+from marker_sim.odd_names import PARTITIONS
+from marker_sim.plan import Plan
+from marker_sim.worlds.http.fault_injector import ServerFaultInjector
+from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection, HttpOutcome
+from marker_sim.worlds.http.requests import Requests
+from marker_sim.worlds.http.servers import Fleet
+from marker_sim.worlds.http.world import RoundStorage
+from marker_sim.worlds.recorder import Recorder
+
+LOOK_EVERY_S = 0.05
+ECHO_EVERY_S = 0.05
+ECHO_LATE_S = 2.0
+PROBE_SPACE = 2.5
+HANGING_GRACE_S = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignSystem:
+    """The system under test as a run needs it.
+
+    world: the storage under a run, made once the stage has a recorder and a fault injector.
+    identity: whether the server honours the identity of a request, our extension `requestid`.
+    batching: what its batches are held to, and why.
+    """
+
+    name: str
+    version: str
+    profile: Profile
+    world: Callable[[RunStage], World]
+    identity: bool = False
+    batching: dict[str, str] = field(default_factory=dict)
+
+
+class World(RoundStorage, Protocol):
+    """Storage that knows how it fails.
+
+    bind        the next run on the same storage, whose servers may still live
+    fail_below  makes storage fail below a marker directory that nobody has written to, and heals it, in every way it
+                knows, until a time (time.monotonic) at least once
+    """
+
+    def bind(self, stage: RunStage) -> World: ...
+    def fail_below(self, stage: Any, place: MarkerDirectory, until: float) -> None: ...
+
+
+class RunStage:
+    """The parts of one run.
+
+    table: what all tables of the run lie below. storage: the name of what its servers have for themselves.
+    places: the marker directories that are looked at. probed: those that are probed.
+    deadline: when the campaign has to be over (time.monotonic).
+    storage_wire: whether a proxy stands between servers and storage.
+    """
+
+    def __init__(
+        self,
+        system: ForeignSystem,
+        fleet: Fleet,
+        table: str,
+        places: tuple[MarkerDirectory, ...],
+        num_threads: int,
+        interval_ms: int,
+        drawn: str,
+        deadline: float,
+        *,
+        storage: str = "",
+        storage_wire: bool = False,
+    ) -> None:
+        self.rng = random.Random(drawn)
+        self.system = system
+        self.fleet = fleet
+        self.recorder = Recorder()
+        self.table = table
+        self.storage = storage or table
+        self.storage_wire = storage_wire
+        self.places = self.probed = places
+        self.deadline = deadline
+        self.injector = ServerFaultInjector(fleet, self.recorder, num_threads, interval_ms, table)
+        self.world = self.injector.world = system.world(self)
+        self.requests = Requests(self.recorder, self.world.address, system.identity)
+        self._asked = itertools.count()
+        self._over = threading.Event()
+        self._watchers = [
+            threading.Thread(target=self._watch, args=(self._keep_looking,), daemon=True),
+            threading.Thread(target=self._watch, args=(self._listen_to_echo,), daemon=True),
+        ]
+
+    def history(self, seed: int, options: dict[str, str], plan: Plan | None = None) -> History:
+        """What was recorded. plan: what was run, None where its seed does not determine it."""
+        system, injector = self.system, self.injector
+        header = Header(
+            world="foreign",
+            mode="timeline",
+            sut=system.name,
+            sut_version=system.version,
+            kit_version=__version__,
+            profile=system.profile.name,
+            identity=system.identity,
+            num_threads=injector.num_threads,
+            answer_bound_ms=self.recorder.bound_ms(),
+            seed=seed,
+            plan=None if plan is None else plan.to_dict(),
+            options=options | {"interval_ms": str(injector.interval_ms)} | system.batching,
+            **self.world.describe(),
+        )
+        return History(header, tuple(self.recorder.events))
+
+    def phase(self, name: str) -> None:
+        """The run enters a phase."""
+        self.recorder.record("kit", "kit", "observe", "phase", value=name)
+
+    def watch(self) -> None:
+        """Begin to look at storage and to listen for the echo."""
+        for watcher in self._watchers:
+            watcher.start()
+
+    def stop_watching(self) -> None:
+        """The threads that look and listen end."""
+        self._over.set()
+        for watcher in self._watchers:
+            if watcher.ident is not None:
+                watcher.join(5.0)
+
+    def ask_once(
+        self, operation: str, place: MarkerDirectory, name: str | bytes, address: str = "", target: str = ""
+    ) -> HttpOutcome | None:
+        """One request of a client that is used for nothing else; None when nobody is left to ask.
+
+        address: how the directory is written, "" for the usual way.
+        target: what a hostile one must leave as it is.
+        """
+        if not self.injector.servers:
+            return None  # It ended by itself; that is recorded.
+        server = self.injector.servers[0]
+        connection = HttpConnection(server.door, timeout_s=10.0, proxied=server.proxied)
+        process = f"once-{next(self._asked)}"
+        outcome = self.requests.send(
+            process, server, operation, place, name, connection, address=address, target=target
+        )  # fmt: skip
+        connection.abort()
+        return outcome
+
+    def probe(self) -> None:
+        """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
+
+        A create that is not answered does not hold up the next: it is sent when a batch interval has passed.
+        """
+        injector = self.injector
+        injector.check()
+        self.phase("probe")
+        began_ns = self.recorder.now_ns()
+        if not injector.servers:
+            return
+        threads: list[threading.Thread] = []
+        for number in range(injector.num_threads + 1):
+            started = time.monotonic()
+            batch = []
+            for place in self.probed:
+                connection = HttpConnection(injector.servers[0].door, proxied=injector.servers[0].proxied)
+                batch.append(threading.Thread(target=self._probe_one, args=(number, place, connection), daemon=True))
+                batch[-1].start()
+            threads += batch
+            for thread in batch:
+                left = injector.interval_ms / 1000 * PROBE_SPACE - (time.monotonic() - started)
+                thread.join(max(left, 0.0))
+            injector.check()
+        bound_s = self.recorder.bound_ms() / 1000 + HANGING_GRACE_S
+        bound_s = min(bound_s, max(self.deadline - time.monotonic(), 1.0))
+        injector.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()))
+        if injector.servers and not self.recorder.open_since(began_ns):
+            for place in self.places:
+                for operation in READ_ONLY:
+                    self.ask_once(operation, place, "")
+
+    def close(self, kill: bool = True) -> None:
+        """The run is over: a last look at what is stored, and one more when the servers are dead."""
+        self.injector.check()
+        self.phase("end")
+        self.recorder.clients_over = True
+        self.stop_watching()
+        for place in self.places:
+            if self.injector.servers:
+                self.world.reader.look(place)
+        if kill:
+            self.injector.end()
+            for place in self.places:
+                self.world.reader.look_at_dead(place)
+        self.recorder.close()
+
+    def _probe_one(self, number: int, place: MarkerDirectory, connection: HttpConnection) -> None:
+        partition = PARTITIONS[number % 4]
+        name = marker_name(partition, f"p{number}_0-0-{number}_001.parquet", MarkerType.MERGE)
+        server = self.injector.first
+        self.requests.send(f"probe-{self.places.index(place)}-{number}", server, "create", place, name, connection)
+        connection.abort()
+
+    def _watch(self, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except BaseException as error:
+            self.injector.trouble.append(error)
+
+    def _keep_looking(self) -> None:
+        """Look at every directory in turn, so that there is a look after nearly every answer."""
+        while not self._over.is_set():
+            for place in self.places:
+                if self.injector.servers and not self._over.is_set():
+                    self.world.reader.look(place)
+            self._over.wait(LOOK_EVERY_S)
+
+    def _listen_to_echo(self) -> None:
+        """When the kit itself is not woken in time, slowness of the server proves nothing."""
+        while not self._over.is_set():
+            before = time.monotonic()
+            self._over.wait(ECHO_EVERY_S)
+            if time.monotonic() - before > ECHO_LATE_S:
+                self.recorder.record("kit", "kit", "observe", "echo-late")

@@ -1,0 +1,15 @@
+"""What the simulated world cannot do; how it does the rest is said in scheduler.py, storage.py, wire.py and host.py."""
+
+from __future__ import annotations
+
+from marker_sim.faults import Call, Fault
+
+# Families of faults that only what is not simulated has.
+FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these executors are not Spark's"}
+
+
+def why_not(fault: Fault) -> str:
+    """Why simulated processes cannot have a fault, "" when they can."""
+    if isinstance(fault.trigger, Call):
+        return "it is due at a call on storage, for real processes alone; give it a step or a site"
+    return FOREIGN.get(fault.kind.row.family, "")

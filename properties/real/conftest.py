@@ -1,0 +1,16 @@
+"""What tests of real processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from marker_sim.worlds.processes.fork_server import ForkServer
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """One template for the processes of all runs of a worker."""
+    with ForkServer() as running:
+        yield running

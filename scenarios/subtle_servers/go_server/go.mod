@@ -1,0 +1,3 @@
+module subtle
+
+go 1.23

@@ -1,0 +1,203 @@
+"""Plans run against a real server: what each fault does to it or its clients, small plans, and replay."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
+from marker_sim.campaign.result import Failure
+from marker_sim.cli.replay import Wanted, replay
+from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.history import Event, History
+from marker_sim.judges import judge
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.plan import Op, Plan
+from marker_sim.report.verdict import judge_campaign
+from marker_sim.report.write import write_outcome
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
+from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
+from scenarios.test_http import START, campaign
+
+ONE = Op(actor="executor-0", kind="create", name="p/a0.marker.CREATE")
+OTHER = Op(actor="executor-0", kind="create", name="p/a1.marker.CREATE", after_ms=20)
+
+
+@contextmanager
+def rounds(tmp_path: Path, broken: str = "none") -> Iterator[Rounds]:
+    request = CampaignRequest(
+        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=load_profile("http"),
+        budget_s=600.0, server=ServerOptions(start=f"{START} --broken {broken}" if broken != "none" else START),
+        report=tmp_path,
+    )  # fmt: skip
+    with request.target.rounds(request, lambda line: None) as opened:
+        yield opened
+
+
+def history_of(opened: Rounds, *faults: Fault, ops: tuple[Op, ...] = (ONE, OTHER), probing: bool = False) -> History:
+    plan = Plan(mode="timeline", storage="local", num_threads=2, interval_ms=50, ops=ops, faults=faults)
+    return opened.again(plan, time.monotonic() + 60, False, probing).history
+
+
+def ends(history: History, name: str) -> list[str]:
+    """How the creates of a name ended, and how often they arrived."""
+    invokes = [event.index for event in history.events if event.kind == "invoke" and event.path == name]
+    own = [event for event in history.events if event.caused_by in invokes]
+    completed = [event.kind for event in own if event.kind in ("ok", "fail", "info")]
+    return [*(event.operation for event in own if event.operation == "arrived"), *completed]
+
+
+def faults_in(history: History) -> list[Event]:
+    return [event for event in history.events if event.kind == "fault" and event.value != "end-of-run"]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rounds]:
+    with rounds(tmp_path_factory.mktemp("report")) as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "first", "second"),
+    [
+        (FaultKind.REQUEST_LOST, {}, ["info"], ["arrived", "ok"]),
+        (FaultKind.REPLY_LOST, {}, ["arrived", "info"], ["arrived", "ok"]),
+        (FaultKind.RESET, {"lost": True}, ["info"], ["arrived", "ok"]),
+        (FaultKind.RESET, {}, ["arrived", "info"], ["arrived", "ok"]),
+        (FaultKind.DELAYED, {"late_ms": 60}, ["arrived", "ok"], ["arrived", "ok"]),
+        (FaultKind.DUPLICATED, {"late_ms": 5}, ["arrived", "arrived", "ok"], ["arrived", "ok"]),
+        (FaultKind.KILL, {}, ["arrived"], ["arrived", "ok"]),
+    ],
+)
+def test_what_happens_to_a_request_is_what_its_fault_says(
+    opened: Rounds, kind: FaultKind, settings: dict[str, object], first: list[str], second: list[str]
+) -> None:
+    history = history_of(opened, Fault.of(kind, "executor-0", Site("executor: marker asked for", 1), **settings))
+    assert [event.operation for event in faults_in(history)] == [kind.value]
+    assert sorted(ends(history, ONE.name)) == sorted(first)
+    assert ends(history, OTHER.name) == second
+    lives = {event.process for event in history.events if event.path == OTHER.name and event.kind == "invoke"}
+    assert lives == ({"executor-0"} if "ok" in first else {"executor-0.1"}), "nobody acts again after an unknown end"
+
+
+@pytest.mark.parametrize("site", ["server: request queued", "server: reply", "server: batch file written", ""])
+def test_a_server_dies_where_the_plan_says_and_another_one_serves(opened: Rounds, site: str) -> None:
+    trigger = Site(site, 1) if site else Step(1)
+    history = history_of(opened, Fault.of(FaultKind.KILL, "server", trigger), probing=True)
+    killed = [event for event in faults_in(history) if event.operation == "kill"]
+    assert len(killed) == 1 and any(event.operation == "restart" for event in faults_in(history))
+    if site == "server: batch file written":
+        assert killed[0].path is not None and killed[0].path.endswith("MARKERS0")
+    assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
+
+
+def test_a_second_server_serves_the_operations_that_are_for_it(opened: Rounds) -> None:
+    ops = (ONE, Op(actor="executor-0", kind="create", name="p/b.marker.CREATE", server=1, after_ms=900))
+    begins = Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=1_500)
+    history = history_of(opened, begins, ops=ops)
+    started = [event.index for event in history.events if event.operation == "started"]
+    asked = {event.path: event.caused_by for event in history.events if event.kind == "invoke"}
+    assert len(started) == 2 and asked["p/b.marker.CREATE"] == started[1] != asked[ONE.name]
+
+
+def test_a_server_without_a_fault_serves_the_next_run_and_tables_are_apart(opened: Rounds) -> None:
+    history_of(opened)
+    first, second = history_of(opened), history_of(opened)
+    lives = [{event.process for event in each.events if event.operation == "started"} for each in (first, second)]
+    tables = [{event.table for event in each.events if event.table} for each in (first, second)]
+    assert lives[0] == lives[1] and not tables[0] & tables[1]
+
+
+@pytest.mark.parametrize("broken", ["rewritten-in-place", "torn-in-place"])
+def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_it(tmp_path: Path, broken: str) -> None:
+    ops = tuple(replace(ONE, name=f"p/a{number}.marker.CREATE") for number in range(8))
+    plan = Plan(
+        mode="timeline", storage="local", num_threads=1, interval_ms=50, ops=ops,
+        faults=(Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 3)),),
+    )  # fmt: skip
+    with rounds(tmp_path, broken) as opened:
+        for _ in range(6):  # Where the kernel only reports a cut, the server may be done before it dies.
+            played = opened.again(plan, time.monotonic() + 60)
+            if played.counts[CUT_KILL]:
+                break
+    assert played.counts[CUT_SEEN] and played.counts[CUT_KILL]
+    assert [event.error for event in faults_in(played.history) if event.operation == "kill"] == ["cut"]
+    (lost,) = (finding for finding in judge(played.history) if finding.guarantee == "G3")
+    assert lost.breaches, "such a kill loses what was answered"
+
+
+def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(opened: Rounds) -> None:
+    full = [Fault.of(FaultKind.DISK_FULL, "server", Step(number), for_ms=300) for number in (1, 2)]
+    history = history_of(opened, *full, probing=True)
+    assert [event.value for event in faults_in(history)] == ["begin", "end"]
+    assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
+
+
+NOISE = tuple(
+    Op(actor=f"executor-{1 + number % 9}", kind="create", directory=number % 3, name=f"q/n{number}.marker.CREATE")
+    for number in range(36)
+)
+LIST = Op(actor="executor-0", kind="list", directory=1)
+HIDDEN = Plan(
+    mode="timeline", storage="local", num_threads=2, interval_ms=50,
+    directories=("t/.hoodie/.temp/001", "t/.hoodie/.temp/002", "u/.hoodie/.temp/001"),
+    ops=(*NOISE, LIST, replace(ONE, directory=1, after_ms=10), replace(LIST, after_ms=10)),
+    faults=(Fault.of(FaultKind.REPLY_LOST, "executor-3", Site("executor: marker asked for", 1)),),
+)  # fmt: skip
+STALE = ("G11", "timeline", "local")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
+    """A plan of 40 entries whose failure needs three, made small on the server that fails."""
+    with rounds(tmp_path_factory.mktemp("stale"), "stale-list") as opened:
+        for _ in range(20):
+            found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))
+            broken = next((each for kind, each in found.items() if kind[:3] == STALE), None)
+            if broken is not None:
+                break
+        assert broken is not None
+        shrinker = PlayedShrinker(lambda *how: opened.again(*how).history, load_profile("http"))
+        return shrinker.shrink((*STALE, broken.breach.cause), broken, time.monotonic() + 60)
+
+
+def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:
+    made = small
+    assert made.plan.entries <= 4 and not made.plan.faults and len(made.plan.directories) == 1
+    assert 2 * made.failed >= made.runs == 10, made.sentence
+    assert any(kind[:3] == STALE for kind in made.broken)
+
+
+def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:
+    made = small
+    kind, broken = next((kind, each) for kind, each in made.broken.items() if kind[:3] == STALE)
+    failure = Failure(
+        guarantee=kind[0], message=broken.breach.message, evidence=broken.breach.evidence, history=broken.history,
+        plan=made.plan, seed=1, entries_before=HIDDEN.entries, mode=kind[1], cause=kind[3],
+        confirmed=made.sentence, story=kind,
+    )  # fmt: skip
+    done = campaign(tmp_path, kinds=("plan",), budget_s=3.0)
+    start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
+    done = replace(done, failures=(failure,), server=start)
+    write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)
+    assert f"shrunk from {HIDDEN.entries}" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    code, said = replayed(tmp_path / "plan.json", 4)
+    assert code == 1 and re.match(r"STILL VIOLATED, [1-4] of 4: G11", said), said
+    content = (tmp_path / "verdict.json").read_text(encoding="utf-8")
+    (tmp_path / "verdict.json").write_text(content.replace(" --broken stale-list", ""), encoding="utf-8")
+    code, said = replayed(tmp_path / "plan.json", 2)
+    assert code == 3 and said.startswith("NOT REPRODUCED, 0 of 2: "), said
+
+
+def replayed(plan: Path, times: int) -> tuple[int, str]:
+    said = io.StringIO()
+    return replay(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()
