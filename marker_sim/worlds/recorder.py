@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Kind, Value, answer_bound_ms
 from marker_sim.names import MarkerDirectory
 
@@ -28,6 +29,7 @@ class Recorder:
         self._began_ns = time.monotonic_ns()
         self._answered: dict[tuple[str | None, str | None], set[str]] = {}
         self._open: dict[int, Event] = {}
+        self._killed: set[str] = set()
         self._calm_ms: list[float] = []
 
     def mark(self) -> int:
@@ -109,9 +111,10 @@ class Recorder:
             return frozenset(self._answered.get((place.table, place.instant), ()))
 
     def open_since(self, time_ns: int) -> int:
-        """How many invocations are open that were made before a time."""
+        """How many invocations made before a time are open, whose clients live to hear the answer."""
         with self.lock:
-            return sum(event.time_ns < time_ns for event in self._open.values())
+            waiting = (event for event in self._open.values() if event.process not in self._killed)
+            return sum(event.time_ns < time_ns for event in waiting)
 
     def open_calls(self, role: str) -> tuple[int, ...]:
         """The invocations of a role that did not end so far, in order."""
@@ -135,7 +138,9 @@ class Recorder:
 
     def _follow(self, event: Event) -> None:
         key = (event.table, event.instant)
-        if event.kind == "invoke":
+        if event.kind == "fault" and event.operation == FaultKind.KILL.value:
+            self._killed.add(event.process)
+        elif event.kind == "invoke":
             self._open[event.index] = event
             if event.operation == "delete":
                 self._answered.pop(key, None)
