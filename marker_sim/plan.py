@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -23,6 +23,9 @@ PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"
+OF_CROWD = "~"  # Before the number of a client, where one operation has several.
+COPY = "{copy}"
+COPIES_MAX = 10_000
 _SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else would be run as the plan of defaults.
 
 
@@ -34,6 +37,9 @@ class Op:
     request: identity, equal in a resend, "" for none.
     after_ms: how long the client waits first.
     server: 0, or 1 for the second server while it lives.
+    copies: so many clients perform it beside each other, each of them whatever else the plan has with the same actor;
+        `COPY` in the name or the request stands for the number of the client.
+    apart_ms: how much later than the one before each of these clients begins.
     """
 
     actor: str
@@ -43,6 +49,25 @@ class Op:
     request: str = ""
     after_ms: int = 0
     server: int = 0
+    copies: int = 1
+    apart_ms: int = 0
+
+    def single(self) -> tuple[Op, ...]:
+        """What each of its clients does."""
+        if self.copies == 1:
+            return (self,)
+        return tuple(
+            replace(
+                self,
+                actor=f"{self.actor}{OF_CROWD}{number}",
+                name=self.name.replace(COPY, str(number)),
+                request=self.request.replace(COPY, str(number)),
+                after_ms=self.after_ms + number * self.apart_ms,
+                copies=1,
+                apart_ms=0,
+            )
+            for number in range(self.copies)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +138,11 @@ class Plan:
         """Operations, tasks (a write without any counts as one) and faults: what shrinking reduces first."""
         return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
 
+    @property
+    def single_ops(self) -> tuple[Op, ...]:
+        """The operations with each client of a crowd by itself."""
+        return tuple(each for op in self.ops for each in op.single())
+
     def probes(self, mode: str) -> tuple[Op, ...]:
         """What a fresh client asks when all is well again: in each directory a create a batch file, then a list."""
         ops = []
@@ -177,6 +207,8 @@ class Plan:
                 problems.append(f"operation {op.kind!r} is none of {OPERATIONS}")
             if not 0 <= op.directory < len(self.directories):
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
+            if not 1 <= op.copies <= COPIES_MAX:
+                problems.append(f"operation copies {op.copies} is not between 1 and {COPIES_MAX}")
         problems += [problem for fault in self.faults if (problem := fault.problem())]
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:

@@ -1,10 +1,14 @@
-"""What plans of the simulated world and plans for real servers draw, counted over the same number of seeds."""
+"""What plans of the simulated world and plans for real servers draw, counted over the same number of seeds.
+
+python -m properties.drawn      writes the tables of docs/drawn.md anew
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
@@ -14,6 +18,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.targets.batching import INTERVALS_MS, THREADS
 from marker_sim.worlds.http.plan_faults import cannot, done
 
+TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 400
 STORAGES = ("local", "s3")
 LARGE = 100  # Clients that ask at once.
@@ -41,7 +46,7 @@ def traits(plan: Plan) -> set[str]:
     instants = Counter(path.partition("/.hoodie/")[0] for path in plan.directories)
     found |= {"several instants of a table"} if any(count > 1 for count in instants.values()) else set()
     found |= {"several tables"} if len(instants) > 1 else set()
-    found |= {f"{LARGE} clients or more"} if len({op.actor for op in plan.ops}) >= LARGE else set()
+    found |= {f"{LARGE} clients or more"} if len({op.actor for op in plan.single_ops}) >= LARGE else set()
     found |= {"an operation for the second server"} if any(op.server for op in plan.ops) else set()
     return found
 
@@ -77,3 +82,24 @@ def reason(trait: str, storage: str) -> str:
     if word == "partition" and "\\ufeff" in kind:
         return "a server may refuse a byte order mark"
     return cannot(FaultKind(kind), storage) if word == "fault" else ""
+
+
+def table_of(storage: str, simulated: dict[str, int], servers: dict[str, int]) -> list[str]:
+    lines = [f"## On {storage}", "", "| in plans | simulated | real servers |", "|---|---|---|"]
+    for trait in possible(storage):
+        shown = f"{servers.get(trait, 0)}" if not reason(trait, storage) else f"not possible: {reason(trait, storage)}"
+        lines.append(f"| {trait.replace('|', chr(92) + '|')} | {simulated.get(trait, 0)} | {shown} |")
+    return lines
+
+
+def main() -> None:
+    """Keep what stands before the tables, and write these."""
+    head = TABLE.read_text(encoding="utf-8").partition("## On ")[0]
+    tables = (
+        "\n".join(table_of(each, shares(simulated_plans(each)), shares(plans_for_servers(each)))) for each in STORAGES
+    )
+    TABLE.write_text(head + "\n\n".join(tables) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

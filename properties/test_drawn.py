@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from marker_sim.faults import drawable
@@ -11,22 +9,22 @@ from marker_sim.plan import Plan
 from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.targets.batching import INTERVALS_MS, THREADS
 from marker_sim.worlds.http.plan_faults import OF_CLIENTS, OF_SERVERS, cannot, done
-from properties.drawn import SEEDS, STORAGES, plans_for_servers, possible, reason, shares, simulated_plans
-
-TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
+from properties.drawn import (
+    SEEDS,
+    STORAGES,
+    TABLE,
+    plans_for_servers,
+    possible,
+    reason,
+    shares,
+    simulated_plans,
+    table_of,
+)
 
 
 @pytest.fixture(scope="module", params=STORAGES)
 def drawn(request: pytest.FixtureRequest) -> tuple[str, dict[str, int], dict[str, int]]:
     return request.param, shares(simulated_plans(request.param)), shares(plans_for_servers(request.param))
-
-
-def table_of(storage: str, simulated: dict[str, int], servers: dict[str, int]) -> list[str]:
-    lines = [f"## On {storage}", "", "| in plans | simulated | real servers |", "|---|---|---|"]
-    for trait in possible(storage):
-        shown = f"{servers.get(trait, 0)}" if not reason(trait, storage) else f"not possible: {reason(trait, storage)}"
-        lines.append(f"| {trait.replace('|', chr(92) + '|')} | {simulated.get(trait, 0)} | {shown} |")
-    return lines
 
 
 def test_servers_are_asked_for_whatever_the_simulated_world_is_asked_for(
@@ -41,7 +39,7 @@ def test_servers_are_asked_for_whatever_the_simulated_world_is_asked_for(
 def test_the_table_in_the_documents_is_what_is_drawn_today(drawn: tuple[str, dict[str, int], dict[str, int]]) -> None:
     text = TABLE.read_text(encoding="utf-8")
     assert f"{SEEDS} plans" in text
-    assert "\n".join(table_of(*drawn)) in text, "\n".join(table_of(*drawn))
+    assert "\n".join(table_of(*drawn)) in text, "python -m properties.drawn writes it anew"
 
 
 def test_a_plan_for_servers_is_a_plan_like_others() -> None:

@@ -21,10 +21,10 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
+from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
-from marker_sim.worlds.http.front_world import NOT_BY_ALL, REQUEST_FAULTS
 from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
@@ -43,12 +43,10 @@ START = (
 )
 FAULTS_OF = {
     "plan": set(),
-    "directory": {"server-error", "slow-storage", "throttled", "timeout-applied", "timeout-lost"},
     "hostile": {"kill", "restart"},
     "storage-wire": {kind.value for kind in kinds_of("storage")},
 }
 AIMED = {
-    "directory": set(REQUEST_FAULTS.keys() - NOT_BY_ALL),
     "storage-wire": {f"{kind.value} seen" for kind in kinds_of("storage")},
 }
 HONEST = ProbedCapabilities(
@@ -60,7 +58,7 @@ HONEST = ProbedCapabilities(
 def campaign(
     tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
     reader: str = "", endpoint: Endpoint | None = None, identity: bool = False, dir_format: str = "",
-    histories: list[History] | None = None, faults_of: dict[str, set[str]] | None = None, wanted: str = "",
+    histories: list[History] | None = None, wanted: str = "",
 ) -> Campaign:  # fmt: skip
     """A budget of 5 s has room for one round. wanted: the guarantee whose first violation ends it."""
     shown = histories if histories is not None else []
@@ -79,9 +77,7 @@ def campaign(
     )
     done = run_campaign(request, lambda line: None, on_run=shown.append)
     for kind in {history.header.options["round"] for history in shown}:
-        assert (faults_of or FAULTS_OF)[kind] <= done.statistics.faults.keys(), (
-            f"a round of kind {kind} without its faults"
-        )
+        assert FAULTS_OF[kind] <= done.statistics.faults.keys(), f"a round of kind {kind} without its faults"
     return done
 
 
@@ -102,7 +98,6 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
     wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
     assert {name for name in wanted if not rows[name].judged} == set()
-    assert kind != "directory" or rows["G7"].judged > 0
     assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
@@ -124,8 +119,8 @@ BROKEN = [
 if os.environ.get("MARKER_SIM_PROFILE") == "nightly":  # What test_http.py shows on a disk by day.
     BROKEN += [
         ("ack-before-flush", "plan", "G1", 60.0),
-        ("stays-busy", "directory", "G6", 20.0),
-        ("loses-workers", "directory", "G7", 20.0),
+        ("stays-busy", "plan", "G6", 120.0),
+        ("loses-workers", "plan", "G7", 120.0),
     ]
 
 
@@ -142,8 +137,6 @@ def test_a_broken_server_is_accused_of_what_it_breaks_and_again_when_its_histori
         wanted=guarantee,
         histories=histories,
         identity=broken == "forgets-requests",
-        # Once its files stay busy it sends nothing that other troubles could meet.
-        faults_of={kind: {"server-error"}} if broken in ("stays-busy", "loses-workers") else None,
     )
     assert guarantee in accused(done), accused(done)
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
@@ -160,12 +153,10 @@ def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path:
     assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
 
-def test_a_fault_that_was_declared_and_did_not_fire_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.worlds.http.front_world.TROUBLE_WAIT_S", 0.3)
-    nothing = {"directory": set[str]()}
-    start = f"{START} --broken stores-nothing"
-    done = campaign(tmp_path, start=start, kinds=("directory",), budget_s=4.0, faults_of=nothing)
-    assert [what for what in done.not_reached if what.startswith("failing put (declared in ")], done.not_reached
+def test_a_server_that_sends_no_storage_request_has_met_no_fault_of_storage(tmp_path: Path) -> None:
+    done = campaign(tmp_path, start=f"{START} --broken stores-nothing", kinds=("plan",), budget_s=12.0)
+    met = {each.name: each.met for each in done.deciding}
+    assert met["in plans: storage fault below one marker directory"] == 0 and met["in plans: plan"] > 0
     assert "G1" in accused(done)
 
 
@@ -225,7 +216,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"
-    done = campaign(tmp_path, start=start, kinds=("directory",), budget_s=6.0, faults_of={"directory": set()})
+    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=8.0)
     assert "exited by itself" in accused(done)["G6"]
 
 
@@ -235,6 +226,6 @@ def replaced(seen: str, **promise: bool) -> ProbedCapabilities:
 
 
 def test_faults_of_the_real_store_count_under_the_classes_of_the_simulated_one() -> None:
-    kinds = {fault.kind for fault in REQUEST_FAULTS.values()}
+    kinds = {kind for kind, _, _ in CONFINED_FAULTS["s3"]}
     assert all(kind.row.family == "storage" and "s3" in kind.row.storages for kind in kinds)
     assert {FAULT_CLASS[kind.value] for kind in kinds} == {"storage"}

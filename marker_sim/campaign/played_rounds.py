@@ -19,7 +19,7 @@ from marker_sim.judges import judge
 from marker_sim.plan import Plan
 from marker_sim.targets.target import PlayedRun, Rounds
 
-SHRINK_SHARE = 0.35
+SHRINK_SHARE = 0.5
 CLOSING_S = 2.0
 FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
 

@@ -67,10 +67,9 @@ class Fault:
 
     def __post_init__(self) -> None:
         """Refuse settings that the kind does not take."""
-        takes = dict.fromkeys((*self.kind.row.settings, *(AT_CALLS if isinstance(self.trigger, Call) else ())))
-        strange = _given(self.settings).keys() - takes.keys()
+        strange = _given(self.settings).keys() - set(self.settable)
         if strange:
-            takes_said = ", ".join(takes) or "no settings"
+            takes_said = ", ".join(self.settable) or "no settings"
             raise ValueError(f"fault {self.kind.value!r} takes {takes_said}, not {', '.join(sorted(strange))}")
 
     @staticmethod
@@ -82,6 +81,11 @@ class Fault:
     def n(self) -> int:
         """The step, arrival or call at which it arms."""
         return self.trigger.n
+
+    @property
+    def settable(self) -> tuple[str, ...]:
+        """The names of the settings that it takes."""
+        return tuple(dict.fromkeys((*self.kind.row.settings, *(AT_CALLS if isinstance(self.trigger, Call) else ()))))
 
     @property
     def site(self) -> str:

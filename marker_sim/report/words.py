@@ -10,7 +10,7 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import Op, Plan, Write
+from marker_sim.plan import OF_CROWD, Op, Plan, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _TIMES = ("first", "second", "third")
@@ -39,6 +39,9 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
 
 def _operation(op: Op, directory: str) -> str:
     words = [_ACTORS.get(op.actor, op.actor).replace("the ", "The ")]
+    if op.copies > 1:
+        pace = f"{op.apart_ms} ms apart" if op.apart_ms else "at once"
+        words = [f"{op.copies} clients ({op.actor}{OF_CROWD}0 and on), {pace}: each"]
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":

@@ -2,6 +2,7 @@
 
 swarm.py         from a seed, a dense random plan of operations on marker directories; writes.py: of writes
 merged_plans.py  several plans of the swarm as one, for servers in real time
+crowds.py        clients beside those of the swarm, in such plans: crowds, hot names, twins, short scripts
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash

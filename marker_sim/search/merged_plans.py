@@ -8,28 +8,48 @@ marker directories. Sometimes a crowd asks besides, so that batches are large.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Site, Step
-from marker_sim.odd_names import PARTITIONS, must_be_refused, twins
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.faults.row import CHANGES
+from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import Op, Plan
+from marker_sim.search.crowds import crowd, hot, short_scripts, spaced, with_twins
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
-# Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
-CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 50, 100)}
+PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
-SHORT_SCRIPTS = (0, 2, 6)
-SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
+CONFINED = 0.15  # Storage fails below one marker directory, and nothing else goes wrong.
 HANG_UPS = (0, 0, 1, 3)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
-PAIRS = (0, 2, 5)  # Of names that look much alike.
 WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
 SERVER_STEPS, CLIENT_STEPS = 6, 4
+READS = ("get", "list")
+FOR_GOOD = 1_000_000
+AWHILE_MS = 700
+# What fails below one directory. On a local directory the n-th file and those after it cannot be written.
+CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
+    "local": (
+        (FaultKind.IO_ERROR, ("put",), {}),
+        (FaultKind.IO_ERROR, ("put",), {}),
+        (FaultKind.IO_ERROR, ("put",), {"for_ms": AWHILE_MS}),
+    ),
+    "s3": (
+        (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.SERVER_ERROR, READS, {"calls": FOR_GOOD}),
+        (FaultKind.SLOW_STORAGE, ("put",), {"calls": FOR_GOOD, "late_ms": 700}),
+        (FaultKind.THROTTLED, (*CHANGES, *READS), {"calls": FOR_GOOD}),
+        (FaultKind.TIMEOUT_APPLIED, ("put",), {"calls": 3, "for_ms": 1_200}),
+        (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
+    ),
+}
 MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
 
 
@@ -46,13 +66,48 @@ def make_merged_plan(
     done: the fault as the world does it, None when it cannot.
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
+    latin, confined = rng.random() < 0.5, rng.random() < CONFINED
+    num_threads = rng.choice(threads)
+    slow = num_threads > PROBED_FAST  # It is probed with a batch a file.
+    interval_ms = rng.choice(sorted(intervals_ms)[: max(1, len(intervals_ms) // 2)] if slow else intervals_ms)
     directories: dict[str, int] = {}
+    ops, faults = _merged(rng, storage, directories)
+    if latin:
+        ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
+    ops += with_twins(rng, ops, forms=not latin)
+    ops += map(_accepted, crowd(rng, storage, _clients(ops), len(directories), latin))
+    ops += hot(rng, _clients(ops), len(directories))
+    ops += spaced(rng, _clients(ops), len(directories), interval_ms)
+    askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
+    ops += short_scripts(rng, directories)
+    asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
+    if confined:
+        faults = [_confined(rng, storage, asked_for)]
+    else:
+        possible = [fault for each in faults if (fault := done(each, storage)) is not None]
+        faults = [*_few(rng, possible), *_outage(rng, storage), *_hang_ups(rng, askers)]
+        if rng.random() < CONFINED:
+            trouble = _confined(rng, storage, asked_for)
+            faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)
+    return Plan(
+        mode="timeline",
+        storage=storage,
+        num_threads=num_threads,
+        interval_ms=interval_ms,
+        directories=tuple(directories),
+        ops=tuple(ops),
+        faults=tuple(faults),
+        seed=seed,
+    )
+
+
+def _merged(rng: random.Random, storage: str, directories: dict[str, int]) -> tuple[list[Op], list[Fault]]:
+    """Operations and faults of some plans of the swarm. directories: gets those that they use."""
     ops: list[Op] = []
     faults: list[Fault] = []
-    latin = rng.random() < 0.5
     for part in range(rng.choice(PARTS)):
         plan = make_plan(rng.randrange(MADE_OF), "timeline", storage)
-        prefix, first = rng.choice(PREFIXES), len({op.actor for op in ops})
+        prefix, first = rng.choice(PREFIXES), _clients(ops)
         numbers = [directories.setdefault(f"{prefix}{path}", len(directories)) for path in plan.directories]
         names = {op.actor: _actor(op.actor, first) for op in plan.ops}
         longest_ms = rng.choice(WAITS_MS)
@@ -67,39 +122,20 @@ def make_merged_plan(
             for op in plan.ops
         ]
         faults += [replace(_sooner(fault), target=names.get(fault.target, fault.target)) for fault in plan.faults]
-    ops = [op for op in ops if op.kind != "hostile" or must_be_refused(op.name)]
-    ops = [_accepted(op) for op in ops]
-    if latin:
-        ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
-    ops += _twins(rng, ops, forms=not latin)
-    ops += map(
-        _accepted, _crowd(rng, rng.choice(CROWDS[storage]), len({op.actor for op in ops}), len(directories), latin)
-    )
-    askers = sorted({op.actor for op in ops if op.kind == "create"})
-    for number in range(rng.choice(SHORT_SCRIPTS)):
-        directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
-        ops += _short_script(rng, f"executor-s{number}", directory)
-    return Plan(
-        mode="timeline",
-        storage=storage,
-        num_threads=rng.choice(threads),
-        interval_ms=rng.choice(intervals_ms),
-        directories=tuple(directories),
-        ops=tuple(ops),
-        faults=(
-            *_few(rng, [fault for each in faults if (fault := done(each, storage)) is not None]),
-            *_outage(rng, storage),
-            *_hang_ups(rng, askers),
-        ),
-        seed=seed,
-    )
+    return [_accepted(op) for op in ops if op.kind != "hostile" or must_be_refused(op.name)], faults
+
+
+def _clients(ops: list[Op]) -> int:
+    return len({op.actor for op in ops})
 
 
 def _outage(rng: random.Random, storage: str) -> tuple[Fault, ...]:
-    """Sometimes what a server does to its marker files goes wrong for long, or it dies in the middle of it."""
+    """Sometimes what a server does to its marker files goes wrong for long, or it stops or dies in the middle of it."""
     if rng.random() > OUTAGES:
         return ()
     site = Site("server: batch file put", rng.randint(1, 6))
+    if rng.random() < 0.3:
+        return (Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice((400, 1_200))),)
     if storage == "local" and rng.random() < 0.5:
         return (Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100))),)
     if storage == "local":
@@ -107,14 +143,11 @@ def _outage(rng: random.Random, storage: str) -> tuple[Fault, ...]:
     return (Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200))),)
 
 
-def _short_script(rng: random.Random, actor: str, directory: int) -> list[Op]:
-    """One client alone in a directory, with a few names as long as each other: each operation after each other one."""
-    names = [f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(rng.choice((1, 2, 3)))]
-    ops = []
-    for kind in rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.randint(4, 12)):
-        name = rng.choice(names) if kind == "create" else ""
-        ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=rng.choice((0, 0, 1))))
-    return ops
+def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
+    """Calls on storage below one marker directory fail, mostly until the clients are through."""
+    kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
+    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 1, 2) if storage == "local" else (1, 2, 3)))
+    return Fault.of(kind, "server", trigger, **settings)
 
 
 def _hang_ups(rng: random.Random, askers: list[str]) -> tuple[Fault, ...]:
@@ -139,38 +172,6 @@ def _sooner(fault: Fault) -> Fault:
 
 def _of_part(request: str, part: int) -> str:
     return f"{part}.{request}" if request and part else request
-
-
-def _crowd(rng: random.Random, clients: int, first: int, directories: int, latin: bool) -> list[Op]:
-    """Many clients that ask for a marker or a few at the same moment."""
-    partitions = [part for part in PARTITIONS if not latin or part.isascii()]
-    directory, each = rng.randrange(directories), rng.choice((1, 1, 3))
-    after_ms = rng.choice((0, 0, 100, 400))
-    return [
-        Op(
-            actor=f"executor-{first + client}",
-            kind="create",
-            directory=directory,
-            name=f"{rng.choice(partitions)}/c{client}-{turn}_0-{turn}-0_001.parquet.marker.CREATE".lstrip("/"),
-            request=f"c{client}-{turn}",
-            after_ms=0 if turn else after_ms,
-        )
-        for client in range(clients)
-        for turn in range(each)
-    ]
-
-
-def _twins(rng: random.Random, ops: list[Op], forms: bool) -> list[Op]:
-    """Clients that ask for names which look much like one that is asked for."""
-    creates = [op for op in ops if op.kind == "create"]
-    first = len({op.actor for op in ops})
-    made: list[Op] = []
-    for pair in range(rng.choice(PAIRS) if creates else 0):
-        like = rng.choice(creates)
-        for number, name in enumerate(twins(rng, like.name, forms)):
-            actor = f"executor-{first + 2 * pair + number}"
-            made.append(Op(actor=actor, kind="create", directory=like.directory, name=name, after_ms=like.after_ms))
-    return made
 
 
 def _within_latin(name: str) -> str:

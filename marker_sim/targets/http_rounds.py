@@ -25,7 +25,7 @@ from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, kinds_on, open_ground
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http import file_rewrites
-from marker_sim.worlds.http.plan_faults import STORAGE_FAULT, done
+from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
 from marker_sim.worlds.http.planned_run import OF_PLANS, ServerSlot
 from marker_sim.worlds.http.round_stage import Round
 from marker_sim.worlds.http.round_types import DECIDES, LEAST_S
@@ -38,11 +38,7 @@ FAULTS_MIN_S = 1.0
 FAULTS_MAX_S = 8.0
 ROUNDS_WANTED = 20
 FRAME_S = 4.0
-# Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
-ISOLATION_S = 12.0
-LONG_BUDGET_S = 90.0
 CLOSING_S = 1.0
-HANGING = ("directory",)
 AT_A_TIME = 2
 PLAN = "plan"
 PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
@@ -54,6 +50,7 @@ PLANS_DECIDE = {
     "second-server": ("G1", "G2", "G3", "G4"),
     "pause": ("G3", "G6"),
     STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
+    CONFINED: ("G7",),
     "deletion": ("G10", "G11"),
 }
 
@@ -70,7 +67,7 @@ class PlanRound:
     def line(self) -> str:
         """Which it is, for whoever watches."""
         plan = self.plan
-        return f"round {self.number}: a plan, {len(plan.ops)} operations, {len(plan.faults)} faults"
+        return f"round {self.number}: a plan, {len(plan.single_ops)} operations, {len(plan.faults)} faults"
 
 
 @contextmanager
@@ -191,7 +188,7 @@ class ServerRounds:
                 met=reached.get(OF_PLANS + name, 0),
             )
             for name, guarantees in (PLANS_DECIDE.items() if self._choices.plans else ())
-            if name != STORAGE_FAULT or self._server.endpoint is None
+            if name not in (STORAGE_FAULT, CONFINED) or self._server.endpoint is None
         ]
         return replace(
             campaign,
@@ -253,14 +250,13 @@ class RoundChoices:
             )
             return PlanRound(number=number, plan=plan)
         self._kinds_drawn += 1
-        few = kind in HANGING and self._rng.random() < 0.5
         return Round(
             number=number,
             kind=kind,
             seed=self._seed,
-            num_threads=self._rng.choice(self._batches.threads[:2] if few else self._batches.threads),
+            num_threads=self._rng.choice(self._batches.threads),
             interval_ms=self._rng.choice(self._batches.intervals_ms),
-            faults_s=ISOLATION_S if kind in HANGING and self._budget_s >= LONG_BUDGET_S else self._faults_s,
+            faults_s=self._faults_s,
             deadline=self.deadline,
         )
 
@@ -281,8 +277,8 @@ class RoundChoices:
 
 
 def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:
-    """The kinds as they come, first those in which requests may hang: waiting costs nothing beside another round."""
-    return sorted(rng.sample(kinds, len(kinds)), key=lambda kind: kind not in HANGING)
+    """The kinds as they come."""
+    return rng.sample(kinds, len(kinds))
 
 
 def _faults_s(budget_s: float) -> float:

@@ -41,12 +41,14 @@ class ArmedFault:
 
     caller: how the names begin of those whose calls count, "" for everybody; the fault's target if None.
     exempt_roles: roles whose calls continue; their call triggers the fault, and another process is affected.
+    outside: whatever its kind, `inject` does it, and not the holder of the call.
     seen, fired: how many calls have fitted, and at how many it has struck.
     """
 
     fault: Fault
     caller: str | None = None
     exempt_roles: tuple[str, ...] = ()
+    outside: bool = False
     seen: int = 0
     fired: int = 0
     call: Call = field(init=False)
@@ -66,7 +68,8 @@ class ArmedFault:
     @property
     def injected(self) -> bool:
         """Whether it happens to a process or for a while, and not to the call alone."""
-        return self.kind.row.kills or self.kind.row.family == "process" or self.kind is FaultKind.DISK_FULL
+        of_a_process = self.kind.row.kills or self.kind.row.family == "process"
+        return self.outside or of_a_process or self.kind is FaultKind.DISK_FULL
 
     @property
     def passes(self) -> bool:

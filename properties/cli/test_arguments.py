@@ -228,10 +228,10 @@ def test_help_names_every_system_and_every_shipped_profile(
 
 def test_a_budget_says_what_it_leaves_out_and_which_leaves_nothing_out() -> None:
     kinds = kinds_on("local", None)
-    sentences = [room_of(seed, 18.0, kinds) for seed in range(20)]
+    sentences = [room_of(seed, 14.0, kinds) for seed in range(20)]
     for said in sentences:
         match = re.fullmatch(
-            r"--budget 18s is short: rounds of kind ([a-z, -]+) will most likely be left out; (\d+)s have room.*", said
+            r"--budget 14s is short: rounds of kind ([a-z, -]+) will most likely be left out; (\d+)s have room.*", said
         )
         assert match, said
         assert set(match[1].split(", ")) < set(kinds)

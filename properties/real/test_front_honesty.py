@@ -166,7 +166,8 @@ def test_a_liar_is_caught_in_its_own_lie_and_believed_in_the_rest(
     behaviour: type, broken: tuple[str, ...], sentence: str
 ) -> None:
     with served(behaviour()) as (endpoint, store):
-        found = _probe(endpoint, rounds=3)
+        # The past is what was there before a put only where the first listing was faster than it.
+        found = _probe(endpoint, rounds=20 if behaviour is ListsThePast else 3)
         assert store.objects() == {}
     told = found.to_dict()
     assert tuple(promise for promise in PROMISES if not told[promise]) == broken

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from marker_sim.faults import Fault
 from marker_sim.history import Event
-from marker_sim.plan import Plan
+from marker_sim.plan import Op, Plan
+
+CROWDS = ((8, 0), (40, 2))
 
 
 def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Plan]:
@@ -25,9 +27,9 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
     names = {event.path for event in events if event.operation == "create"}
     actors = {event.process.partition(".")[0] for event in events}
     here = [op for op in plan.ops if op.directory in own]
-    about = [op for op in here if op.name in names or (op.kind != "create" and op.actor in actors)]
+    about = [op for op in here if _is_about(op, names, actors)]
     around = [op for op in here if op in about or op.kind != "create"]
-    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, around, here) if ops))
+    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, around, here, *_crowded(about, names)) if ops))
     likely = tuple(fault for fault in plan.faults if fault.kind.row.cls == under)
     choices: list[tuple[Fault, ...]] = [*((fault,) for fault in likely), likely, plan.faults]
     choices = choices if likely else [(), plan.faults, *((fault,) for fault in plan.faults)]
@@ -43,6 +45,21 @@ def in_used_directories(plan: Plan) -> Plan:
     used = sorted({op.directory for op in plan.ops}) or [0]
     ops = tuple(replace(op, directory=used.index(op.directory)) for op in plan.ops)
     return replace(plan, directories=tuple(plan.directories[number] for number in used), ops=ops)
+
+
+def _crowded(about: list[Op], names: set[str | None]) -> Iterator[list[Op]]:
+    """In place of who asked for one of the names, many clients that ask for it: then a race is lost by somebody."""
+    for op in next(([op] for op in about if op.name in names), []):
+        others = [each for each in about if each.kind != "create"]
+        for copies, apart_ms in CROWDS:
+            yield [replace(op, copies=copies, apart_ms=apart_ms, after_ms=0, request="", server=0), *others]
+
+
+def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
+    """Whether an operation asked for one of the names, or one of the clients did something else with it."""
+    if op.kind == "create":
+        return any(each.name in names for each in op.single())
+    return any(each.actor in actors for each in op.single())
 
 
 def _is(path: str, table: str | None, instant: str | None) -> bool:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from marker_sim.errors import HarnessError
@@ -274,7 +275,7 @@ class _Shrinker:
         for candidate in self._simpler():
             self.attempt(candidate)
         for position in range(len(self.best.faults)):
-            for name in self.best.faults[position].kind.row.settings:
+            for name in self.best.faults[position].settable:
                 fault = self.best.faults[position]
                 for less in fault.less(name):
                     if self.attempt(self._with_fault(position, fault.but(**{name: less}))):
@@ -309,11 +310,20 @@ def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
         yield lambda o: replace(o, after_ms=o.after_ms // 2)
     if op.server:
         yield lambda o: replace(o, server=0)
+    for fewer in sorted({1, 2, op.copies // 4, op.copies // 2, op.copies * 3 // 4} - {0}):
+        if fewer < op.copies:
+            yield partial(_of_fewer, copies=fewer)
+    if op.apart_ms:
+        yield lambda o: replace(o, apart_ms=0)
     if op.request:
         yield lambda o: replace(o, request="")
     if op.kind == "create" and len(op.name) > len("p/a0.marker.CREATE"):
         yield lambda o: replace(o, name=f"a{position}.marker.CREATE")
         yield lambda o: replace(o, name=f"p/a{position}.marker.CREATE")
+
+
+def _of_fewer(op: Op, copies: int) -> Op:
+    return replace(op, copies=min(op.copies, copies))
 
 
 def shrink(

@@ -58,7 +58,7 @@ class ClusterRun:
 
     def play(self) -> None:
         """Perform the operations and the writes of the plan."""
-        self.clients.play(self.plan.ops)
+        self.clients.play(self.plan.single_ops)
         for write in self.plan.writes:
             self.writes.play(write)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 SITE_TIMEOUT_S = 5.0
-NEED_THE_FRONT = ("directory", STORAGE_WIRE)
+NEED_THE_FRONT = (STORAGE_WIRE,)
 NOT_ON_A_SITE = (
     "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
     "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
@@ -82,12 +82,9 @@ class ExternalS3World:
         values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
 
-    def fail_below(self, stage: RunStage, place: MarkerDirectory, until: float) -> None:
-        """Nothing here can make it fail; rounds that need it are not played (`NEED_THE_FRONT`)."""
-        raise AssertionError("a round of storage faults was begun on an endpoint of the user's own")
-
-    def begin(self, fault: Fault) -> None:
+    def begin(self, fault: Fault) -> bool:
         """Nothing: an endpoint of the user's own is not made to fail."""
+        return False
 
     def heal(self, fault: Fault) -> None:
         """Nothing."""

@@ -2,31 +2,22 @@
 
 Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
 faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
-
-A server that one trouble silenced meets none of those that follow. It is left as it is, for what hangs since storage
-failed is judged while it hangs; a trouble that met nothing is missed only where storage had not failed before it.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.faults.row import CHANGES
+from marker_sim.faults import Fault, When
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
-from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.s3_capabilities import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
 
@@ -36,27 +27,7 @@ if TYPE_CHECKING:
 BUCKET = "lake"
 READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
-STRIKES_MAX = 1_000_000
-TROUBLE_WAIT_S = 8.0
-SILENCED_WAIT_S = 2.0  # After a trouble that may have silenced the server.
 OWN_PROBE_ROUNDS = 8
-READS = ("get", "list")
-
-
-def _failing(kind: FaultKind, operations: tuple[str, ...] = ("put",), calls: int = STRIKES_MAX, **how: int) -> Fault:
-    return Fault.of(kind, "server", Call(operations=operations), calls=calls, **how)
-
-
-# Ways in which requests go wrong until they are healed.
-REQUEST_FAULTS = {
-    "failing put": _failing(FaultKind.SERVER_ERROR),
-    "failing read": _failing(FaultKind.SERVER_ERROR, READS),
-    "slow put": _failing(FaultKind.SLOW_STORAGE, late_ms=700),
-    "throttled requests": _failing(FaultKind.THROTTLED, (*CHANGES, *READS)),
-    "time-out of an applied put": _failing(FaultKind.TIMEOUT_APPLIED, calls=3, for_ms=1_200),
-    "time-out of a lost put": _failing(FaultKind.TIMEOUT_LOST, calls=3, for_ms=1_200),
-}
-NOT_BY_ALL = frozenset({"failing read"})  # Not every server makes such requests, so that to meet none decides nothing.
 
 
 class FrontWorld:
@@ -82,7 +53,6 @@ class FrontWorld:
                 raise
         self._scheme = scheme
         self._command = command
-        self._failed = False
         self._probed = probed
         self.bind(stage)
 
@@ -131,34 +101,9 @@ class FrontWorld:
         }
         return Surroundings(values, environment(endpoint, process))
 
-    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
-        """Every trouble in an order drawn, each healed, at requests below one directory."""
-        injector, rng = stage.injector, stage.rng
-        if rng.random() < 0.75:  # Else the server meets the trouble when it first reads the directory.
-            stage.ask_once("exists", place, "")
-        stage.release()
-        for name in rng.sample(tuple(REQUEST_FAULTS), len(REQUEST_FAULTS)):
-            _ = injector.first  # When nobody lives there is nobody to meet the trouble.
-            met = self._strike(injector, REQUEST_FAULTS[name], place.path, rng)
-            if met or not (self._failed or name in NOT_BY_ALL):
-                injector.declare(name, met)
-            else:
-                injector.note(name if name in NOT_BY_ALL else f"{name}: the server sent no storage request", met)
-            self._failed = self._failed or met > 0
-            injector.wait(rng.uniform(0.3, 0.6))
-
-    def _strike(self, injector: ServerFaultInjector, fault: Fault, below: str, rng: Random) -> int:
-        """How many requests met a trouble."""
-        assert self.interceptor is not None and isinstance(fault.trigger, Call)
-        armed = ArmedFault(replace(fault, trigger=fault.trigger._replace(pattern=f"^{re.escape(below)}(/|$)")))
-        self.interceptor.arm(armed)
-        injector.wait(SILENCED_WAIT_S if self._failed else TROUBLE_WAIT_S, lambda: armed.fired > 0)
-        injector.wait(rng.uniform(0.4, 0.8))
-        self.interceptor.disarm()
-        return armed.fired
-
-    def begin(self, fault: Fault) -> None:
+    def begin(self, fault: Fault) -> bool:
         """Nothing: faults of an object store are at its requests."""
+        return False
 
     def heal(self, fault: Fault) -> None:
         """Nothing."""

@@ -11,20 +11,20 @@ with content is cut, and before a file is opened, as far as file_watch.py can se
 
 from __future__ import annotations
 
+import contextlib
+import re
 import resource
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marker_sim.faults import Fault, FaultKind, When
+from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.names import MarkerDirectory, marker_file
 from marker_sim.worlds.file_permissions import CUT
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.local_reader import LocalReader
-from marker_sim.worlds.http.round_stage import RoundStage
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
 from marker_sim.worlds.interceptor import Interceptor, StorageCall
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 FULL_DISK_SPARE_BYTES = 64
-STORAGE_FAILS, DISK_FULL = FaultKind.SERVER_ERROR.value, FaultKind.DISK_FULL.value
+IO_ERROR, DISK_FULL = FaultKind.IO_ERROR.value, FaultKind.DISK_FULL.value
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
     "file": lambda path: f"file:{path}",
@@ -66,6 +66,7 @@ class LocalWorld:
         self.end_run()
         self._stage = stage
         self._filled = 0
+        self._obstacles: list[str] = []
         self.reader: DirectoryReader = LocalReader(
             stage.recorder, self._root, stage.injector.pids, self._command, stage.rng
         )
@@ -92,35 +93,24 @@ class LocalWorld:
         """{storage} is the root, and nothing is in the environment."""
         return Surroundings({"storage": str(self._root)}, {})
 
-    def begin(self, fault: Fault) -> None:
-        """The disk is full for all servers that live; the recorder's lock may be held."""
+    def begin(self, fault: Fault) -> bool:
+        """The disk is full for all servers that live, or marker files cannot be written, if any is to be made."""
+        if fault.kind is FaultKind.IO_ERROR:
+            return self._obstruct(fault)
         self._filled += 1
         if self._filled == 1:
             self._fill_disk(self._stage.injector)
+        return True
 
     def heal(self, fault: Fault) -> None:
-        """The disk has room again, unless another fault fills it too."""
+        """The files can be written again, or the disk has room, unless another fault fills it too."""
+        if fault.kind is FaultKind.IO_ERROR:
+            while self._obstacles:
+                self._remove_obstacle(self._obstacles.pop())
+            return
         self._filled -= 1
         if not self._filled:
             self._free_disk(self._stage.injector)
-
-    def fail_below(self, stage: RoundStage, place: MarkerDirectory, until: float) -> None:
-        """No marker file of a directory can be written; then all but the first; then all."""
-        injector, rng = stage.injector, stage.rng
-        self._first_asked(stage, place)
-        first, *others = [self._obstruct(injector, place, index) for index in range(injector.num_threads)]
-        injector.note("storage fails below one marker directory")
-        stage.release()
-        injector.wait(max(rng.uniform(0.8, 1.2), (until - time.monotonic()) / 2))
-        for heal in others:
-            heal()
-        injector.wait(max(rng.uniform(0.4, 0.9), until - time.monotonic()))
-        first()
-
-    def _first_asked(self, stage: RoundStage, place: MarkerDirectory) -> None:
-        """Mostly the server knows a directory before it fails; else it meets the trouble when it first reads it."""
-        if stage.rng.random() < 0.75:
-            stage.ask_once("exists", place, "")
 
     def end_run(self) -> None:
         """Nobody watches what the last run stored."""
@@ -169,23 +159,29 @@ class LocalWorld:
         rewrites = self.rewrites = Rewrites(self._mine, watch)
         watch.start()
 
-    def _obstruct(self, injector: ServerFaultInjector, place: MarkerDirectory, index: int) -> Callable[[], None]:
-        """Make writing one marker file of a directory fail; returns what heals it."""
-        path = f"{place.path}/{marker_file(index)}"
-        (self._root / path).mkdir(parents=True)
-        injector.recorder.fault(f"storage-{index}", STORAGE_FAILS, "begin", path)
+    def _obstruct(self, fault: Fault) -> bool:
+        """Make writing the marker files fail that do not exist so far, below the directories of a fault."""
+        assert isinstance(fault.trigger, Call)
+        below, injector = re.compile(fault.trigger.pattern), self._stage.injector
+        for place in self._stage.places:
+            for index in range(injector.num_threads) if below.search(f"{place.path}/") else ():
+                path = f"{place.path}/{marker_file(index)}"
+                with contextlib.suppress(FileExistsError):
+                    (self._root / path).mkdir(parents=True)
+                    injector.recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "begin", path)
+                    self._obstacles.append(path)
+        return bool(self._obstacles)
 
-        def heal() -> None:
-            try:
-                (self._root / path).rmdir()
-            except FileNotFoundError:
-                pass  # The server did away with what stood in its way.
-            except OSError:
-                injector.recorder.fault("storage", "damage", path=path)
-                shutil.rmtree(self._root / path)
-            injector.recorder.fault(f"storage-{index}", STORAGE_FAILS, "end", path)
-
-        return heal
+    def _remove_obstacle(self, path: str) -> None:
+        recorder = self._stage.injector.recorder
+        try:
+            (self._root / path).rmdir()
+        except FileNotFoundError:
+            pass  # The server did away with what stood in its way.
+        except OSError:
+            recorder.fault("storage", "damage", path=path)
+            shutil.rmtree(self._root / path)
+        recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "end", path)
 
     def _fill_disk(self, injector: ServerFaultInjector) -> None:
         """Writes that make a file larger than any is fail from now on, for every process of every server."""

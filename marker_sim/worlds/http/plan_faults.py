@@ -4,6 +4,8 @@ at a client's step or site   by the client itself: it hangs up, waits, loses, do
 at a request or a reply      as soon as a client sent the n-th request, or read the n-th reply, of all clients
 at a call on storage         by the interceptor: before or after it on S3; on local storage right after it, and
                              before it where the kernel holds the caller (file_permissions.py)
+at a call below one directory   by the interceptor on S3; on local storage directories stand where the n-th marker file
+                             and those after it would be written, so they cannot be
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_LATE, MARKER_FILES
 from marker_sim.worlds.http.http_client import ROUTES
 from marker_sim.worlds.http.servers import Server
-from marker_sim.worlds.http.world import RoundStorage
+from marker_sim.worlds.http.world import RoundStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
 
 STORAGE_FAULT = "storage fault"
+CONFINED = "storage fault below one marker directory"
 FOR_MS_MAX = 1_500
 SILENT_CALLS_MAX = 3
 TYPE_FILES = f"/{TYPE_FILE}$"
@@ -63,7 +66,10 @@ OF_SERVERS = {
         FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.THROTTLED, FaultKind.SERVER_ERROR,
         FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.SLOW_STORAGE, FaultKind.ORPHANED,
     ),
-    "local": (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE),
+    "local": (
+        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE,
+        FaultKind.IO_ERROR,
+    ),
 }  # fmt: skip
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; rounds of kind wire have it"
 _OUTSIDE = "a change of storage from outside; no server promises to survive it"
@@ -76,7 +82,6 @@ CANNOT = {
     "placeholder": _OUTSIDE,
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
-    "io-error": _ONE_BY_ONE,
     "slow-storage on local": _ONE_BY_ONE,
 }
 
@@ -92,6 +97,10 @@ def done(fault: Fault, storage: str) -> Fault | None:
     if fault.target in ("server", "second"):
         if kind not in OF_SERVERS[storage] or fault.target == "second":
             return None
+        if isinstance(fault.trigger, Call):
+            return fault if kind.row.family == "storage" and (storage == "s3" or kind is FaultKind.IO_ERROR) else None
+        if kind is FaultKind.IO_ERROR:
+            return None
         if site and site not in OF_REQUESTS and site not in CALLS:
             return None
         at_call = site in CALLS
@@ -106,6 +115,10 @@ def done(fault: Fault, storage: str) -> Fault | None:
         shorter["calls"] = SILENT_CALLS_MAX
     changed = {name: most for name, most in shorter.items() if getattr(fault.settings, name) > most}
     return fault.but(**changed) if changed else fault
+
+
+def _at_a_call(fault: Fault) -> bool:
+    return fault.site in CALLS or isinstance(fault.trigger, Call)
 
 
 def _client_site(kind: str, after: bool) -> str:
@@ -136,8 +149,9 @@ class PlanFaults:
         self._armed: list[ArmedFault] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
+        self._at_end: list[Callable[[], None]] = []
         for fault in plan.faults:
-            if fault.site in CALLS:
+            if _at_a_call(fault):
                 continue
             key = (fault.target, fault.site)
             if fault.target == "server" and not fault.site:
@@ -149,10 +163,17 @@ class PlanFaults:
         interceptor = world.interceptor
         if interceptor is None:
             return
-        for fault in self._plan.faults:
-            call = self._call(fault, world) if fault.site in CALLS else None
+        only_after = world.whens == ("after",)
+        for drawn in self._plan.faults:
+            below = isinstance(drawn.trigger, Call)
+            fault = self._here(drawn)
+            if below and only_after and fault.n == 1:
+                self._begin(self._injector.first, fault)
+                continue
+            call = self._call(fault, world) if _at_a_call(fault) else None
             if call is not None:
-                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS))
+                outside = only_after and below
+                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=outside))
                 if fault.kind is FaultKind.TORN_WRITE:
                     self._injector.note(CUT_KILL, 0)
         interceptor.arm(*self._armed)
@@ -195,8 +216,12 @@ class PlanFaults:
                 if not armed.injected:
                     self.met[armed.kind.value] += armed.fired
         self.met[STORAGE_FAULT] = sum(self.met[kind.value] for kind in FaultKind if kind.row.cls == "storage")
+        confined = any(isinstance(fault.trigger, Call) for fault in self._plan.faults)
+        self.met[CONFINED] = self.met[STORAGE_FAULT] if confined else 0
         while self._due:
             self._do_what_is_due(all_of_it=True)
+        while self._at_end:
+            self._at_end.pop()()
         self._restart()
 
     def _arrive(self, *keys: tuple[str, str]) -> list[Fault]:
@@ -231,9 +256,12 @@ class PlanFaults:
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1
                 self._later(0, lambda: self._second(settings.for_ms))
-            case FaultKind.DISK_FULL:
-                injector.world.begin(fault)
-                self._later(settings.for_ms, lambda: injector.world.heal(fault))
+            case FaultKind.DISK_FULL | FaultKind.IO_ERROR:
+                self.met[fault.kind.value] += injector.world.begin(fault) - 1  # It may have nothing to meet.
+                if settings.for_ms:
+                    self._later(settings.for_ms, lambda: injector.world.heal(fault))
+                else:
+                    self._at_end.append(lambda: injector.world.heal(fault))
 
     def _later(self, after_ms: int, act: Callable[[], None]) -> None:
         with self._lock:
@@ -274,8 +302,16 @@ class PlanFaults:
         if second is not None:
             self._later(for_ms, lambda: injector.second_ends(second))
 
+    def _here(self, fault: Fault) -> Fault:
+        """The fault with paths of this run."""
+        trigger = fault.trigger
+        return replace(fault, trigger=within(self._injector.workdir, trigger)) if isinstance(trigger, Call) else fault
+
     def _call(self, fault: Fault, world: RoundStorage) -> Call | None:
         """What the interceptor waits for; None where it cannot see the call."""
+        if isinstance(fault.trigger, Call):
+            before = fault.trigger._replace(n=fault.n - 1, when="after")
+            return before if world.whens == ("after",) else fault.trigger
         site, kind = CALLS[fault.site], fault.kind
         operations, when = site.operations, site.when
         if world.whens == ("after",):

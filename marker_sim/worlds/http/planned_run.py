@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from marker_sim.faults import Call, Fault
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import NobodyLives
@@ -19,6 +20,7 @@ from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
 
 SCRIPTS_S = 8.0
+CONFINED_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 
@@ -79,6 +81,11 @@ class ServerSlot:
         return self._world
 
 
+def _lasts(fault: Fault) -> bool:
+    """Whether it goes on until the clients are through."""
+    return isinstance(fault.trigger, Call) and not fault.settings.for_ms
+
+
 class _PlannedRun(RunStage):
     def __init__(self, plan: Plan, table: str, slot: ServerSlot, fleet: Fleet, deadline: float) -> None:
         places = tuple(
@@ -92,7 +99,7 @@ class _PlannedRun(RunStage):
         self.plan = plan
         self.faults = PlanFaults(plan, self.injector, places)
         self.injector.faults = self.faults
-        self.scripts = Scripts(plan.ops, places, self.requests, self.faults, self.injector.on_ack)
+        self.scripts = Scripts(plan.single_ops, places, self.requests, self.faults, self.injector.on_ack)
         self.injector.load = self.scripts
 
     def play(self, living: Server | None, probing: bool) -> bool:
@@ -108,7 +115,8 @@ class _PlannedRun(RunStage):
         self.faults.arm(self.world)
         self.scripts.start()
         try:
-            self.faults.drive(lambda: self.scripts.over, min(time.monotonic() + SCRIPTS_S, self.deadline))
+            scripts_s = CONFINED_S if any(map(_lasts, self.plan.faults)) else SCRIPTS_S
+            self.faults.drive(lambda: self.scripts.over, min(time.monotonic() + scripts_s, self.deadline))
             self.scripts.stop()
             self.faults.heal()
         except NobodyLives:

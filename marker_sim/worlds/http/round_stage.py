@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
 
 STORAGE_WIRE = "storage-wire"
-FAILING = ("directory",)
 CALM_S = 1.2
 
 
@@ -75,7 +74,6 @@ class ServerProxies:
 class RoundStage(RunStage):
     """The stage of a round: its clients are a load.
 
-    failing: a directory that kinds of round which need a fresh one keep from the load until they `release` it.
     doors: what stands before servers, None for nothing.
     """
 
@@ -85,10 +83,9 @@ class RoundStage(RunStage):
         self.main = MarkerDirectory(f"{table}/t0", "20260101000000001")
         self.other = MarkerDirectory(f"{table}/t0", "20260101000000002")
         self.third = MarkerDirectory(f"{table}/t1", "20260101000000003")
-        self.failing = MarkerDirectory(f"{table}/t2", "20260101000000004")
         self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
         self.spelled = MarkerDirectory(f"{table}/t4", "20260101000000006")
-        places = (self.main, self.other, self.third, self.failing, self.hostile, self.spelled)
+        places = (self.main, self.other, self.third, self.hostile, self.spelled)
         drawn = f"{spec.drawn} {spec.kind}"
         super().__init__(
             system,
@@ -106,7 +103,6 @@ class RoundStage(RunStage):
             LoadedDirectory(place=self.main, weight=6),
             LoadedDirectory(place=self.other, beyond_latin=True, weight=3),
             LoadedDirectory(place=self.third, weight=1),
-            LoadedDirectory(place=self.failing, weight=3 if spec.kind in FAILING else 1),
         )
         self.load = Load(self.requests, self.targets, spec.drawn, self.injector.on_ack)
         self.injector.load = self.load
@@ -118,8 +114,6 @@ class RoundStage(RunStage):
         injector.start()
         self.phase("faults")
         self.watch()
-        if spec.kind in FAILING:
-            self.load.targets = tuple(target for target in self.targets if target.place != self.failing)
         self.load.start()
         injector.wait(CALM_S)
         self.recorder.calm = False
@@ -128,7 +122,6 @@ class RoundStage(RunStage):
             faults(self, until)
         if self.world.interceptor is not None:
             self.world.interceptor.disarm()
-        self.release()
         self.phase("healed")
         self.load.pause()
         self.probe()
@@ -143,7 +136,3 @@ class RoundStage(RunStage):
             self.stop_watching()
         finally:
             self.world.close()
-
-    def release(self) -> None:
-        """The load knows `failing` from now on."""
-        self.load.targets = self.targets

@@ -3,8 +3,6 @@
 Most runs are plans (planned_run.py). These are rounds for what a plan cannot have yet: faults that last until somebody
 heals them, proxies, and hostile directories.
 
-directory      storage fails below one marker directory, and nothing else happens until the end, so that whoever asks
-               for another directory and is not answered can only have been harmed by that
 hostile        names and directories that must be refused or kept as they are, through restarts (hostile_rounds.py)
 storage-wire   the connections between server and object store fail (storage_wire_rounds.py)
 wire           the connections between clients and server fail in every way a proxy can make them (wire_rounds.py)
@@ -19,15 +17,7 @@ from marker_sim.worlds.http.round_stage import STORAGE_WIRE, RoundStage
 from marker_sim.worlds.http.storage_wire_rounds import storage_wire
 from marker_sim.worlds.http.wire_rounds import WIRE, wire
 
-
-def directory(stage: RoundStage, until: float) -> None:
-    """Storage fails below one marker directory alone."""
-    stage.world.fail_below(stage, stage.failing, until)
-    stage.injector.wait(0.3)
-
-
 PLAYS: dict[str, Callable[[RoundStage, float], None]] = {
-    "directory": directory,
     HOSTILE: hostile,
     WIRE: wire,
     STORAGE_WIRE: storage_wire,
@@ -35,7 +25,6 @@ PLAYS: dict[str, Callable[[RoundStage, float], None]] = {
 
 # The guarantees that each kind decides: none of them holds before a round of it was played (docs/foreign-servers.md).
 DECIDES = {
-    "directory": ("G7",),
     HOSTILE: ("G12",),
     WIRE: ("G4", "G5", "G6"),
     STORAGE_WIRE: ("G3", "G6"),
@@ -44,7 +33,6 @@ DECIDES = {
 # Seconds of a round with the shortest faults, from the start of its server to the last look, on a quiet machine
 # and for a server that starts at once: what a budget is planned with.
 LEAST_S = {
-    "directory": 5.0,
     HOSTILE: 7.0,
     WIRE: 8.0,
     STORAGE_WIRE: 8.0,

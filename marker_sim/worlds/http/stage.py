@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from marker_sim import __version__
 from marker_sim.history import Header, History
@@ -54,12 +54,9 @@ class World(RoundStorage, Protocol):
     """Storage that knows how it fails.
 
     bind        the next run on the same storage, whose servers may still live
-    fail_below  makes storage fail below a marker directory that nobody has written to, and heals it, in every way it
-                knows, until a time (time.monotonic) at least once
     """
 
     def bind(self, stage: RunStage) -> World: ...
-    def fail_below(self, stage: Any, place: MarkerDirectory, until: float) -> None: ...
 
 
 class RunStage:

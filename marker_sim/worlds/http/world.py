@@ -7,12 +7,13 @@ external_s3.py   the user's S3 endpoint: read by requests, no faults
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from marker_sim.faults import Fault, When
+from marker_sim.faults import Call, Fault, When
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.interceptor import Interceptor
@@ -44,6 +45,11 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
 
 
+def within(table: str, call: Call) -> Call:
+    """A call of a plan, whose paths begin with its own tables, in a run, whose tables lie below a folder."""
+    return call._replace(pattern=f"^{re.escape(table)}/{call.pattern.removeprefix('^')}")
+
+
 class DirectoryReader(Protocol):
     """The kit's own eyes on marker directories. Safe to call from any thread.
 
@@ -70,7 +76,8 @@ class RoundStorage(Protocol):
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
-    begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held
+    begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held. `begin` says
+                  whether anything can meet it
     close         removes what the round stored; called after the history is closed, may be called twice
     """
 
@@ -83,6 +90,6 @@ class RoundStorage(Protocol):
     def describe(self) -> dict[str, Any]: ...
     def address(self, place: MarkerDirectory) -> str: ...
     def surroundings(self, process: str) -> Surroundings: ...
-    def begin(self, fault: Fault) -> None: ...
+    def begin(self, fault: Fault) -> bool: ...
     def heal(self, fault: Fault) -> None: ...
     def close(self) -> None: ...

@@ -1,0 +1,104 @@
+"""Clients beside those of the swarm, where a client costs little: crowds, hot names, twins, short scripts."""
+
+from __future__ import annotations
+
+import random
+
+from marker_sim.odd_names import PARTITIONS, twins
+from marker_sim.plan import COPY, Op
+
+# Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
+CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 50, 100)}
+SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
+HOT = (0, 0, 0, 6, 25)  # Clients that ask for the same name at the same moment.
+HOT_NAMES = (1, 4)
+SPACED = (0, 0, 0, 14, 25)  # Clients that come one batch after the other.
+SPACED_MS = 50  # The longest interval between batches that they wait for.
+LONG = "/".join(["d" * 200] * 24)  # A partition that makes a name longer than a block of a file.
+SHORT_SCRIPTS = (0, 2, 6)
+SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
+PAIRS = (0, 2, 5)  # Of names that look much alike.
+
+
+def short_scripts(rng: random.Random, directories: dict[str, int]) -> list[Op]:
+    """Clients alone in a directory of their own, which are added to the others."""
+    ops: list[Op] = []
+    for number in range(rng.choice(SHORT_SCRIPTS)):
+        directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
+        ops += _short_script(rng, f"executor-s{number}", directory)
+    return ops
+
+
+def _short_script(rng: random.Random, actor: str, directory: int) -> list[Op]:
+    """One client alone in a directory, with a few names as long as each other: each operation after each other one."""
+    names = [f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(rng.choice((1, 2, 3)))]
+    ops = []
+    for kind in rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.randint(4, 12)):
+        name = rng.choice(names) if kind == "create" else ""
+        ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=rng.choice((0, 0, 1))))
+    return ops
+
+
+def crowd(rng: random.Random, storage: str, first: int, directories: int, latin: bool) -> list[Op]:
+    """Many clients that ask for a marker or a few at the same moment."""
+    clients = rng.choice(CROWDS[storage])
+    if not clients:
+        return []
+    partitions = [part for part in PARTITIONS if not latin or part.isascii()] + [LONG]
+    shares, each, after_ms = rng.choice(SHARES), rng.choice((1, 1, 3)), rng.choice((0, 0, 100, 400))
+    everywhere, directory = rng.random() < 0.5, rng.randrange(directories)
+    return [
+        Op(
+            actor=f"executor-{first + share}",
+            kind="create",
+            directory=rng.randrange(directories) if everywhere else directory,
+            name=f"{rng.choice(partitions)}/c{share}-{COPY}_0-{turn}-0_001.parquet.marker.CREATE".lstrip("/"),
+            request=f"c{share}-{COPY}-{turn}",
+            after_ms=0 if turn else after_ms,
+            copies=max(1, clients // shares),
+        )
+        for share in range(shares)
+        for turn in range(each)
+    ]
+
+
+def hot(rng: random.Random, first: int, directories: int) -> list[Op]:
+    """Clients that ask for the same names at the same moment."""
+    clients, directory = rng.choice(HOT), rng.randrange(directories)
+    return [
+        Op(
+            actor=f"executor-h{first}",
+            kind="create",
+            directory=directory,
+            name=f"hot/h{number}_0-0-0_001.parquet.marker.CREATE",
+            copies=clients,
+            apart_ms=rng.choice((0, 0, 1)),
+        )
+        for number in range(rng.choice(HOT_NAMES) if clients else 0)
+    ]
+
+
+def spaced(rng: random.Random, first: int, directories: int, interval_ms: int) -> list[Op]:
+    """Clients that come one after the other, so that each is in a batch of its own, and a listing after them."""
+    clients = rng.choice(SPACED) if interval_ms <= SPACED_MS else 0
+    if not clients:
+        return []
+    actor, directory = f"executor-b{first}", rng.randrange(directories)
+    name = f"spaced/b{COPY}_0-0-0_001.parquet.marker.CREATE"
+    pace_ms = interval_ms + 10
+    create = Op(actor=actor, kind="create", directory=directory, name=name, copies=clients, apart_ms=pace_ms)
+    listing = Op(actor=f"executor-l{first}", kind="list", directory=directory, after_ms=clients * pace_ms + 100)
+    return [create, listing]
+
+
+def with_twins(rng: random.Random, ops: list[Op], forms: bool) -> list[Op]:
+    """Clients that ask for names which look much like one that is asked for."""
+    creates = [op for op in ops if op.kind == "create"]
+    first = len({op.actor for op in ops})
+    made: list[Op] = []
+    for pair in range(rng.choice(PAIRS) if creates else 0):
+        like = rng.choice(creates)
+        for number, name in enumerate(twins(rng, like.name, forms)):
+            actor = f"executor-{first + 2 * pair + number}"
+            made.append(Op(actor=actor, kind="create", directory=like.directory, name=name, after_ms=like.after_ms))
+    return made
