@@ -176,8 +176,8 @@ class LocalWorld:
         recorder = self._stage.injector.recorder
         try:
             (self._root / path).rmdir()
-        except FileNotFoundError:
-            pass  # The server did away with what stood in its way.
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # The server did away with what stood in its way, for itself or with its whole directory.
         except OSError:
             recorder.fault("storage", "damage", path=path)
             shutil.rmtree(self._root / path)
