@@ -143,6 +143,16 @@ class Plan:
         """The operations with each client of a crowd by itself."""
         return tuple(each for op in self.ops for each in op.single())
 
+    @property
+    def asked(self) -> int:
+        """How many operations clients perform."""
+        return sum(op.copies for op in self.ops)
+
+    def earlier_by(self, before: Plan) -> Plan:
+        """The plan with its faults earlier, as it has less operations than the one before: a late one never arms."""
+        faults = tuple(fault.at(max(1, fault.n * self.asked // max(1, before.asked))) for fault in self.faults)
+        return replace(self, faults=faults)
+
     def probes(self, mode: str) -> tuple[Op, ...]:
         """What a fresh client asks when all is well again: in each directory a create a batch file, then a list."""
         ops = []

@@ -25,7 +25,7 @@ from marker_sim.search.shrinking.shrinker import shrink
 PAIR = 2
 LAST_RUNS = 10
 RELIABLE = 8  # Of the last runs.
-LOOKED_AT = (1, 2, 3, 5, 8, 12)  # Of the plans that were kept, from the last one back, until one is reliable.
+SURE = 3  # How often a plan has to be kept where smaller ones that were kept once broke too seldom.
 CLOSING_SHARE = 0.3  # Of the time, for the last runs.
 EVIDENCE_SHARE = 0.5  # Of the time, for the candidates that the evidence names.
 PROBES = ("probe-", "once-")
@@ -72,30 +72,40 @@ class PlayedShrinker:
         self._probing = any(event.process.startswith(PROBES) for event in evidence)
         last = until - (until - began) * CLOSING_SHARE
 
-        kept = [plan]
+        kept, sure = [plan], 1
 
         def fails(candidate: Plan) -> bool:
-            failed = self._fails(candidate, kind, until)
+            failed = all(self._fails(candidate, kind, until) for _ in range(sure))
             if failed:
                 kept.append(candidate)
             return failed
 
         likely = candidates(plan, evidence, broken.breach.under)
-        small = self._first(plan, likely, fails, began + (last - began) * EVIDENCE_SHARE)
-        shrink(small, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        first = self._first(plan, likely, fails, began + (last - began) * EVIDENCE_SHARE)
+        shrink(first, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
         self._probing = True
-        return self._most_reliable(kept, kind, until)
+        small = self._most_reliable(kept, kind, until)
+        if small.failed < RELIABLE or small.plan == kept[-1]:
+            return small
+        kept, sure = [small.plan], SURE  # What was smaller than this broke by luck.
+        shrink(small.plan, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        return self._most_reliable(kept, kind, until) if len(kept) > 1 else small
 
     def _most_reliable(self, kept: list[Plan], kind: Kind, until: float) -> SmallPlan:
-        """The last of the plans that breaks often enough, else the one that breaks most often."""
-        best: SmallPlan | None = None
-        for back in LOOKED_AT:
-            if best is not None and (best.failed >= RELIABLE or time.monotonic() > until or back > len(kept)):
-                break
+        """The last of the plans that were kept that breaks often enough, else the one that breaks most often.
+
+        It is looked for from the last one back in growing steps, then between the last two of them.
+        """
+        best, back, rare = self._last_runs(kept[-1], kind, until), 1, 0
+        while best.failed < RELIABLE and back < len(kept) and time.monotonic() < until:
+            rare, back = back, min(2 * back, len(kept))
             seen = self._last_runs(kept[-back], kind, until)
-            if best is None or seen.failed * best.runs > best.failed * seen.runs:
+            if seen.failed * best.runs > best.failed * seen.runs:
                 best = seen
-        assert best is not None
+        while best.failed >= RELIABLE and back - rare > 1 and time.monotonic() < until:
+            middle = (back + rare) // 2
+            seen = self._last_runs(kept[-middle], kind, until)
+            back, rare, best = (middle, rare, seen) if seen.failed >= RELIABLE else (back, middle, best)
         return best
 
     def _last_runs(self, plan: Plan, kind: Kind, until: float) -> SmallPlan:

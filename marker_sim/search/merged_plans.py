@@ -24,6 +24,7 @@ PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
+SECOND = 0.3  # A second server from the beginning, where none comes later.
 CONFINED = 0.15  # Storage fails below one marker directory, and nothing else goes wrong.
 HANG_UPS = (0, 0, 1, 3)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
@@ -86,6 +87,8 @@ def make_merged_plan(
     else:
         possible = [fault for each in faults if (fault := done(each, storage)) is not None]
         faults = [*_few(rng, possible), *_outage(rng, storage), *_hang_ups(rng, askers)]
+        if not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults) and rng.random() < SECOND:
+            faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((500, 1_500))))
         if rng.random() < CONFINED:
             trouble = _confined(rng, storage, asked_for)
             faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)

@@ -37,7 +37,9 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
         for ops in workloads:
             quick = tuple(replace(op, after_ms=0) for op in ops)
             for each in dict.fromkeys((quick, ops)):
-                yield in_used_directories(replace(plan, ops=each, faults=faults))
+                smaller = replace(plan, ops=each, faults=faults)
+                for small in dict.fromkeys((smaller, smaller.earlier_by(plan))):
+                    yield in_used_directories(small)
 
 
 def in_used_directories(plan: Plan) -> Plan:

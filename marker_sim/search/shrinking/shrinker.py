@@ -162,9 +162,7 @@ class _Shrinker:
         """Also with faults earlier in proportion: fewer operations make fewer steps, and a late fault never arms."""
         if self.attempt(candidate):
             return True
-        left, before = len(candidate.ops), len(self.best.ops)
-        faults = tuple(fault.at(max(1, fault.n * left // before)) for fault in candidate.faults)
-        return self.attempt(replace(candidate, faults=faults))
+        return self.attempt(candidate.earlier_by(self.best))
 
     def _wait_instead(self, position: int) -> bool:
         """Remove an operation and let its client wait before the next one about as long as it took."""
