@@ -16,6 +16,7 @@ from marker_sim.plan import OPERATIONS, Plan
 from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.batching import INTERVALS_MS, THREADS
+from marker_sim.targets.http_rounds import CONFINED_EVERY, CONFINED_FIRST
 from marker_sim.worlds.http.plan_faults import cannot, done
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
@@ -29,7 +30,10 @@ def simulated_plans(storage: str) -> list[Plan]:
 
 
 def plans_for_servers(storage: str) -> list[Plan]:
-    return [make_merged_plan(seed, storage, THREADS, INTERVALS_MS, done) for seed in range(SEEDS)]
+    return [
+        make_merged_plan(seed, storage, THREADS, INTERVALS_MS, done, confined=seed % CONFINED_EVERY == CONFINED_FIRST)
+        for seed in range(SEEDS)
+    ]
 
 
 def traits(plan: Plan) -> set[str]:

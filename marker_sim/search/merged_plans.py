@@ -20,12 +20,13 @@ from marker_sim.search.crowds import crowd, hot, short_scripts, spaced, with_twi
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
+SEVERAL = 3  # From here on there are several directories.
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
 SECOND = 0.3  # A second server from the beginning, where none comes later.
-CONFINED = 0.15  # Storage fails below one marker directory, and nothing else goes wrong.
+ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
 HANG_UPS = (0, 0, 1, 3)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
 WAITS_MS = (0, 10, 40, 150)
@@ -60,19 +61,21 @@ def make_merged_plan(
     threads: tuple[int, ...],
     intervals_ms: tuple[int, ...],
     done: Callable[[Fault, str], Fault | None],
+    confined: bool = False,
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
     threads, intervals_ms: what servers may be told.
     done: the fault as the world does it, None when it cannot.
+    confined: storage fails below one marker directory, and nothing else goes wrong.
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
-    latin, confined = rng.random() < 0.5, rng.random() < CONFINED
+    latin = rng.random() < 0.5
     num_threads = rng.choice(threads)
     slow = num_threads > PROBED_FAST  # It is probed with a batch a file.
     interval_ms = rng.choice(sorted(intervals_ms)[: max(1, len(intervals_ms) // 2)] if slow else intervals_ms)
     directories: dict[str, int] = {}
-    ops, faults = _merged(rng, storage, directories)
+    ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[SEVERAL:] if confined else PARTS))
     if latin:
         ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
@@ -89,7 +92,7 @@ def make_merged_plan(
         faults = [*_few(rng, possible), *_outage(rng, storage), *_hang_ups(rng, askers)]
         if not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults) and rng.random() < SECOND:
             faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((500, 1_500))))
-        if rng.random() < CONFINED:
+        if rng.random() < ALSO_CONFINED:
             trouble = _confined(rng, storage, asked_for)
             faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)
     return Plan(
@@ -104,11 +107,11 @@ def make_merged_plan(
     )
 
 
-def _merged(rng: random.Random, storage: str, directories: dict[str, int]) -> tuple[list[Op], list[Fault]]:
+def _merged(rng: random.Random, storage: str, directories: dict[str, int], parts: int) -> tuple[list[Op], list[Fault]]:
     """Operations and faults of some plans of the swarm. directories: gets those that they use."""
     ops: list[Op] = []
     faults: list[Fault] = []
-    for part in range(rng.choice(PARTS)):
+    for part in range(parts):
         plan = make_plan(rng.randrange(MADE_OF), "timeline", storage)
         prefix, first = rng.choice(PREFIXES), _clients(ops)
         numbers = [directories.setdefault(f"{prefix}{path}", len(directories)) for path in plan.directories]

@@ -41,6 +41,7 @@ FRAME_S = 4.0
 CLOSING_S = 1.0
 AT_A_TIME = 2
 PLAN = "plan"
+CONFINED_EVERY, CONFINED_FIRST = 6, 2  # Of the plans: those with storage that fails below one directory.
 PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
 PLANS_BETWEEN = (3, 9)  # Two rounds of kinds, until each kind was played, and from then on.
 # What has to happen in plans before a guarantee holds.
@@ -221,7 +222,7 @@ class RoundChoices:
         self.plans = plans
         self._budget_s = budget_s
         self.deadline = self._until = began + budget_s - CLOSING_S
-        self._kinds_drawn = self._plans_since = 0
+        self._kinds_drawn = self._plans_since = self._plans = 0
         self.kinds = kinds
         self._order = _order(self._rng, kinds)
         self._faults_s = _faults_s(budget_s)
@@ -245,8 +246,14 @@ class RoundChoices:
         self._begun[number] = now
         self._number += 1
         if kind == PLAN:
+            self._plans += 1
             plan = make_merged_plan(
-                plan_seed(self._seed, number), self.plans, self._batches.threads, self._batches.intervals_ms, done
+                plan_seed(self._seed, number),
+                self.plans,
+                self._batches.threads,
+                self._batches.intervals_ms,
+                done,
+                confined=self._plans % CONFINED_EVERY == CONFINED_FIRST,
             )
             return PlanRound(number=number, plan=plan)
         self._kinds_drawn += 1
