@@ -68,6 +68,12 @@ def must_be_refused(name: str) -> bool:
     return not name or name.startswith("/") or ".." in name.split("/") or controls
 
 
+def folded(name: str) -> str:
+    """Equal for names that look much alike, as those of `twins` do."""
+    plain = unicodedata.normalize("NFKC", unquote(name)).casefold()
+    return "".join(letter for letter in plain if letter not in " +.")
+
+
 def twins(rng: random.Random, name: str, forms: bool = True) -> tuple[str, str]:
     """Two valid marker names that a server must tell apart, made of one: they differ in case, in Unicode form, in how a
     character is encoded, or by a space or a dot at the end of a part. forms: whether Unicode forms are among them.

@@ -52,6 +52,12 @@ def test_a_crowd_is_stored_told_and_counted_as_one_entry() -> None:
     assert listing.startswith("3 clients (executor-3~0 and on), at once: each requests list of")
 
 
+def test_names_that_look_the_same_are_told_apart() -> None:
+    ops = tuple(Op(actor="executor-0", kind="create", name=f"{letter}.marker.CREATE") for letter in ("é", "e\u0301"))
+    _, composed, decomposed = plan_sentences(Plan(ops=ops))
+    assert "'é.marker.CREATE'" in composed and r"'e\u0301.marker.CREATE'" in decomposed
+
+
 @pytest.mark.parametrize("copies", [0, -1, 1_000_000])
 def test_a_crowd_of_nobody_or_of_far_too_many_is_refused(copies: int) -> None:
     with pytest.raises(UsageError, match="copies"):

@@ -49,5 +49,5 @@ class Server:
 def test_the_result_is_the_smallest_plan_that_fails_nearly_always(lucky: int, entries: int) -> None:
     found = broken_in(run(PLAN, MUTANT), PLAN, PROFILE)
     kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G4")
-    made = PlayedShrinker(Server(4, lucky).again, PROFILE).shrink(kind, broken, time.monotonic() + 60)
+    made = PlayedShrinker(Server(4, lucky).again, PROFILE).shrink(kind, [broken], time.monotonic() + 60)
     assert (made.plan.entries, made.failed, made.runs) == (entries, 10, 10)

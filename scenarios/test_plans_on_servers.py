@@ -16,7 +16,7 @@ from rich.console import Console
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.campaign.result import Failure
 from marker_sim.cli.replay import Wanted, replay
-from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -27,16 +27,18 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
 from scenarios.test_http import START, campaign
+from scenarios.test_http_s3 import START as START_S3
 
 ONE = Op(actor="executor-0", kind="create", name="p/a0.marker.CREATE")
 OTHER = Op(actor="executor-0", kind="create", name="p/a1.marker.CREATE", after_ms=20)
 
 
 @contextmanager
-def rounds(tmp_path: Path, broken: str = "none") -> Iterator[Rounds]:
+def rounds(tmp_path: Path, broken: str = "none", storage: str = "local") -> Iterator[Rounds]:
+    start = START if storage == "local" else START_S3
     request = CampaignRequest(
-        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=load_profile("http"),
-        budget_s=600.0, server=ServerOptions(start=f"{START} --broken {broken}" if broken != "none" else START),
+        target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
+        budget_s=600.0, server=ServerOptions(start=f"{start} --broken {broken}" if broken != "none" else start),
         report=tmp_path,
     )  # fmt: skip
     with request.target.rounds(request, lambda line: None) as opened:
@@ -142,6 +144,31 @@ def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(open
     assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
 
 
+FAILING, FINE = "t/.hoodie/.temp/001", "t/.hoodie/.temp/002"
+APART = tuple(replace(op, directory=number, actor=f"executor-{number}") for number in (0, 1) for op in (ONE, OTHER))
+
+
+@pytest.mark.parametrize(
+    ("storage", "kind", "settings"),
+    [("local", FaultKind.IO_ERROR, {}), ("s3", FaultKind.SERVER_ERROR, {"calls": 1_000})],
+)
+def test_storage_that_fails_below_one_directory_harms_no_other(
+    tmp_path: Path, storage: str, kind: FaultKind, settings: dict[str, int]
+) -> None:
+    fails = Fault.of(kind, "server", Call(f"^{re.escape(FAILING)}/", ("put",), 1), **settings)
+    plan = Plan(
+        mode="timeline", storage=storage, num_threads=2, interval_ms=50, directories=(FAILING, FINE), ops=APART,
+        faults=(fails,),
+    )  # fmt: skip
+    with rounds(tmp_path, storage=storage) as opened:
+        history = opened.again(plan, time.monotonic() + 60, False, False).history
+    assert {event.operation for event in faults_in(history)} == {kind.value}
+    answered = {event.instant for event in history.events if event.kind == "ok" and event.operation == "create"}
+    assert answered == {"002"}
+    (isolated,) = (finding for finding in judge(history) if finding.guarantee == "G7")
+    assert isolated.judged >= 2 and not isolated.breaches
+
+
 NOISE = tuple(
     Op(actor=f"executor-{1 + number % 9}", kind="create", directory=number % 3, name=f"q/n{number}.marker.CREATE")
     for number in range(36)
@@ -167,7 +194,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
                 break
         assert broken is not None
         shrinker = PlayedShrinker(lambda *how: opened.again(*how).history, load_profile("http"))
-        return shrinker.shrink((*STALE, broken.breach.cause), broken, time.monotonic() + 60)
+        return shrinker.shrink((*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
 
 
 def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:

@@ -33,6 +33,7 @@ class PlayedRounds:
         self._search = search
         self._stack = ExitStack()
         self._number = 0
+        self._broken: dict[Kind, list[Broken]] = {}
 
     def __enter__(self) -> PlayedRounds:
         search = self._search
@@ -79,7 +80,8 @@ class PlayedRounds:
             broken, left_s = search.found[kind], until - time.monotonic()
             share_s = left_s * FIRST_SHARE if left else left_s
             search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
-            small = shrinker.shrink(kind, broken, time.monotonic() + share_s)
+            seen = self._broken.get(kind) or [broken]
+            small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
             same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
             told = next((each for each in same if each in small.broken), None)
             if told is None or not small.failed:
@@ -148,6 +150,8 @@ class PlayedRounds:
         piece.steps = sum(event.kind == "invoke" for event in history.events)
         piece.last = history
         piece.keep(self._number, played.plan, history, findings, request.profile)
+        for kind, broken in piece.found.items() if played.plan is not None else ():
+            self._broken.setdefault(kind, []).append(broken)
         piece.interrupted = played.interrupted
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1

@@ -1,17 +1,18 @@
 """Plans that failed against real processes made small, where one run proves nothing.
 
-A smaller plan is kept when it breaks the same guarantee in two of two runs, or in three of four when one of the first
-two did. Two runs go on beside each other. Whoever gets the plan wants to see it fail, so the result is the smallest of
-those kept that breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs
-most likely has the same cause, so it is not made small again.
+A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
+whose runs are short, when it does in five of six. Two runs go on beside each other. Whoever gets the plan wants to see
+it fail, so the result is the last of those kept that breaks in eight of ten runs, and the most reliable one where none
+does. What else breaks in its runs most likely has the same cause, so it is not made small again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from marker_sim.campaign.pieces import Broken, Kind
 from marker_sim.errors import HarnessError
@@ -25,9 +26,10 @@ from marker_sim.search.shrinking.shrinker import shrink
 PAIR = 2
 LAST_RUNS = 10
 RELIABLE = 8  # Of the last runs.
-SURE = 3  # How often a plan has to be kept where smaller ones that were kept once broke too seldom.
+FEW = 12  # Entries of a plan that has to break in five of six runs.
 CLOSING_SHARE = 0.3  # Of the time, for the last runs.
-EVIDENCE_SHARE = 0.5  # Of the time, for the candidates that the evidence names.
+PLANS_MAX = 4  # Failing plans whose candidates are tried.
+EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
 PROBES = ("probe-", "once-")
 Again = Callable[[Plan, float, bool, bool], History]
 
@@ -64,32 +66,29 @@ class PlayedShrinker:
         self._fresh = False
         self._probing = True
 
-    def shrink(self, kind: Kind, broken: Broken, until: float, runs_max: int = 2_000) -> SmallPlan:
-        """The smallest plan found until a time that breaks the guarantee, in the mode and on the storage, of `kind`."""
-        plan, began = broken.plan, time.monotonic()
-        assert plan is not None
-        evidence = tuple(broken.history.events[index] for index in broken.breach.evidence)
-        self._probing = any(event.process.startswith(PROBES) for event in evidence)
-        last = until - (until - began) * CLOSING_SHARE
+    def shrink(
+        self, kind: Kind, seen: Sequence[Broken], until: float, over: float | None = None, runs_max: int = 2_000
+    ) -> SmallPlan:
+        """The smallest plan found until a time that breaks the guarantee, in the mode and on the storage, of `kind`.
 
-        kept, sure = [plan], 1
+        seen: runs of plans in which it broke.
+        over: until when the last runs may go on.
+        """
+        began = time.monotonic()
+        last = until - (until - began) * CLOSING_SHARE
+        ordered = sorted(seen, key=lambda broken: _plan_of(broken).asked)[:PLANS_MAX]
+        kept = [_plan_of(ordered[0])]
 
         def fails(candidate: Plan) -> bool:
-            failed = all(self._fails(candidate, kind, until) for _ in range(sure))
+            failed = self._fails(candidate, kind, until)
             if failed:
                 kept.append(candidate)
             return failed
 
-        likely = candidates(plan, evidence, broken.breach.under)
-        first = self._first(plan, likely, fails, began + (last - began) * EVIDENCE_SHARE)
-        shrink(first, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        self._first(ordered, fails, began + (last - began) * EVIDENCE_SHARE)
+        shrink(kept[-1], fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
         self._probing = True
-        small = self._most_reliable(kept, kind, until)
-        if small.failed < RELIABLE or small.plan == kept[-1]:
-            return small
-        kept, sure = [small.plan], SURE  # What was smaller than this broke by luck.
-        shrink(small.plan, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
-        return self._most_reliable(kept, kind, until) if len(kept) > 1 else small
+        return self._most_reliable(kept, kind, until if over is None else over)
 
     def _most_reliable(self, kept: list[Plan], kind: Kind, until: float) -> SmallPlan:
         """The last of the plans that were kept that breaks often enough, else the one that breaks most often.
@@ -118,18 +117,27 @@ class PlayedShrinker:
                 runs += 1
         return SmallPlan(plan=plan, broken=beside, failed=failed, runs=runs)
 
-    def _first(self, plan: Plan, likely: Iterable[Plan], fails: Callable[[Plan], bool], until: float) -> Plan:
-        """The first candidate that fails, or the plan itself."""
-        for candidate in likely:
+    def _first(self, seen: list[Broken], fails: Callable[[Plan], bool], until: float) -> None:
+        """Candidates of all runs in turn until one fails."""
+        turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
+        for each in (each for turn in zip_longest(*turns) for each in turn if each is not None):
             if time.monotonic() > until:
                 break
-            if candidate.entries < plan.entries and fails(candidate):
-                return candidate
-        return plan
+            broken, candidate = each
+            self._probing = any(
+                broken.history.events[index].process.startswith(PROBES) for index in broken.breach.evidence
+            )
+            if candidate.entries < _plan_of(broken).entries and fails(candidate):
+                return
 
     def _fails(self, plan: Plan, kind: Kind, until: float) -> bool:
-        failed = self._count(plan, kind, until)
-        return failed == PAIR or (failed > 0 and self._count(plan, kind, until) == PAIR)
+        failed = runs = 0
+        while runs - failed <= 1:
+            failed += self._count(plan, kind, until)
+            runs += PAIR
+            if failed >= (5 if plan.entries <= FEW else 2 if failed == runs else 3):
+                return True
+        return False
 
     def _count(self, plan: Plan, kind: Kind, until: float) -> int:
         return sum(any(each[:3] == kind[:3] for each in seen) for seen in self._pair(plan, until))
@@ -148,6 +156,16 @@ class PlayedShrinker:
             seen = list(pool.map(run, range(PAIR)))
         self._fresh = any(seen)  # A server that did wrong once may have kept something of it.
         return seen
+
+
+def _plan_of(broken: Broken) -> Plan:
+    assert broken.plan is not None, "a round without a plan cannot be made smaller"
+    return broken.plan
+
+
+def _candidates(broken: Broken) -> Iterable[Plan]:
+    evidence = tuple(broken.history.events[index] for index in broken.breach.evidence)
+    return candidates(_plan_of(broken), evidence, broken.breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile, number: int = 0) -> dict[Kind, Broken]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,7 +52,7 @@ def _operation(op: Op, directory: str) -> str:
             op.kind, f"requests {op.kind} of"
         )
     )
-    words.append(f"marker {op.name!r}" if op.kind == "create" else "the marker directory")
+    words.append(f"marker {_distinct(op.name)}" if op.kind == "create" else "the marker directory")
     if directory:
         words.append(f"in {directory}" if op.kind == "create" else directory)
     if op.request:
@@ -59,6 +60,11 @@ def _operation(op: Op, directory: str) -> str:
     if op.server:
         words.append("at the second server")
     return " ".join(words) + "."
+
+
+def _distinct(name: str) -> str:
+    """A name in quotes, with its letters escaped where another name would look the same."""
+    return repr(name) if unicodedata.is_normalized("NFC", name) else ascii(name)
 
 
 def _write(write: Write, tables: tuple[str, ...]) -> str:

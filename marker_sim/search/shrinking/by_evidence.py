@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from marker_sim.faults import Fault
 from marker_sim.history import Event
+from marker_sim.odd_names import folded
 from marker_sim.plan import Op, Plan
 
 CROWDS = ((8, 0), (40, 2))
@@ -19,7 +20,8 @@ CROWDS = ((8, 0), (40, 2))
 def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Plan]:
     """Plans with a part of the operations, the smallest first, and with a part of the faults.
 
-    under: the class of faults that the breach came under; those of that class are tried first, one by one and together.
+    under: the class of faults that the breach came under; those of that class are tried after none at all, one by one
+        and together.
     """
     events = tuple(evidence)
     places = {(event.table, event.instant) for event in events}
@@ -29,10 +31,12 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
     here = [op for op in plan.ops if op.directory in own]
     about = [op for op in here if _is_about(op, names, actors)]
     around = [op for op in here if op in about or op.kind != "create"]
-    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, around, here, *_crowded(about, names)) if ops))
+    like = {folded(name) for name in names if name}
+    alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
+    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, *_crowded(about, names), alike, around, here) if ops))
     likely = tuple(fault for fault in plan.faults if fault.kind.row.cls == under)
-    choices: list[tuple[Fault, ...]] = [*((fault,) for fault in likely), likely, plan.faults]
-    choices = choices if likely else [(), plan.faults, *((fault,) for fault in plan.faults)]
+    rest = [(fault,) for fault in plan.faults if fault not in likely]
+    choices: list[tuple[Fault, ...]] = [(), *((fault,) for fault in likely), likely, plan.faults, *rest]
     for faults in dict.fromkeys(choices):
         for ops in workloads:
             quick = tuple(replace(op, after_ms=0) for op in ops)
