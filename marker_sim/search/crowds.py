@@ -32,10 +32,11 @@ def short_scripts(rng: random.Random, directories: dict[str, int]) -> list[Op]:
 def _short_script(rng: random.Random, actor: str, directory: int) -> list[Op]:
     """One client alone in a directory, with a few names as long as each other: each operation after each other one."""
     names = [f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(rng.choice((1, 2, 3)))]
+    second = rng.choice((0.0, 0.3, 0.5))  # How often it asks the second server.
     ops = []
-    for kind in rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.randint(4, 12)):
-        name = rng.choice(names) if kind == "create" else ""
-        ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=rng.choice((0, 0, 1))))
+    for kind in rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20))):
+        name, server = rng.choice(names) if kind == "create" else "", int(rng.random() < second)
+        ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=server))
     return ops
 
 

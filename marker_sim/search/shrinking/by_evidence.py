@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from marker_sim.faults import Fault
 from marker_sim.history import Event
@@ -33,17 +34,21 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
     around = [op for op in here if op in about or op.kind != "create"]
     like = {folded(name) for name in names if name}
     alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
-    workloads = tuple(dict.fromkeys(tuple(ops) for ops in (about, *_crowded(about, names), alike, around, here) if ops))
-    likely = tuple(fault for fault in plan.faults if fault.kind.row.cls == under)
-    rest = [(fault,) for fault in plan.faults if fault not in likely]
-    choices: list[tuple[Fault, ...]] = [(), *((fault,) for fault in likely), likely, plan.faults, *rest]
-    for faults in dict.fromkeys(choices):
-        for ops in workloads:
-            quick = tuple(replace(op, after_ms=0) for op in ops)
-            for each in dict.fromkeys((quick, ops)):
-                smaller = replace(plan, ops=each, faults=faults)
-                for small in dict.fromkeys((smaller, smaller.earlier_by(plan))):
-                    yield in_used_directories(small)
+    theirs = [op for op in plan.ops if any(each.actor in actors for each in op.single())]
+    few, many = _crowded(about, names)
+    likely = tuple((fault,) for fault in plan.faults if fault.kind.row.cls == under)
+    together = tuple(fault for each in likely for fault in each)
+    rest = tuple((fault,) for fault in plan.faults if (fault,) not in likely)
+    none: tuple[tuple[Fault, ...], ...] = ((),)
+    for choices, workloads in (
+        (none, (about, alike, theirs, few)),
+        ((*likely, together, plan.faults), (about, alike)),
+        (none, (around, here)),
+        ((*likely, together, plan.faults), (here, around, theirs, few)),
+        ((*none, *likely, *rest), (many, about, around, here)),
+    ):
+        for faults, ops in product(dict.fromkeys(choices), dict.fromkeys(map(tuple, workloads))):
+            yield from _variants(plan, ops, faults) if ops else ()
 
 
 def in_used_directories(plan: Plan) -> Plan:
@@ -53,12 +58,23 @@ def in_used_directories(plan: Plan) -> Plan:
     return replace(plan, directories=tuple(plan.directories[number] for number in used), ops=ops)
 
 
-def _crowded(about: list[Op], names: set[str | None]) -> Iterator[list[Op]]:
+def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Iterator[Plan]:
+    """The operations at once or when the plan has them, and the faults when they were due or as much earlier."""
+    quick = tuple(replace(op, after_ms=0) for op in ops)
+    for each in dict.fromkeys((quick, ops)):
+        smaller = replace(plan, ops=each, faults=faults)
+        for small in dict.fromkeys((smaller, smaller.earlier_by(plan))):
+            yield in_used_directories(small)
+
+
+def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
     """In place of who asked for one of the names, many clients that ask for it: then a race is lost by somebody."""
-    for op in next(([op] for op in about if op.name in names), []):
-        others = [each for each in about if each.kind != "create"]
-        for copies, apart_ms in CROWDS:
-            yield [replace(op, copies=copies, apart_ms=apart_ms, after_ms=0, request="", server=0), *others]
+    first = next((op for op in about if op.name in names), None)
+    if first is None:
+        return [[], []]
+    others = [each for each in about if each.kind != "create"]
+    hot = [replace(first, copies=copies, apart_ms=apart, after_ms=0, request="", server=0) for copies, apart in CROWDS]
+    return [[op, *others] for op in hot]
 
 
 def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
