@@ -122,16 +122,6 @@ def test_a_broken_server_is_accused_of_what_it_breaks(
     assert (failure.plan is None) == (kind != "plan")
 
 
-def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:
-    histories: list[History] = []
-    done = campaign(
-        tmp_path, start=f"{START} --broken torn-in-place", kinds=("hostile",), budget_s=5.0, histories=histories
-    )
-    assert accused(done) == {}
-    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert rows["G23"].violations > 0, "no single read met a file in the middle of being written"
-
-
 @pytest.mark.parametrize(
     ("told", "batch_threads", "held_to", "broken"),
     [

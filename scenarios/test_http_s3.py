@@ -215,7 +215,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
-    start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"
+    start = f"sh -c '{START} & server=$!; sleep 1; kill -9 $server'"
     done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=8.0)
     assert "exited by itself" in accused(done)["G6"]
 

@@ -20,7 +20,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.plan import Op, Plan
+from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
@@ -137,6 +137,16 @@ def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_i
     assert lost.breaches, "such a kill loses what was answered"
 
 
+def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:
+    crowd = Op(actor="executor-0", kind="create", name=f"p/a{COPY}.marker.CREATE", copies=60, apart_ms=15)
+    plan = Plan(mode="timeline", storage="local", num_threads=1, interval_ms=25, ops=(crowd,))
+    with rounds(tmp_path, "torn-in-place") as opened:
+        histories = [opened.again(plan, time.monotonic() + 60).history for _ in range(3)]
+    assert [broken_in(history, plan, load_profile("http")) for history in histories] == [{}] * 3
+    seen = [finding for history in histories for finding in judge(history) if finding.guarantee == "G23"]
+    assert any(finding.breaches for finding in seen), "no single read met a file in the middle of being written"
+
+
 def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(opened: Rounds) -> None:
     full = [Fault.of(FaultKind.DISK_FULL, "server", Step(number), for_ms=300) for number in (1, 2)]
     history = history_of(opened, *full, probing=True)
@@ -166,7 +176,7 @@ def test_storage_that_fails_below_one_directory_harms_no_other(
     answered = {event.instant for event in history.events if event.kind == "ok" and event.operation == "create"}
     assert answered == {"002"}
     (isolated,) = (finding for finding in judge(history) if finding.guarantee == "G7")
-    assert isolated.judged >= 2 and not isolated.breaches
+    assert isolated.judged and not isolated.breaches
 
 
 NOISE = tuple(

@@ -45,7 +45,7 @@ def crowd(rng: random.Random, storage: str, first: int, directories: int, latin:
     clients = rng.choice(CROWDS[storage])
     if not clients:
         return []
-    partitions = [part for part in PARTITIONS if not latin or part.isascii()] + [LONG]
+    partitions = [part for part in PARTITIONS if not latin or part.isascii()]
     shares, each, after_ms = rng.choice(SHARES), rng.choice((1, 1, 3)), rng.choice((0, 0, 100, 400))
     everywhere, directory = rng.random() < 0.5, rng.randrange(directories)
     return [
@@ -71,7 +71,7 @@ def hot(rng: random.Random, first: int, directories: int) -> list[Op]:
             actor=f"executor-h{first}",
             kind="create",
             directory=directory,
-            name=f"hot/h{number}_0-0-0_001.parquet.marker.CREATE",
+            name=f"{rng.choice(('hot', LONG))}/h{number}_0-0-0_001.parquet.marker.CREATE",
             copies=clients,
             apart_ms=rng.choice((0, 0, 1)),
         )

@@ -13,7 +13,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from urllib.parse import quote, urlencode, urlsplit
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 15.0  # Longer than any fault of storage, and than a busy machine needs.
 PAGES_MAX = 1000
 
 
