@@ -22,7 +22,7 @@ from marker_sim.worlds.http.plan_faults import cannot, done
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 400
 STORAGES = ("local", "s3")
-LARGE = 100  # Clients that ask at once.
+LARGE = 50  # Clients that ask at once.
 
 
 def simulated_plans(storage: str) -> list[Plan]:

@@ -25,7 +25,7 @@ from marker_sim.worlds.recorder import Recorder
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
-BUDGET_S = 60.0 if NIGHTLY else 6.0
+BUDGET_S = 60.0 if NIGHTLY else 12.0
 HASTY = """		if len(batch) < full {
 			files, _ := read(o.dir)
 			for at := range batch {

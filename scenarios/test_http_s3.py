@@ -175,7 +175,8 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
-        done = campaign(tmp_path, endpoint=endpoint, kinds=("plan", *NEED_THE_FRONT), histories=histories)
+        kinds = ("plan", *NEED_THE_FRONT)
+        done = campaign(tmp_path, endpoint=endpoint, kinds=kinds, budget_s=15.0, histories=histories)
         assert store.objects() == {}
     assert accused(done) == {}
     assert {history.header.options["round"] for history in histories} == {"plan"}

@@ -8,11 +8,11 @@ from marker_sim.odd_names import PARTITIONS, twins
 from marker_sim.plan import COPY, Op
 
 # Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
-CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 50, 100)}
+CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
 SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
-HOT = (0, 0, 0, 6, 25)  # Clients that ask for the same name at the same moment.
+HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for the same name at the same moment.
 HOT_NAMES = (1, 4)
-SPACED = (0, 0, 0, 14, 25)  # Clients that come one batch after the other.
+SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
 LONG = "/".join(["d" * 200] * 24)  # A partition that makes a name longer than a block of a file.
 SHORT_SCRIPTS = (0, 2, 6)
@@ -63,9 +63,9 @@ def crowd(rng: random.Random, storage: str, first: int, directories: int, latin:
     ]
 
 
-def hot(rng: random.Random, first: int, directories: int) -> list[Op]:
+def hot(rng: random.Random, storage: str, first: int, directories: int) -> list[Op]:
     """Clients that ask for the same names at the same moment."""
-    clients, directory = rng.choice(HOT), rng.randrange(directories)
+    clients, directory = rng.choice(HOT[storage]), rng.randrange(directories)
     return [
         Op(
             actor=f"executor-h{first}",
@@ -79,9 +79,9 @@ def hot(rng: random.Random, first: int, directories: int) -> list[Op]:
     ]
 
 
-def spaced(rng: random.Random, first: int, directories: int, interval_ms: int) -> list[Op]:
+def spaced(rng: random.Random, storage: str, first: int, directories: int, interval_ms: int) -> list[Op]:
     """Clients that come one after the other, so that each is in a batch of its own, and a listing after them."""
-    clients = rng.choice(SPACED) if interval_ms <= SPACED_MS else 0
+    clients = rng.choice(SPACED[storage]) if interval_ms <= SPACED_MS else 0
     if not clients:
         return []
     actor, directory = f"executor-b{first}", rng.randrange(directories)

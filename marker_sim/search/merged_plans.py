@@ -46,7 +46,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
         (FaultKind.SERVER_ERROR, READS, {"calls": FOR_GOOD}),
-        (FaultKind.SLOW_STORAGE, ("put",), {"calls": FOR_GOOD, "late_ms": 700}),
+        (FaultKind.SLOW_STORAGE, ("put",), {"calls": 8, "late_ms": 700}),
         (FaultKind.THROTTLED, (*CHANGES, *READS), {"calls": FOR_GOOD}),
         (FaultKind.TIMEOUT_APPLIED, ("put",), {"calls": 3, "for_ms": 1_200}),
         (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
@@ -80,8 +80,8 @@ def make_merged_plan(
         ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
     ops += map(_accepted, crowd(rng, storage, _clients(ops), len(directories), latin))
-    ops += hot(rng, _clients(ops), len(directories))
-    ops += spaced(rng, _clients(ops), len(directories), interval_ms)
+    ops += hot(rng, storage, _clients(ops), len(directories))
+    ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
     askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
     ops += short_scripts(rng, directories)
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
