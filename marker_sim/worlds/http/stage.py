@@ -22,7 +22,7 @@ from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection, HttpOutcome
 from marker_sim.worlds.http.requests import Requests
-from marker_sim.worlds.http.servers import Fleet
+from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RoundStorage
 from marker_sim.worlds.recorder import Recorder
 
@@ -171,9 +171,12 @@ class RunStage:
         for number in range(injector.num_threads + 1):
             started = time.monotonic()
             batch = []
+            living = injector.servers
+            if not living:
+                return  # The last one ended by itself; that is recorded.
             for place in self.probed:
-                connection = HttpConnection(injector.servers[0].door, proxied=injector.servers[0].proxied)
-                batch.append(threading.Thread(target=self._probe_one, args=(number, place, connection), daemon=True))
+                args = (number, place, living[0])
+                batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
                 batch[-1].start()
             threads += batch
             for thread in batch:
@@ -203,10 +206,10 @@ class RunStage:
                 self.world.reader.look_at_dead(place)
         self.recorder.close()
 
-    def _probe_one(self, number: int, place: MarkerDirectory, connection: HttpConnection) -> None:
+    def _probe_one(self, number: int, place: MarkerDirectory, server: Server) -> None:
         partition = PARTITIONS[number % 4]
         name = marker_name(partition, f"p{number}_0-0-{number}_001.parquet", MarkerType.MERGE)
-        server = self.injector.first
+        connection = HttpConnection(server.door, proxied=server.proxied)
         self.requests.send(f"probe-{self.places.index(place)}-{number}", server, "create", place, name, connection)
         connection.abort()
 
