@@ -105,6 +105,18 @@ class Rechecked(NamedTuple):
     differs: bool
 
 
+def first_of_each_kind(
+    number: int, plan: Plan | None, history: History, findings: Iterable[Finding], profile: Profile
+) -> dict[Kind, Broken]:
+    """The first breach of each kind that a profile holds against the system."""
+    place, found = history.header, dict[Kind, Broken]()
+    for finding in findings:
+        for breach in profile.broken_by(finding, place.mode, place.storage):
+            kind = (finding.guarantee, place.mode, place.storage, breach.cause)
+            found.setdefault(kind, Broken(number, plan, history, breach))
+    return found
+
+
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
     """The results of a piece.
@@ -149,11 +161,8 @@ class PieceResult:
         self, number: int, plan: Plan | None, history: History, findings: Iterable[Finding], profile: Profile
     ) -> None:
         """Keep the first run of each kind of violation that the profile holds against the system."""
-        place = history.header
-        for finding in findings:
-            for breach in profile.broken_by(finding, place.mode, place.storage):
-                kind = (finding.guarantee, place.mode, place.storage, breach.cause)
-                self.found.setdefault(kind, Broken(number, plan, history, breach))
+        for kind, broken in first_of_each_kind(number, plan, history, findings, profile).items():
+            self.found.setdefault(kind, broken)
 
     def run_pair(self, number: int, plan: Plan, system: System, settings: SearchSettings) -> None:
         """Run a plan in both marker modes and judge that they agree."""

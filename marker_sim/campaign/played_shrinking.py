@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from marker_sim.campaign.pieces import Broken, Kind
+from marker_sim.campaign.pieces import Broken, Kind, first_of_each_kind
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -168,11 +168,6 @@ def _candidates(broken: Broken) -> Iterable[Plan]:
     return candidates(_plan_of(broken), evidence, broken.breach.under)
 
 
-def broken_in(history: History, plan: Plan | None, profile: Profile, number: int = 0) -> dict[Kind, Broken]:
-    """The first breach of each kind that a profile holds against the system."""
-    place, found = history.header, dict[Kind, Broken]()
-    for finding in judge(history, None):
-        for breach in profile.broken_by(finding, place.mode, place.storage):
-            kind = (finding.guarantee, place.mode, place.storage, breach.cause)
-            found.setdefault(kind, Broken(number, plan, history, breach))
-    return found
+def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Broken]:
+    """The first breach of each kind in a run that is judged now."""
+    return first_of_each_kind(0, plan, history, judge(history, None), profile)

@@ -72,7 +72,7 @@ class Load:
         self._requests = requests
         self.servers: tuple[Server, ...] = ()
         self.running = threading.Event()
-        self.targets = targets
+        self._targets = targets
         self._seed = seed
         self._on_ack = on_ack
         self._ended = threading.Event()
@@ -131,7 +131,7 @@ class Load:
                     connection.abort()
                 connection = self._connections[number] = HttpConnection(server.door, proxied=server.proxied)
             process = f"client-{number}" + (f".{life}" if life else "")
-            targets = self.targets
+            targets = self._targets
             target = rng.choices(targets, [target.weight for target in targets])[0]
             operation = self._choose(rng, target)
             made += 1

@@ -99,12 +99,12 @@ class RoundStage(RunStage):
             storage_wire=spec.kind == STORAGE_WIRE,
         )
         self.probed = tuple(place for place in places if place not in (self.hostile, self.spelled))
-        self.targets = (
+        targets = (
             LoadedDirectory(place=self.main, weight=6),
             LoadedDirectory(place=self.other, beyond_latin=True, weight=3),
             LoadedDirectory(place=self.third, weight=1),
         )
-        self.load = Load(self.requests, self.targets, spec.drawn, self.injector.on_ack)
+        self.load = Load(self.requests, targets, spec.drawn, self.injector.on_ack)
         self.injector.load = self.load
         self.doors: ServerProxies | None = None
 
