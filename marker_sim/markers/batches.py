@@ -63,6 +63,7 @@ class DirectoryState:
     def __init__(self, path: str, num_threads: int) -> None:
         self.path = path
         self.loaded = False
+        self.settled = False  # it was loaded or deleted in this life
         self.occupied = False  # a load or a deletion is running
         self.pending: list[Waiter] = []
         self.deletions: list[Mailbox] = []
@@ -94,13 +95,13 @@ class DirectoryState:
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
         self._creators = {name: who for name, who in self._creators.items() if name in self._names}
-        self.loaded = True
+        self.loaded = self.settled = True
 
     def clear(self) -> None:
         """The directory was deleted."""
         self._files, self._names, self._creators = {}, {}, {}
         self._typed = False
-        self.loaded = True
+        self.loaded = self.settled = True
 
     def next_job(self) -> Job | None:
         """Turn everything pending into one job; None when there is nothing to do or no file index is free."""

@@ -70,6 +70,7 @@ class TimelineServer:
         self._inbox = runtime.mailbox()
         self._directories: dict[str, DirectoryState] = {}
         self._first_create_ms: float | None = None
+        self._began_ms = runtime.now_ms()
         runtime.spawn("dispatcher", self._own)
 
     # Called by request handlers, at the same time.
@@ -159,7 +160,8 @@ class TimelineServer:
             self._runtime.spawn("delete", lambda: self._delete(path, answer))
         elif state.pending and not state.loaded:
             state.occupied = True
-            self._runtime.spawn("load", lambda: self._load(path))
+            settled = state.settled
+            self._runtime.spawn("load", lambda: self._load(path, settled))
         elif state.forgettable:
             del self._directories[path]
 
@@ -209,19 +211,21 @@ class TimelineServer:
                     found[path] = frozenset({name} if is_marker_name(path) else decode_names(content.data))
         return frozenset(name for name, path in job.known if name not in found[path])
 
-    def _load(self, path: str) -> None:
-        self._inbox.put(_Loaded(path, _attempt(lambda: self._settled(path))))
+    def _load(self, path: str, settled: bool) -> None:
+        self._inbox.put(_Loaded(path, _attempt(lambda: self._settled(path, settled))))
 
-    def _settled(self, path: str) -> Contents:
-        """What is stored when no request of a dead server is on its way to the type file.
+    def _settled(self, path: str, settled: bool) -> Contents:
+        """What is stored when no request of a server that died before this one is on its way to the type file.
 
-        A deletion that was cut short leaves the type file alone in the end, and may have sent for that one too.
+        A deletion that was cut short leaves the type file alone in the end, and may have sent for that one too. A type
+        file that is alone later in this life is our own, whose first batch failed.
         """
         contents = read_directory(self._storage, self._runtime, path)
         capabilities = self._storage.capabilities
         longest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms
-        if longest_ms and contents.typed and not contents.batches:
-            self._runtime.sleep(longest_ms)
+        left_ms = self._began_ms + longest_ms - self._runtime.now_ms()
+        if left_ms > 0 and not settled and contents.typed and not contents.batches:
+            self._runtime.sleep(left_ms)
             contents = read_directory(self._storage, self._runtime, path)
         return contents
 

@@ -62,7 +62,7 @@ class Settings:
     port: int = 0
     options: MarkerOptions = field(default_factory=MarkerOptions)
     s3_endpoint: str | None = None
-    s3_timeout_s: float = 10.0
+    s3_timeout_s: float = 3.0
     waiting_max: int = WAITING_MAX
 
 
