@@ -83,12 +83,12 @@ class PlayedRounds:
             seen = self._broken.get(kind) or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
             same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
-            told = next((each for each in same if each in small.broken), None)
-            if told is None or not small.failed:
+            if small.told is None:
                 unseen[kind] = small.sentence
                 continue
-            search.small.update({each: small.broken[each] for each in same if each in small.broken})
-            search.tell(told, same, small.sentence)
+            search.found.setdefault(small.told, small.broken[small.told])
+            search.small.update({each: small.broken[each] for each in (small.told, *same) if each in small.broken})
+            search.tell(small.told, same, small.sentence)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
             if search.story_of(kind).kind == kind:

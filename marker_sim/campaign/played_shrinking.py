@@ -1,15 +1,17 @@
 """Plans that failed against real processes made small, where one run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
-whose runs are short, when it does in five of six. Two runs go on beside each other. Whoever gets the plan wants to see
-it fail, so the result is the last of those kept that breaks in eight of ten runs, and the most reliable one where none
-does. What else breaks in its runs most likely has the same cause, so it is not made small again.
+whose runs are short, when it does in five of six. Two runs go on beside each other, or six that wait for an answer most
+of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that breaks in eight of
+ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the same cause, so it
+is not made small again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,16 +22,19 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.by_evidence import candidates
+from marker_sim.search.shrinking import by_evidence, by_history
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.targets.target import RUNS_AT_ONCE
 
-PAIR = 2
+BESIDE = 2  # Runs beside each other.
+WAITING = ("G6", "G7")  # A run that breaks one of them waits for ten seconds, in which nobody is busy.
 LAST_RUNS = 10
 RELIABLE = 8  # Of the last runs.
 FEW = 12  # Entries of a plan that has to break in five of six runs.
 CLOSING_SHARE = 0.3  # Of the time, for the last runs.
 PLANS_MAX = 2  # Failing plans whose candidates are tried.
 EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
 PROBES = ("probe-", "once-")
 Again = Callable[[Plan, float, bool, bool], History]
 
@@ -39,11 +44,13 @@ class SmallPlan:
     """What became of a plan.
 
     broken: what broke in the last runs of it, by kind, as it was seen first.
-    failed, runs: in how many of them the guarantee broke that it was made small for.
+    failed, runs: in how many of them a guarantee broke that it was made small for.
+    told: how it breaks that most often, None when it never did.
     """
 
     plan: Plan
     broken: dict[Kind, Broken]
+    told: Kind | None
     failed: int
     runs: int
 
@@ -57,7 +64,7 @@ class PlayedShrinker:
     """Makes plans small.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        two threads at a time.
+        several threads at a time.
     """
 
     def __init__(self, again: Again, profile: Profile) -> None:
@@ -65,6 +72,8 @@ class PlayedShrinker:
         self._profile = profile
         self._fresh = False
         self._probing = True
+        self._wanted: frozenset[str] = frozenset()
+        self._beside = BESIDE
 
     def shrink(
         self, kind: Kind, seen: Sequence[Broken], until: float, over: float | None = None, runs_max: int = 2_000
@@ -78,9 +87,11 @@ class PlayedShrinker:
         last = until - (until - began) * CLOSING_SHARE
         ordered = sorted(seen, key=lambda broken: _plan_of(broken).asked)[:PLANS_MAX]
         kept = [_plan_of(ordered[0])]
+        self._wanted = self._as_seen_in(ordered, kind[0])
+        self._beside = RUNS_AT_ONCE if kind[0] in WAITING else BESIDE
 
         def fails(candidate: Plan) -> bool:
-            failed = self._fails(candidate, kind, until)
+            failed = self._fails(candidate, until)
             if failed:
                 kept.append(candidate)
             return failed
@@ -88,34 +99,44 @@ class PlayedShrinker:
         self._first(ordered, fails, began + (last - began) * EVIDENCE_SHARE)
         shrink(kept[-1], fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
         self._probing = True
-        return self._most_reliable(kept, kind, until if over is None else over)
+        return self._most_reliable(kept, until if over is None else over)
 
-    def _most_reliable(self, kept: list[Plan], kind: Kind, until: float) -> SmallPlan:
+    def _as_seen_in(self, seen: Sequence[Broken], guarantee: str) -> frozenset[str]:
+        """The guarantees that a smaller plan may break instead: those that the same loss broke in the same runs."""
+        if guarantee not in LOST:
+            return frozenset((guarantee,))
+        beside = {kind[0] for each in seen for kind in broken_in(each.history, each.plan, self._profile)}
+        return frozenset((guarantee, *(LOST & beside)))
+
+    def _most_reliable(self, kept: list[Plan], until: float) -> SmallPlan:
         """The last of the plans that were kept that breaks often enough, else the one that breaks most often.
 
         It is looked for from the last one back in growing steps, then between the last two of them.
         """
-        best, back, rare = self._last_runs(kept[-1], kind, until), 1, 0
+        best, back, rare = self._last_runs(kept[-1], until), 1, 0
         while best.failed < RELIABLE and back < len(kept) and time.monotonic() < until:
             rare, back = back, min(2 * back, len(kept))
-            seen = self._last_runs(kept[-back], kind, until)
+            seen = self._last_runs(kept[-back], until)
             if seen.failed * best.runs > best.failed * seen.runs:
                 best = seen
         while best.failed >= RELIABLE and back - rare > 1 and time.monotonic() < until:
             middle = (back + rare) // 2
-            seen = self._last_runs(kept[-middle], kind, until)
+            seen = self._last_runs(kept[-middle], until)
             back, rare, best = (middle, rare, seen) if seen.failed >= RELIABLE else (back, middle, best)
         return best
 
-    def _last_runs(self, plan: Plan, kind: Kind, until: float) -> SmallPlan:
+    def _last_runs(self, plan: Plan, until: float) -> SmallPlan:
         """Ten runs; fewer when the time is over, or when too many of them kept the guarantee."""
-        failed, beside, runs = 0, dict[Kind, Broken](), 0
+        failed, beside, runs, told = 0, dict[Kind, Broken](), 0, Counter[Kind]()
         while runs < LAST_RUNS and runs - failed <= LAST_RUNS - RELIABLE and (not runs or time.monotonic() < until):
-            for seen in self._pair(plan, until):
-                failed += any(each[0] == kind[0] for each in seen)
+            for seen in self._some(plan, until):
+                wanted = [each for each in seen if each[0] in self._wanted]
+                failed += bool(wanted)
+                told.update(wanted)
                 beside = {**seen, **beside}
                 runs += 1
-        return SmallPlan(plan=plan, broken=beside, failed=failed, runs=runs)
+        most = next((each for each, _ in told.most_common(1)), None)
+        return SmallPlan(plan=plan, broken=beside, told=most, failed=failed, runs=runs)
 
     def _first(self, seen: list[Broken], fails: Callable[[Plan], bool], until: float) -> None:
         """Candidates of all runs in turn until one fails."""
@@ -130,20 +151,20 @@ class PlayedShrinker:
             if candidate.entries < _plan_of(broken).entries and fails(candidate):
                 return
 
-    def _fails(self, plan: Plan, kind: Kind, until: float) -> bool:
+    def _fails(self, plan: Plan, until: float) -> bool:
         failed = runs = 0
         while runs - failed <= 1:
-            failed += self._count(plan, kind, until)
-            runs += PAIR
+            failed += self._count(plan, until)
+            runs += self._beside
             if failed >= (5 if plan.entries <= FEW else 2 if failed == runs else 3):
                 return True
         return False
 
-    def _count(self, plan: Plan, kind: Kind, until: float) -> int:
-        return sum(any(each[:3] == kind[:3] for each in seen) for seen in self._pair(plan, until))
+    def _count(self, plan: Plan, until: float) -> int:
+        return sum(any(each[0] in self._wanted for each in seen) for seen in self._some(plan, until))
 
-    def _pair(self, plan: Plan, until: float) -> list[dict[Kind, Broken]]:
-        """What breaks in two runs; one that the kit could not complete says nothing."""
+    def _some(self, plan: Plan, until: float) -> list[dict[Kind, Broken]]:
+        """What breaks in runs beside each other; one that the kit could not complete says nothing."""
 
         def run(_: int) -> dict[Kind, Broken]:
             try:
@@ -152,8 +173,8 @@ class PlayedShrinker:
                 return {}
 
         fresh = self._fresh
-        with ThreadPoolExecutor(PAIR) as pool:
-            seen = list(pool.map(run, range(PAIR)))
+        with ThreadPoolExecutor(self._beside) as pool:
+            seen = list(pool.map(run, range(self._beside)))
         self._fresh = any(seen)  # A server that did wrong once may have kept something of it.
         return seen
 
@@ -163,9 +184,11 @@ def _plan_of(broken: Broken) -> Plan:
     return broken.plan
 
 
-def _candidates(broken: Broken) -> Iterable[Plan]:
-    evidence = tuple(broken.history.events[index] for index in broken.breach.evidence)
-    return candidates(_plan_of(broken), evidence, broken.breach.under)
+def _candidates(broken: Broken) -> Iterator[Plan]:
+    plan, history, breach = _plan_of(broken), broken.history, broken.breach
+    yield from by_history.candidates(plan, history, breach.evidence, breach.under)
+    evidence = tuple(history.events[index] for index in breach.evidence)
+    yield from by_evidence.candidates(plan, evidence, breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Broken]:

@@ -25,8 +25,7 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
         and together.
     """
     events = tuple(evidence)
-    places = {(event.table, event.instant) for event in events}
-    own = [number for number, path in enumerate(plan.directories) if any(_is(path, *place) for place in places)]
+    own = [number for number, path in enumerate(plan.directories) if any(is_directory(path, event) for event in events)]
     names = {event.path for event in events if event.operation == "create"}
     actors = {event.process.partition(".")[0] for event in events}
     here = [op for op in plan.ops if op.directory in own]
@@ -84,7 +83,7 @@ def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
     return any(each.actor in actors for each in op.single())
 
 
-def _is(path: str, table: str | None, instant: str | None) -> bool:
-    """Whether a marker directory of a plan is one of a history, whose tables lie below a folder of the run."""
-    own_table, _, own_instant = path.partition("/.hoodie/.temp/")
-    return own_instant == instant and table is not None and table.partition("/")[2] == own_table
+def is_directory(path: str, event: Event) -> bool:
+    """Whether a marker directory of a plan is that of an event, whose tables lie below a folder of the run."""
+    table, _, instant = path.partition("/.hoodie/.temp/")
+    return instant == event.instant and event.table is not None and event.table.partition("/")[2] == table

@@ -1,0 +1,179 @@
+"""Smaller plans from what happened in a failing run: its calls one after the other, or those that met each other.
+
+Most defects need an order of calls and no race. One client that performs a part of the calls in the order in which they
+were made, with the faults where they struck between them, fails each time it is run, and is made smaller call by call.
+What needs a race is among the calls that were under way when the evidence was: these are asked again at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
+from marker_sim.history import Event, History
+from marker_sim.plan import OF_CROWD, Op, Plan
+from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
+
+CLIENT = "executor-0"
+LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
+NEVER = 1 << 60
+SERVERS = ("server", "second")
+T = TypeVar("T")
+
+
+class _Made(NamedTuple):
+    """A call that was made: which operation it was, by which process, from which event to which, and when."""
+
+    op: Op
+    process: str
+    invoke: int
+    done: int
+    at_ms: int
+
+
+_Struck = tuple[Fault, Event]
+
+
+def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: str) -> Iterator[Plan]:
+    """Plans with a part of the calls that were made before the last event of the evidence, the smallest first.
+
+    under: the class of faults that the breach came under.
+    """
+    marks, events = set(evidence), [history.events[index] for index in evidence]
+    made = [call for call in _made(plan, history) if call.invoke < max(evidence)]
+    own = {number for number, path in enumerate(plan.directories) for event in events if is_directory(path, event)}
+    names = {event.path for event in events if event.operation == "create"}
+    here = [call for call in made if call.op.directory in own]
+    about = [call for call in here if {call.invoke, call.done} & marks or _asks(call, names)]
+    alone = [call for call in here if OF_CROWD not in call.op.actor or call in about]
+    deleted = _deletions(made)
+    namesakes = [call for call in made if _asks(call, names)]
+    struck = _struck(plan, history)
+    likely = [each for each in struck if each[0].kind.row.cls == under]
+    for calls in _unlike([about, _merged(about, deleted, namesakes), alone, _merged(alone, deleted)]):
+        if 0 < len(calls) * plan.interval_ms <= LASTS_MS_MAX:
+            for faults in _unlike([[], likely, struck]):
+                yield _one_after_another(plan, calls, faults)
+    met = [call for call in made if any(_met(call, other, plan) for other in about)]
+    for calls in _unlike([_merged(about, [call for call in met if call.op.directory in own]), _merged(about, met)]):
+        for faults in _unlike([likely, struck, []]) if calls else ():
+            yield from _beside_each_other(plan, calls, faults)
+
+
+def _deletions(made: list[_Made]) -> list[_Made]:
+    """What was deleted: each deletion, and the first create in their directories, so that they find something."""
+    deletes = [call for call in made if call.op.kind == "delete"]
+    filled = {call.op.directory: call for call in reversed(made) if call.op.kind == "create"}
+    return [*deletes, *(filled[number] for number in {call.op.directory for call in deletes} & filled.keys())]
+
+
+def _made(plan: Plan, history: History) -> list[_Made]:
+    """The calls of a run in the order in which they took effect; what was never asked is left out."""
+    waiting: dict[str, list[Op]] = defaultdict(list)
+    for op in reversed(plan.single_ops):
+        waiting[op.actor].append(op)
+    ends = {event.caused_by: event.index for event in history.events if event.kind in ("ok", "fail")}
+    made = []
+    for event in history.events:
+        left = waiting.get(event.process.partition(".")[0]) if event.kind == "invoke" else None
+        while left:
+            op = left.pop()
+            if op.kind == event.operation and is_directory(plan.directories[op.directory], event):
+                done = ends.get(event.index, NEVER)
+                made.append(_Made(op, event.process, event.index, done, event.time_ns // 1_000_000))
+                break
+    return sorted(made, key=_took_effect)
+
+
+def _struck(plan: Plan, history: History) -> list[_Struck]:
+    """The faults of the plan that struck, in order, each with its event."""
+    left = list(plan.faults)
+    struck = []
+    for event in history.events:
+        if event.kind == "fault" and event.value in (None, "begin"):
+            fault = next((each for each in left if each.kind.value == event.operation), None)
+            if fault is not None:
+                left.remove(fault)
+                struck.append((fault, event))
+    return struck
+
+
+def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
+    """One client performs the calls; each fault is where it was among them."""
+    ops = [replace(call.op, actor=CLIENT, request="", after_ms=0) for call in calls]
+    return _with(plan, [call._replace(op=op) for call, op in zip(calls, ops, strict=True)], struck)
+
+
+def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
+    """Each client performs its calls: the first one when it did, all others as soon as it can; or all of them so."""
+    in_order = sorted(calls, key=lambda call: call.invoke)
+    first = {call.op.actor: call.invoke for call in reversed(in_order)}
+    for timed in (True, False):
+        timely = []
+        for call in in_order:
+            late_ms = call.at_ms - in_order[0].at_ms if timed and first[call.op.actor] == call.invoke else 0
+            timely.append(call._replace(op=replace(call.op, after_ms=late_ms)))
+        yield _with(plan, timely, struck)
+
+
+def _with(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
+    """The plan with these calls, and with the faults that have something to strike there."""
+    faults = tuple(placed for fault, event in struck if (placed := _among(fault, event, calls)) is not None)
+    return in_used_directories(replace(plan, ops=tuple(call.op for call in calls), faults=faults))
+
+
+def _among(fault: Fault, event: Event, calls: list[_Made]) -> Fault | None:
+    """The fault at its place among the calls, None where it has none to strike."""
+    if fault.target in SERVERS:
+        if isinstance(fault.trigger, Call) or fault.site not in ("", REPLY, REQUEST_QUEUED):
+            return fault
+        answered = sum(call.done < event.index for call in calls)
+        return replace(fault, trigger=Site(REPLY, answered) if answered else Site(REQUEST_QUEUED, 1))
+    if fault.kind is FaultKind.DIRECTORY_REMOVED:
+        hit = next((call for call in calls if call.invoke > event.index), None)
+    elif event.caused_by is not None:
+        hit = next((call for call in calls if call.invoke == event.caused_by), None)
+    else:
+        hit = next((call for call in calls if fault.kind.row.kills and _had(call, event)), None)
+    if hit is None:
+        return None
+    own = [call.invoke for call in calls if call.op.actor == hit.op.actor]
+    return replace(fault, target=hit.op.actor, trigger=Step(1 + own.index(hit.invoke)))
+
+
+def _had(call: _Made, event: Event) -> bool:
+    """Whether it was under way in the process of an event."""
+    return call.process == event.process and call.invoke < event.index < call.done
+
+
+def _asks(call: _Made, names: set[str | None]) -> bool:
+    return call.op.kind == "create" and call.op.name in names
+
+
+def _met(call: _Made, other: _Made, plan: Plan) -> bool:
+    """Whether they were under way at the same time, or may have been in the same batch."""
+    answered = call.done != NEVER and other.done != NEVER
+    overlapped = answered and call.invoke < other.done and other.invoke < call.done
+    return overlapped or abs(call.at_ms - other.at_ms) <= 2 * plan.interval_ms
+
+
+def _took_effect(call: _Made) -> int:
+    """A call that was answered did what it did at the latest then; of another one that is not known."""
+    return call.invoke if call.done == NEVER else call.done
+
+
+def _merged(*parts: list[_Made]) -> list[_Made]:
+    return sorted({call.invoke: call for part in parts for call in part}.values(), key=_took_effect)
+
+
+def _unlike(many: list[list[T]]) -> list[list[T]]:
+    """Without those that came before."""
+    kept: list[list[T]] = []
+    for each in many:
+        if each not in kept:
+            kept.append(each)
+    return kept
