@@ -17,7 +17,7 @@ from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.batching import INTERVALS_MS, THREADS
 from marker_sim.targets.http_rounds import CONFINED_EVERY, CONFINED_FIRST
-from marker_sim.worlds.http.plan_faults import cannot, done
+from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot, done
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 400
@@ -68,7 +68,7 @@ def possible(storage: str) -> tuple[str, ...]:
     kinds = drawable("timeline", storage, writes=False)
     return (
         *(f"operation {kind}" for kind in OPERATIONS),
-        *(f"fault {kind.value}" for kind in kinds),
+        *(f"fault {kind.value}" for kind in (*kinds, *(kind for kind in ONLY_REAL if storage in kind.row.storages))),
         *(f"{second} after {first}" for first in OPERATIONS for second in OPERATIONS),
         *(f"partition {part!r}" for part in PARTITIONS if part),
         *(f"directory {path}" for path in DIRECTORIES),
@@ -92,7 +92,10 @@ def table_of(storage: str, simulated: dict[str, int], servers: dict[str, int]) -
     lines = [f"## On {storage}", "", "| in plans | simulated | real servers |", "|---|---|---|"]
     for trait in possible(storage):
         shown = f"{servers.get(trait, 0)}" if not reason(trait, storage) else f"not possible: {reason(trait, storage)}"
-        lines.append(f"| {trait.replace('|', chr(92) + '|')} | {simulated.get(trait, 0)} | {shown} |")
+        known = next(
+            (why for kind, why in ONLY_REAL.items() if trait == f"fault {kind.value}"), simulated.get(trait, 0)
+        )
+        lines.append(f"| {trait.replace('|', chr(92) + '|')} | {known} | {shown} |")
     return lines
 
 

@@ -27,6 +27,7 @@ from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
+from marker_sim.worlds.http.small_disk import why_not
 from scenarios.test_http import START, campaign
 from scenarios.test_http_s3 import START as START_S3
 
@@ -153,6 +154,34 @@ def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(open
     history = history_of(opened, *full, probing=True)
     assert [event.value for event in faults_in(history)] == ["begin", "end"]
     assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("broken", ["none", "swallows-failure"])
+def test_a_disk_without_a_free_block_is_survived_unless_errors_are_swallowed(tmp_path: Path, broken: str) -> None:
+    full = Fault.of(FaultKind.NO_SPACE, "server", Step(1), for_ms=400)
+    with rounds(tmp_path, broken) as opened:
+        history = history_of(opened, full, ops=(ONE, OTHER, replace(OTHER, name="p/b.marker.CREATE", after_ms=1_500)))
+    assert [event.operation for event in faults_in(history)] == ["no-space", "no-space"]
+    names = [event.path for event in history.events if event.kind == "ok" and event.operation == "create"]
+    assert names == (["p/b.marker.CREATE"] if broken == "none" else [ONE.name, OTHER.name, "p/b.marker.CREATE"])
+    assert bool(broken_in(history, None, load_profile("http"))) == (broken != "none")
+
+
+@pytest.mark.parametrize(("storage", "broken"), [("local", "none"), ("s3", "none"), ("local", "memory-only")])
+def test_a_directory_that_another_program_removes_is_missed_by_who_never_looks_again(
+    tmp_path: Path, storage: str, broken: str
+) -> None:
+    removed = Fault.of(FaultKind.DIRECTORY_REMOVED, "executor-0", Step(2))
+    plan = Plan(mode="timeline", storage=storage, num_threads=2, ops=(ONE, ONE), faults=(removed,))
+    with rounds(tmp_path, broken, storage) as opened:
+        history = opened.again(plan, time.monotonic() + 60, False, False).history
+    answers = [event.value for event in history.events if event.kind == "ok" and event.path == ONE.name]
+    assert answers == (["created", "created"] if broken == "none" else ["created", "exists"])
+    assert [event.process for event in faults_in(history)] == ["outside-1", "outside-1"]
+    found = broken_in(history, plan, load_profile("http"))
+    assert {each.breach.under for each in found.values()} == (set() if broken == "none" else {"outside"})
+    assert not broken_in(history, plan, load_profile("hudi")), "Hudi does not promise that"
 
 
 FAILING, FINE = "t/.hoodie/.temp/001", "t/.hoodie/.temp/002"

@@ -248,8 +248,7 @@ class FaultKind(Enum):
             kills=True,
         ),
     )
-    # What a crash of a server with in-place writes leaves, done by the kit itself.
-    TYPE_DAMAGED = (
+    TYPE_DAMAGED = (  # What a crash of a server with in-place writes leaves, done by the kit itself.
         "damage",
         _server(
             cls="storage",
@@ -257,6 +256,16 @@ class FaultKind(Enum):
             roles=("server", "driver"),
             phases=("kit",),
             settings={"removed": (False, True)},
+        ),
+    )
+    DIRECTORY_REMOVED = (
+        "directory-removed",
+        _server(
+            cls="outside",
+            sentence="another program removes the marker directory that it is about to ask for",
+            roles=("driver", "executor"),
+            phases=("kit",),
+            drawn=False,
         ),
     )
     # Any storage.
@@ -294,6 +303,17 @@ class FaultKind(Enum):
             operations=CONTENTS,
             settings={"for_ms": (50, 500, 2000)},
             simpler=("kill",),
+        ),
+    )
+    NO_SPACE = (  # On real servers; there a full disk is a limit on the size of files.
+        "no-space",
+        _storage(
+            sentence="no block of the disk is free for {for_ms} ms",
+            storages=("local",),
+            operations=CONTENTS,
+            settings={"for_ms": (50, 500, 2000)},
+            simpler=("disk-full",),
+            drawn=False,
         ),
     )
     POWER_LOST = (
@@ -371,10 +391,10 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
     return tuple(kind for kind in possible if writes or not kind.row.of_writes)
 
 
-# The classes that verdicts count violations under, by words in histories. "none" is the absence of every fault.
+# The classes that verdicts count violations under, by words in histories; "none" without any fault.
 FAULT_CLASS = {
     **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",
     "wire-broken": "wire",  # A request that a fault of a connection affected.
 }
-FAULT_CLASSES = ("none", "restart", "pause", "second-server", "wire", "storage", "client", "power-loss")
+FAULT_CLASSES = ("none", "restart", "pause", "second-server", "outside", "wire", "storage", "client", "power-loss")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.odd_names import PARTITIONS, twins
 from marker_sim.plan import COPY, Op
 
@@ -38,6 +39,31 @@ def _short_script(rng: random.Random, actor: str, directory: int) -> list[Op]:
         name, server = rng.choice(names) if kind == "create" else "", int(rng.random() < second)
         ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=server))
     return ops
+
+
+def removed_elsewhere(rng: random.Random, directories: int, askers: list[str]) -> tuple[list[Op], list[Fault]]:
+    """Other programs remove a marker directory: sometimes while all ask, and once while a client of its own waits.
+
+    That client asks for names before and after: the same, one that is as long, and what is there.
+    """
+    names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
+    before = rng.choices(names, k=rng.choice((1, 2, 4)))
+    after = [rng.choice((*names, "")) for _ in range(rng.choice((2, 4)))]
+    directory, actor = rng.randrange(directories), "executor-r0"
+    ops = [
+        Op(
+            actor=actor,
+            kind="create" if name else rng.choice(("list", "exists")),
+            directory=directory,
+            name=name,
+            after_ms=rng.choice((0, 0, 100, 400)),
+        )
+        for name in (*before, *after)
+    ]
+    faults = [Fault.of(FaultKind.DIRECTORY_REMOVED, actor, Step(len(before) + 1))]
+    if askers and rng.random() < 0.5:
+        faults.append(Fault.of(FaultKind.DIRECTORY_REMOVED, rng.choice(askers), Step(rng.choice((1, 2, 4)))))
+    return ops, faults
 
 
 def crowd(rng: random.Random, storage: str, first: int, directories: int, latin: bool) -> list[Op]:

@@ -16,7 +16,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
 from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import Op, Plan
-from marker_sim.search.crowds import crowd, hot, short_scripts, spaced, with_twins
+from marker_sim.search.crowds import crowd, hot, removed_elsewhere, short_scripts, spaced, with_twins
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
@@ -26,8 +26,9 @@ FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
 SECOND = 0.3  # A second server from the beginning, where none comes later.
+REMOVED = 0.25  # Another program removes a marker directory.
 ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
-HANG_UPS = (0, 0, 1, 3)
+HANG_UPS = (0, 1, 3, 6)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
 WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
@@ -92,6 +93,9 @@ def make_merged_plan(
         faults = [*_few(rng, possible), *_outage(rng, storage), *_hang_ups(rng, askers)]
         if not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults) and rng.random() < SECOND:
             faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((500, 1_500))))
+        if rng.random() < REMOVED:
+            more, removals = removed_elsewhere(rng, len(directories), askers)
+            ops, faults = [*ops, *more], [*faults, *removals]
         if rng.random() < ALSO_CONFINED:
             trouble = _confined(rng, storage, asked_for)
             faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)
@@ -145,7 +149,8 @@ def _outage(rng: random.Random, storage: str) -> tuple[Fault, ...]:
     if storage == "local" and rng.random() < 0.5:
         return (Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100))),)
     if storage == "local":
-        return (Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200))),)
+        kind = rng.choice((FaultKind.DISK_FULL, FaultKind.NO_SPACE))
+        return (Fault.of(kind, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200))),)
     return (Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200))),)
 
 

@@ -23,7 +23,7 @@ from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, kinds_on, open_ground
-from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.targets.target import RUNS_AT_ONCE, CampaignRequest, ServerOptions
 from marker_sim.worlds.http import file_rewrites
 from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
 from marker_sim.worlds.http.planned_run import OF_PLANS, ServerSlot
@@ -50,6 +50,7 @@ PLANS_DECIDE = {
     "kill": ("G1", "G2", "G3", "G4", "G6", "G9"),
     "second-server": ("G1", "G2", "G3", "G4"),
     "pause": ("G3", "G6"),
+    "directory-removed": ("G1", "G2", "G3", "G4"),
     STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
     CONFINED: ("G7",),
     "deletion": ("G10", "G11"),
@@ -120,7 +121,7 @@ class ServerRounds:
         self._played: Counter[str] = Counter()
         self._missed: list[str] = []
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
-        for number in range(self.lanes):
+        for number in range(RUNS_AT_ONCE):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
 
     def draw(self, reached: Mapping[str, int]) -> Round | PlanRound | None:
@@ -134,7 +135,7 @@ class ServerRounds:
         return run_round(drawn, self._system, self._fleet)
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRound:
-        """Run a plan; from any thread, of which as many as there are lanes run at a time.
+        """Run a plan; from any thread, of which `RUNS_AT_ONCE` run at a time.
 
         deadline: when the campaign has to be over (time.monotonic).
         fresh: whether servers of earlier runs are ended first.

@@ -23,6 +23,7 @@ from marker_sim.targets.s3_endpoint import FORMS
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.round_stage import STORAGE_WIRE
 from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.worlds.http.small_disk import why_not
 from marker_sim.worlds.http.stage import RunStage, World
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.proxies.install import missing
@@ -65,7 +66,9 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
-            yield RunEnvironment(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint))
+            why = why_not()
+            left_out = (f"a disk without a free block: {why}",) if why else ()
+            yield RunEnvironment(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint), left_out=left_out)
         else:
             yield _object_store(scratch, form, reader, endpoint)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Kind, Value, answer_bound_ms
-from marker_sim.names import MarkerDirectory
+from marker_sim.names import MarkerDirectory, parse_directory
 
 
 class Recorder:
@@ -140,6 +140,9 @@ class Recorder:
         key = (event.table, event.instant)
         if event.kind == "fault" and event.operation == FaultKind.KILL.value:
             self._killed.add(event.process)
+        elif event.operation == FaultKind.DIRECTORY_REMOVED.value and event.path is not None:
+            place = parse_directory(event.path)
+            self._answered.pop((place.table, place.instant), None)
         elif event.kind == "invoke":
             self._open[event.index] = event
             if event.operation == "delete":

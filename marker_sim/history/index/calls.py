@@ -14,7 +14,8 @@ SEVERAL_LIVES = -2
 LISTINGS = frozenset({"list", "list-data", "list-log"})
 STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
-SPREADING = frozenset({"disk-full"})  # Beyond the path that met them first.
+CHANGED_BY_KIT = (DAMAGE, "directory-removed")
+SPREADING = frozenset({"disk-full", "no-space"})  # Beyond the path that met them first.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
 

@@ -17,14 +17,24 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from marker_sim.history import History
-from marker_sim.history.index.calls import DAMAGE, DEADLY, MS, NO_LIFE, Deletion, Directory, FaultSpan, RecordedCall
+from marker_sim.history.index.calls import (
+    CHANGED_BY_KIT,
+    DAMAGE,
+    DEADLY,
+    MS,
+    NO_LIFE,
+    Deletion,
+    Directory,
+    FaultSpan,
+    RecordedCall,
+)
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
 from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
 from marker_sim.names import TYPE_FILE, data_path, is_append
 
-_PRECEDENCE = ("power-loss", "second-server", "restart", "pause", "storage", "wire", "client")
+_PRECEDENCE = ("power-loss", "second-server", "outside", "restart", "pause", "storage", "wire", "client")
 
 
 class HistoryIndex(EventReader):
@@ -208,10 +218,10 @@ class HistoryIndex(EventReader):
                 directory.deletions.append(Deletion(call.invoke, settled, answered, call.life))
         for fault in self.faults:
             # Without its type file a directory still holds every name, so that damage is no excuse for a loss.
-            if fault.kind == DAMAGE and fault.path and not fault.path.endswith(TYPE_FILE):
+            if fault.kind in CHANGED_BY_KIT and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
-                    settled = self.later(fault.end, self._rest_ns)
+                    settled = self.later(fault.end, self._rest_ns) if fault.kind == DAMAGE else fault.end
                     self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))
         for directory in self.directories.values():
             directory.deletions.sort()

@@ -93,7 +93,7 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     typed = max((since for since in home.typed_at if since < at), default=-1)
     if any(f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at for f in view.faults):
         return view.excuse("kit-damage")
-    before = [deletion for deletion in directory.deletions if deletion.invoke < at and not deletion.kit]
+    before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
     rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS

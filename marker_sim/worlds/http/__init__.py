@@ -12,6 +12,7 @@ requests.py           a request as an operation of the history; load.py: client 
 http_client.py        one request, and what its result means
 world.py              the storage of a round, as a protocol
 local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint
+small_disk.py         a file system that can be filled
 s3_capabilities.py    what the consistency probe found of an object store, and what follows
 local_reader.py, object_reader.py  read a marker directory; snapshot_recorder.py records what was read
 """

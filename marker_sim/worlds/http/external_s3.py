@@ -57,7 +57,7 @@ class ExternalS3World:
     def bind(self, stage: RunStage) -> ExternalS3World:
         """The next run on the same endpoint."""
         if self._mine:
-            self._remove()
+            self._remove(self._mine)
         self._mine = f"{stage.table}/"
         names = self._names if self._command else None
         self.reader: DirectoryReader = ObjectReader(stage.recorder, self._objects, in_order=False, names=names)
@@ -89,17 +89,21 @@ class ExternalS3World:
     def heal(self, fault: Fault) -> None:
         """Nothing."""
 
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """Object after object."""
+        self._remove(f"{place.path}/")
+
     def close(self) -> None:
         """Remove the round's objects."""
-        self._remove()
+        self._remove(self._mine)
         self._storage.close()
 
-    def _remove(self) -> None:
+    def _remove(self, prefix: str) -> None:
         try:
-            for path in self._storage.list(self._mine):
+            for path in self._storage.list(prefix):
                 self._storage.delete(path)
         except StorageError as error:
-            raise HarnessError(f"{self._root}/{self._mine} could not be removed: {error}") from error
+            raise HarnessError(f"{self._root}/{prefix} could not be removed: {error}") from error
 
     def _objects(self, prefix: str) -> dict[str, bytes]:
         found = {}

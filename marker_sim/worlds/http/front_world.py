@@ -108,6 +108,10 @@ class FrontWorld:
     def heal(self, fault: Fault) -> None:
         """Nothing."""
 
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """Object after object, each an effect of that process."""
+        self.front.remove(f"{place.path}/", process)
+
     def close(self) -> None:
         """End the front and what stands before it, and forget the bucket."""
         try:

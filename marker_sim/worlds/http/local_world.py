@@ -3,7 +3,7 @@
 It is made to fail without destroying what was answered: directories stand where the marker files of a marker directory
 that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
 marker file (writes beyond it fail with EFBIG, as on a full disk; SIGXFSZ is left to the server's runtime, and JVM and
-Python ignore it). The file system itself is the machine's; a small tmpfs was rejected because it needs root.
+Python ignore it). A plan that asks for a disk without a free block has a small file system of its own (small_disk.py).
 
 Kills and pauses come as soon as the kernel reports a complete file, which is after the call; kills also when a file
 with content is cut, and before a file is opened, as far as file_watch.py can see that.
@@ -25,6 +25,7 @@ from marker_sim.worlds.file_permissions import CUT
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.http.small_disk import SmallDisk
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
 from marker_sim.worlds.interceptor import Interceptor, StorageCall
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 FULL_DISK_SPARE_BYTES = 64
-IO_ERROR, DISK_FULL = FaultKind.IO_ERROR.value, FaultKind.DISK_FULL.value
+IO_ERROR, DISK_FULL, NO_SPACE = FaultKind.IO_ERROR.value, FaultKind.DISK_FULL.value, FaultKind.NO_SPACE.value
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
     "file": lambda path: f"file:{path}",
@@ -58,6 +59,11 @@ class LocalWorld:
         self._command = command
         self._layout = "names" if command else "hudi"
         self._full: list[tuple[int, tuple[int, int]]] = []
+        self._removed = 0
+        self._disk: SmallDisk | None = None
+        if stage.small_disk:
+            self._root.mkdir(parents=True)
+            self._disk = SmallDisk(self._root)
         self._watch: Watch | None = None
         self.bind(stage)
 
@@ -65,7 +71,7 @@ class LocalWorld:
         """The next run below the same root."""
         self.end_run()
         self._stage = stage
-        self._filled = 0
+        self._filled = self._taken = 0
         self._obstacles: list[str] = []
         self.reader: DirectoryReader = LocalReader(
             stage.recorder, self._root, stage.injector.pids, self._command, stage.rng
@@ -97,6 +103,8 @@ class LocalWorld:
         """The disk is full for all servers that live, or marker files cannot be written, if any is to be made."""
         if fault.kind is FaultKind.IO_ERROR:
             return self._obstruct(fault)
+        if fault.kind is FaultKind.NO_SPACE:
+            return self._take_space()
         self._filled += 1
         if self._filled == 1:
             self._fill_disk(self._stage.injector)
@@ -108,9 +116,20 @@ class LocalWorld:
             while self._obstacles:
                 self._remove_obstacle(self._obstacles.pop())
             return
+        if fault.kind is FaultKind.NO_SPACE:
+            self._give_space()
+            return
         self._filled -= 1
         if not self._filled:
             self._free_disk(self._stage.injector)
+
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """In one step for whoever looks at the directory."""
+        self._removed += 1
+        away = self._root / f".removed-{self._removed}"
+        with contextlib.suppress(FileNotFoundError):
+            (self._root / place.path).rename(away)
+            shutil.rmtree(away)
 
     def end_run(self) -> None:
         """Nobody watches what the last run stored."""
@@ -121,6 +140,8 @@ class LocalWorld:
     def close(self) -> None:
         """Remove what was stored."""
         self.end_run()
+        if self._disk is not None:
+            self._disk.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _aim_at_files(self, stage: RunStage) -> None:
@@ -182,6 +203,22 @@ class LocalWorld:
             recorder.fault("storage", "damage", path=path)
             shutil.rmtree(self._root / path)
         recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "end", path)
+
+    def _take_space(self) -> bool:
+        if self._disk is None or not self._disk.mounted:
+            return False
+        self._taken += 1
+        if self._taken == 1:
+            self._stage.recorder.fault("storage", NO_SPACE, "begin", act=self._disk.fill)
+            self._stage.injector.note("no space left")
+        return True
+
+    def _give_space(self) -> None:
+        if self._disk is None or not self._taken:
+            return
+        self._taken -= 1
+        if not self._taken:
+            self._stage.recorder.fault("storage", NO_SPACE, "end", act=self._disk.free)
 
     def _fill_disk(self, injector: ServerFaultInjector) -> None:
         """Writes that make a file larger than any is fail from now on, for every process of every server."""

@@ -60,26 +60,33 @@ CALLS = {
     "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
 }
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
-OF_CLIENTS = (*broken_requests.KINDS, FaultKind.PAUSE)
+OF_CLIENTS = (*broken_requests.KINDS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
+OUTSIDE = "outside"  # What processes are called that change storage beside the servers.
 OF_SERVERS = {
     "s3": (
         FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.THROTTLED, FaultKind.SERVER_ERROR,
         FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.SLOW_STORAGE, FaultKind.ORPHANED,
     ),
     "local": (
-        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE,
-        FaultKind.IO_ERROR,
+        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.NO_SPACE,
+        FaultKind.TORN_WRITE, FaultKind.IO_ERROR,
     ),
 }  # fmt: skip
+_OF_THE_DISK = (FaultKind.DISK_FULL, FaultKind.NO_SPACE)
+# What generators of the simulated world leave out, and why.
+ONLY_REAL = {
+    FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
+    FaultKind.NO_SPACE: "not drawn: its full disk is this",
+}
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; rounds of kind wire have it"
-_OUTSIDE = "a change of storage from outside; no server promises to survive it"
+_REPAIR = "what other programs damage, no server promises to repair"
 _ONE_BY_ONE = "calls of foreign processes on local files cannot fail or be slow one by one"
 CANNOT = {
     "overload": "only the server itself can be slow at taking up requests",
     "slow-link": _BEHIND_A_PROXY,
     "cut-link": _BEHIND_A_PROXY,
-    "damage": _OUTSIDE,
-    "placeholder": _OUTSIDE,
+    "damage": _REPAIR,
+    "placeholder": _REPAIR,
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
     "slow-storage on local": _ONE_BY_ONE,
@@ -104,7 +111,7 @@ def done(fault: Fault, storage: str) -> Fault | None:
         if site and site not in OF_REQUESTS and site not in CALLS:
             return None
         at_call = site in CALLS
-        if kind.row.family == "storage" and kind is not FaultKind.DISK_FULL and not at_call:
+        if kind.row.family == "storage" and kind not in _OF_THE_DISK and not at_call:
             return None
         if storage == "local" and at_call and not CALLS[site].on_local:
             return None
@@ -186,6 +193,16 @@ class PlanFaults:
         """A client has its answer."""
         return self._arrive((actor, _client_site(kind, True)))
 
+    def remove(self, place: MarkerDirectory) -> None:
+        """Another program removes a marker directory."""
+        recorder, kind = self._injector.recorder, FaultKind.DIRECTORY_REMOVED.value
+        with self._lock:
+            self.met[kind] += 1
+            process = f"{OUTSIDE}-{self.met[kind]}"
+        recorder.fault(process, kind, "begin", place.path)
+        self._injector.world.remove(place, process)
+        recorder.fault(process, kind, "end", place.path)
+
     def arrived(self, server: Server) -> None:
         """A request was handed to a server."""
         self._strike(server, self._arrive(("server", REQUEST_QUEUED)))
@@ -256,7 +273,7 @@ class PlanFaults:
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1
                 self._later(0, lambda: self._second(settings.for_ms))
-            case FaultKind.DISK_FULL | FaultKind.IO_ERROR:
+            case FaultKind.DISK_FULL | FaultKind.NO_SPACE | FaultKind.IO_ERROR:
                 self.met[fault.kind.value] += injector.world.begin(fault) - 1  # It may have nothing to meet.
                 if settings.for_ms:
                     self._later(settings.for_ms, lambda: injector.world.heal(fault))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from marker_sim.faults import Call, Fault
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import NobodyLives
@@ -34,7 +34,7 @@ class ServerSlot:
         self._fleet = fleet
         self._world: World | None = None
         self._server: Server | None = None
-        self._batching = (0, 0)
+        self._ground = (0, 0, False)
         self._runs = 0
         self._worlds = 0
 
@@ -44,7 +44,8 @@ class ServerSlot:
         deadline: when the campaign has to be over (time.monotonic).
         probing: whether it ends with probes.
         """
-        if self._batching != (plan.num_threads, plan.interval_ms) or self._runs % REUSED_MAX == 0:
+        ground = (plan.num_threads, plan.interval_ms, fills_disk(plan))
+        if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
         run = _PlannedRun(plan, f"{self.name}-{self._runs}", self, self._fleet, deadline)
@@ -54,7 +55,7 @@ class ServerSlot:
             return run.over()
         finally:
             self._server = run.leave(keep)
-            self._batching = (plan.num_threads, plan.interval_ms)
+            self._ground = ground
             if self._server is None:
                 self.close()
 
@@ -81,6 +82,11 @@ class ServerSlot:
         return self._world
 
 
+def fills_disk(plan: Plan) -> bool:
+    """Whether it needs a disk of its own."""
+    return any(fault.kind is FaultKind.NO_SPACE for fault in plan.faults)
+
+
 def _lasts(fault: Fault) -> bool:
     """Whether it goes on until the clients are through."""
     return isinstance(fault.trigger, Call) and not fault.settings.for_ms
@@ -94,7 +100,7 @@ class _PlannedRun(RunStage):
         )
         super().__init__(
             slot.system(), fleet, table, places, plan.num_threads, plan.interval_ms, f"plan {plan.seed}", deadline,
-            storage=slot.storage(),
+            storage=slot.storage(), small_disk=fills_disk(plan),
         )  # fmt: skip
         self.plan = plan
         self.faults = PlanFaults(plan, self.injector, places)

@@ -21,6 +21,7 @@ from marker_sim.worlds.http.servers import Server
 
 POLL_S = 0.01
 JOIN_S = 2.0
+_BEFORE_IT_ASKS = (FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
 
 class Scripts:
@@ -113,7 +114,7 @@ class Scripts:
 
     def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
         """One operation; whether the client goes on as another process."""
-        fault = self._before(process, actor, op.kind)
+        fault = self._before(process, actor, op)
         if fault is None and self._ended.is_set():
             return False
         outcome = self._requests.send(
@@ -131,11 +132,13 @@ class Scripts:
         self._pause(process, self._faults.after(actor, op.kind))
         return outcome.kind == "info"
 
-    def _before(self, process: str, actor: str, kind: str) -> Fault | None:
+    def _before(self, process: str, actor: str, op: Op) -> Fault | None:
         """What happens to a client before it asks; what is left for its request."""
-        due = self._faults.before(actor, kind)
+        due = self._faults.before(actor, op.kind)
         self._pause(process, [fault for fault in due if fault.kind is FaultKind.PAUSE])
-        return next((fault for fault in due if fault.kind is not FaultKind.PAUSE), None)
+        if any(fault.kind is FaultKind.DIRECTORY_REMOVED for fault in due):
+            self._faults.remove(self._places[op.directory])
+        return next((fault for fault in due if fault.kind not in _BEFORE_IT_ASKS), None)
 
     def _pause(self, process: str, due: list[Fault]) -> None:
         for fault in due:

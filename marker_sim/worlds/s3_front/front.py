@@ -129,6 +129,14 @@ class S3Front:
         with self.interceptor.lock:
             self._store.change(key, data)
 
+    def remove(self, prefix: str, process: str) -> None:
+        """Delete what is stored below a prefix as that process would; it meets no fault."""
+        with self.interceptor.lock:
+            for key in self._store.objects(prefix):
+                self._store.change(key, None)
+                self._effects += 1
+                self.interceptor.applied(None, StorageCall(process, ROLE, "delete", key), "delete", key, None)
+
     def healed(self) -> None:
         """No more throttling from now on; what is armed stays armed."""
         with self.interceptor.lock:
