@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.coverage.goals import GOALS
-from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored
+from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored, stories
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.ranges import Ranges
 from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
-from marker_sim.campaign.nightly.summary import exit_code, gaps, verdict_of
+from marker_sim.campaign.nightly.summary import exit_code, failure_lines, gaps, verdict_of
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking
 from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.plan import Plan
+from marker_sim.plan import Op, Plan
 
 
 def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
@@ -145,6 +145,24 @@ def _seen(append: Any, sighting: Sighting, number: int) -> dict[str, Any]:
     place = {"stream": "swarm", "first": number, "count": 1, "seconds": 0.1, "clock_s": 0.5}
     line: dict[str, Any] = append("unit", night=1, **place, sightings=[asdict(sighting)])
     return line
+
+
+def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_plan(tmp_path: Path) -> None:
+    where = {"sut": "s", "profile": "p", "kit_version": "0", "night": 1, "at": "now"}
+    failures = Failures()
+    large = Plan(ops=tuple(Op(actor="driver", kind="delete") for _ in range(3))).to_dict()
+    for guarantee, seed, cause, plan in (
+        ("G3", 1, "glued", large),
+        ("G4", 2, "unexplained", large),
+        ("G6", 3, "unexplained", large),
+        ("G11", 2, "glued", Plan(num_threads=3).to_dict()),
+    ):
+        failures.see(_sighting(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
+    groups = [[each.sighting.guarantee for each in group] for group in stories(failures.open)]
+    assert sorted(groups) == [["G11", "G4", "G3"], ["G6"]], "the last one has its cause or its run in common with both"
+    (one, other) = failure_lines(failures.open, tmp_path)
+    assert one.startswith("G11 in timeline mode") and "; also breaks G3, G4 (2 more stored failures): marker-sim" in one
+    assert other.startswith("G6") and "also" not in other
 
 
 def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:

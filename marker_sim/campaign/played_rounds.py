@@ -86,7 +86,7 @@ class PlayedRounds:
             if small.told is None:
                 unseen[kind] = small.sentence
                 continue
-            search.found.setdefault(small.told, small.broken[small.told])
+            search.found.setdefault(small.told, broken)
             search.small.update({each: small.broken[each] for each in (small.told, *same) if each in small.broken})
             search.tell(small.told, same, small.sentence)
             left = [each for each in left if each not in same]

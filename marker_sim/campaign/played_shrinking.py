@@ -1,10 +1,10 @@
 """Plans that failed against real processes made small, where one run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
-whose runs are short, when it does in five of six. Two runs go on beside each other, or six that wait for an answer most
-of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that breaks in eight of
-ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the same cause, so it
-is not made small again.
+whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or six that wait
+for an answer most of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that
+breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
+same cause, so it is not made small again.
 """
 
 from __future__ import annotations
@@ -156,7 +156,9 @@ class PlayedShrinker:
         while runs - failed <= 1:
             failed += self._count(plan, until)
             runs += self._beside
-            if failed >= (5 if plan.entries <= FEW else 2 if failed == runs else 3):
+            if failed >= (4 if failed == runs else 5) or (
+                plan.entries > FEW and failed >= (2 if failed == runs else 3)
+            ):
                 return True
         return False
 

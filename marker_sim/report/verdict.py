@@ -231,6 +231,7 @@ def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, A
         "message": failure.message,
         "evidence": list(failure.evidence),
         "confirmed": failure.confirmed,
+        "entries_before": failure.entries_before,
         "plan": plan_name(number, failure) if failure.plan else "",
         "replay": again,
         "story": told,

@@ -17,6 +17,7 @@ from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
+from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
 
@@ -154,6 +155,34 @@ class Failures:
             data = json.dumps(failure.to_dict(), indent=1, ensure_ascii=False)
             write_whole(here, data.encode("utf-8", "surrogatepass") + b"\n")
             there.unlink(missing_ok=True)
+
+
+def stories(failures: Iterable[StoredFailure]) -> tuple[tuple[StoredFailure, ...], ...]:
+    """Failures that most likely have one defect in common: those of one run, and those of one known cause.
+
+    The one with the smallest plan comes first.
+    """
+    groups: dict[str, list[StoredFailure]] = {}
+    of: dict[tuple[str, ...], str] = {}
+    for failure in failures:
+        seen = failure.sighting
+        world = (seen.world, seen.mode, seen.storage)
+        marks = [("run", *world, str(seed)) for seed in failure.seeds]
+        marks += [("cause", *world, seen.cause)] if seen.cause not in ("", UNEXPLAINED) else []
+        known = list(dict.fromkeys(of[mark] for mark in marks if mark in of))
+        name = known[0] if known else failure.name
+        groups.setdefault(name, []).append(failure)
+        for other in known[1:]:  # What was apart has this one in common.
+            groups[name] += groups.pop(other)
+            of |= {mark: name for mark, group in of.items() if group == other}
+        of |= dict.fromkeys(marks, name)
+    return tuple(tuple(sorted(group, key=_entries)) for group in groups.values())
+
+
+def _entries(failure: StoredFailure) -> int:
+    plan = failure.sighting.plan
+    tasks = sum(max(1, len(write.get("tasks", ()))) for write in plan.get("writes", ()))
+    return tasks + sum(len(plan.get(part, ())) for part in ("ops", "faults", "spark_faults"))
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from marker_sim.campaign.nightly.failures import StoredFailure, write_whole
+from marker_sim.campaign.nightly.failures import StoredFailure, stories, write_whole
 from marker_sim.campaign.nightly.stages import STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
@@ -134,13 +134,23 @@ def trend(values: Sequence[float]) -> str:
 
 
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
-    """A sentence for each failure, and how it is run again."""
+    """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
-        f"{failure.sighting.guarantee} in {failure.sighting.mode} mode on {failure.sighting.storage}"
-        f" ({failure.sighting.world}), night {failure.night}, {_runs(failure)}:"
-        f" {failure.sighting.message}: marker-sim replay {quote(str(directory / 'failures' / f'{failure.name}.json'))}"
-        for failure in failures
+        f"{told.sighting.guarantee} in {told.sighting.mode} mode on {told.sighting.storage}"
+        f" ({told.sighting.world}), night {told.night}, {_runs(told)}:"
+        f" {told.sighting.message}{_besides(told, others)}:"
+        f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
+        for told, *others in stories(failures)
     ]
+
+
+def _besides(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
+    if not others:
+        return ""
+    names = {other.sighting.guarantee for other in others} - {told.sighting.guarantee}
+    more = f"{len(others)} more stored failure{'' if len(others) == 1 else 's'}"
+    broken = ", ".join(sorted(names, key=lambda name: int(name[1:])))
+    return f"; also breaks {broken} ({more})" if names else f"; {more} of the same guarantee"
 
 
 def _runs(failure: StoredFailure) -> str:
