@@ -93,6 +93,12 @@ def test_faults_that_struck_are_where_they_were_among_the_calls() -> None:
     }, "a pause that never struck is gone"
 
 
+def test_what_only_probes_show_is_tried_without_any_call_in_all_directories() -> None:
+    history, evidence = lost_run()
+    first = next(iter(candidates(PLAN, history, evidence[-1:], "none")))
+    assert not first.entries and first.directories == PLAN.directories
+
+
 def test_what_was_under_way_at_the_same_time_is_asked_again_by_the_same_clients() -> None:
     history, evidence = lost_run()
     beside = [plan for plan in candidates(PLAN, history, evidence, "none") if plan not in sequential()]
