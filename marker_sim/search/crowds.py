@@ -16,29 +16,48 @@ HOT_NAMES = (1, 4)
 SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
 LONG = "/".join(["d" * 200] * 24)  # A partition that makes a name longer than a block of a file.
-SHORT_SCRIPTS = (0, 2, 6)
+SHORT_SCRIPTS = (0, 4, 8)
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
+# What a server is asked before and after the other one was, with names as long as each other.
+EXCHANGES = 10
+LEARNS = (("create",), ("delete", "create"), ("delete", "create"), ("create", "create"), ("list",))
+CHANGES = (("delete",), ("create",), ("delete", "create"), ("delete", "create", "create"))
+ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
 PAIRS = (0, 2, 5)  # Of names that look much alike.
 
 
-def short_scripts(rng: random.Random, directories: dict[str, int]) -> list[Op]:
-    """Clients alone in a directory of their own, which are added to the others."""
+def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:
+    """Clients alone in a directory of their own, which are added to the others. second: there are two servers."""
     ops: list[Op] = []
-    for number in range(rng.choice(SHORT_SCRIPTS)):
+    for number in range(rng.choice(SHORT_SCRIPTS[1:] if second else SHORT_SCRIPTS)):
         directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
-        ops += _short_script(rng, f"executor-s{number}", directory)
+        exchanging = second and number % 2
+        calls = _exchange(rng) if exchanging else _any_order(rng)
+        count = 2 if exchanging else rng.choice((1, 2, 3))
+        names = [f"p/f{name}_0-0-0_001.parquet.marker.CREATE" for name in range(count)]
+        for kind, server in calls:
+            name = rng.choice(names) if kind == "create" else ""
+            ops.append(Op(actor=f"executor-s{number}", kind=kind, directory=directory, name=name, server=server))
     return ops
 
 
-def _short_script(rng: random.Random, actor: str, directory: int) -> list[Op]:
-    """One client alone in a directory, with a few names as long as each other: each operation after each other one."""
-    names = [f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(rng.choice((1, 2, 3)))]
-    second = rng.choice((0.0, 0.3, 0.5))  # How often it asks the second server.
-    ops = []
-    for kind in rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20))):
-        name, server = rng.choice(names) if kind == "create" else "", int(rng.random() < second)
-        ops.append(Op(actor=actor, kind=kind, directory=directory, name=name, server=server))
-    return ops
+def _any_order(rng: random.Random) -> list[tuple[str, int]]:
+    """Each operation after each other one, some of them for the second server."""
+    second = rng.choice((0.0, 0.3, 0.5))
+    kinds = rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20)))
+    return [(kind, int(rng.random() < second)) for kind in kinds]
+
+
+def _exchange(rng: random.Random) -> list[tuple[str, int]]:
+    """One server learns something, the other one changes it, and the first is asked again; several times."""
+    calls: list[tuple[str, int]] = []
+    for _ in range(EXCHANGES):
+        one = rng.randrange(2)
+        learns, changes, asked = rng.choice(LEARNS), rng.choice(CHANGES), rng.choice(ASKED)
+        calls += [(kind, one) for kind in learns]
+        calls += [(kind, 1 - one) for kind in changes]
+        calls += [(kind, one) for kind in asked]
+    return calls
 
 
 def removed_elsewhere(rng: random.Random, directories: int, askers: list[str]) -> tuple[list[Op], list[Fault]]:
@@ -64,6 +83,22 @@ def removed_elsewhere(rng: random.Random, directories: int, askers: list[str]) -
     if askers and rng.random() < 0.5:
         faults.append(Fault.of(FaultKind.DIRECTORY_REMOVED, rng.choice(askers), Step(rng.choice((1, 2, 4)))))
     return ops, faults
+
+
+def around_a_failure(rng: random.Random, failing: int, directories: int) -> list[Op]:
+    """Clients that ask for markers again and again: some below a directory whose storage fails, others in the next."""
+    beside = (failing + 1) % directories
+    return [
+        Op(
+            actor=f"executor-f{directory}",
+            kind="create",
+            directory=directory,
+            name=f"around/f{COPY}_0-0-0_001.parquet.marker.CREATE",
+            copies=clients,
+            apart_ms=rng.choice((60, 150)),
+        )
+        for directory, clients in ((failing, 5), (beside, 12))
+    ]
 
 
 def crowd(rng: random.Random, storage: str, first: int, directories: int, latin: bool) -> list[Op]:

@@ -16,7 +16,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
 from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import Op, Plan
-from marker_sim.search.crowds import crowd, hot, removed_elsewhere, short_scripts, spaced, with_twins
+from marker_sim.search.crowds import around_a_failure, crowd, hot, removed_elsewhere, short_scripts, spaced, with_twins
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
@@ -25,6 +25,13 @@ PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
+CRASHES = 0.25
+CRASH_SITES = (
+    "server: type file put",
+    "server: type file written",
+    "server: batch file put",
+    "server: batch file written",
+)
 SECOND = 0.3  # A second server from the beginning, where none comes later.
 REMOVED = 0.25  # Another program removes a marker directory.
 ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
@@ -39,8 +46,7 @@ AWHILE_MS = 700
 # What fails below one directory. On a local directory the n-th file and those after it cannot be written.
 CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
     "local": (
-        (FaultKind.IO_ERROR, ("put",), {}),
-        (FaultKind.IO_ERROR, ("put",), {}),
+        *[(FaultKind.IO_ERROR, ("put",), dict[str, int]())] * 3,
         (FaultKind.IO_ERROR, ("put",), {"for_ms": AWHILE_MS}),
     ),
     "s3": (
@@ -84,15 +90,18 @@ def make_merged_plan(
     ops += hot(rng, storage, _clients(ops), len(directories))
     ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
     askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
-    ops += short_scripts(rng, directories)
+    second = rng.random() < SECOND
+    ops += short_scripts(rng, directories, second)
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
     if confined:
         faults = [_confined(rng, storage, asked_for)]
+        ops += around_a_failure(rng, tuple(directories).index(asked_for), len(directories))
     else:
         possible = [fault for each in faults if (fault := done(each, storage)) is not None]
-        faults = [*_few(rng, possible), *_outage(rng, storage), *_hang_ups(rng, askers)]
-        if not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults) and rng.random() < SECOND:
-            faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((500, 1_500))))
+        crash = tuple(fault for each in _crash(rng) if (fault := done(each, storage)) is not None)
+        faults = [*_few(rng, possible), *_outage(rng, storage), *crash, *_hang_ups(rng, askers)]
+        if second and not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults):
+            faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=1_500))
         if rng.random() < REMOVED:
             more, removals = removed_elsewhere(rng, len(directories), askers)
             ops, faults = [*ops, *more], [*faults, *removals]
@@ -154,10 +163,18 @@ def _outage(rng: random.Random, storage: str) -> tuple[Fault, ...]:
     return (Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200))),)
 
 
+def _crash(rng: random.Random) -> tuple[Fault, ...]:
+    """Sometimes a server dies at one of its first changes of a marker directory, where it is young in each of them."""
+    if rng.random() > CRASHES:
+        return ()
+    site = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
+    return (Fault.of(FaultKind.KILL, "server", site, restart_ms=rng.choice((0, 100))),)
+
+
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
     """Calls on storage below one marker directory fail, mostly until the clients are through."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
-    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 1, 2) if storage == "local" else (1, 2, 3)))
+    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 2) if storage == "local" else (1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
 
 
