@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.history import Event, Header, History, Kind
 from marker_sim.plan import Op, Plan
@@ -91,6 +93,10 @@ def test_faults_that_struck_are_where_they_were_among_the_calls() -> None:
         Fault.of(FaultKind.KILL, "server", Site("server: reply", 3), restart_ms=20),
         Fault.of(FaultKind.REPLY_LOST, "executor-0", Step(4)),
     }, "a pause that never struck is gone"
+    at_storage = Fault.of(FaultKind.KILL, "server", Site("server: type file put", 7))
+    history, evidence = lost_run()
+    fewer = candidates(replace(PLAN, faults=(at_storage,)), history, evidence, "restart")
+    assert {plan.faults[0].n for plan in fewer if plan.faults and len(plan.ops) <= 2} == {1, 2}
 
 
 def test_what_only_probes_show_is_tried_without_any_call_in_all_directories() -> None:

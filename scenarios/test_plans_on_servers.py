@@ -27,6 +27,8 @@ from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
+from marker_sim.worlds.http.plan_faults import CONFINED
+from marker_sim.worlds.http.planned_run import OF_PLANS
 from marker_sim.worlds.http.small_disk import why_not
 from scenarios.test_http import START, campaign
 from scenarios.test_http_s3 import START as START_S3
@@ -159,12 +161,13 @@ def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(open
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.parametrize("broken", ["none", "swallows-failure"])
 def test_a_disk_without_a_free_block_is_survived_unless_errors_are_swallowed(tmp_path: Path, broken: str) -> None:
-    full = Fault.of(FaultKind.NO_SPACE, "server", Step(1), for_ms=400)
+    full = Fault.of(FaultKind.NO_SPACE, "server", Step(1), for_ms=1_500)
+    meanwhile, later = replace(OTHER, after_ms=700), replace(OTHER, name="p/b.marker.CREATE", after_ms=2_500)
     with rounds(tmp_path, broken) as opened:
-        history = history_of(opened, full, ops=(ONE, OTHER, replace(OTHER, name="p/b.marker.CREATE", after_ms=1_500)))
+        history = history_of(opened, full, ops=(ONE, meanwhile, later))
     assert [event.operation for event in faults_in(history)] == ["no-space", "no-space"]
-    names = [event.path for event in history.events if event.kind == "ok" and event.operation == "create"]
-    assert names == (["p/b.marker.CREATE"] if broken == "none" else [ONE.name, OTHER.name, "p/b.marker.CREATE"])
+    created = {event.path for event in history.events if event.kind == "ok" and event.operation == "create"}
+    assert later.name in created and (meanwhile.name in created) == (broken != "none")
     assert bool(broken_in(history, None, load_profile("http"))) == (broken != "none")
 
 
@@ -207,6 +210,16 @@ def test_storage_that_fails_below_one_directory_harms_no_other(
     assert answered == {"002"}
     (isolated,) = (finding for finding in judge(history) if finding.guarantee == "G7")
     assert isolated.judged and not isolated.breaches
+
+
+@pytest.mark.parametrize("broken", ["none", "stores-nothing"])
+def test_a_server_that_puts_nothing_has_met_no_failing_put(tmp_path: Path, broken: str) -> None:
+    fails = Fault.of(FaultKind.SERVER_ERROR, "server", Call(f"^{re.escape(FAILING)}/", ("put",), 1), calls=1_000)
+    plan = Plan(mode="timeline", storage="s3", num_threads=2, directories=(FAILING,), ops=(ONE,), faults=(fails,))
+    with rounds(tmp_path, broken, "s3") as opened:
+        played = opened.again(plan, time.monotonic() + 60, False, False)
+    assert bool(played.counts[OF_PLANS + CONFINED]) == (broken == "none")
+    assert ("G1" in {kind[0] for kind in broken_in(played.history, plan, load_profile("http"))}) == (broken != "none")
 
 
 NOISE = tuple(

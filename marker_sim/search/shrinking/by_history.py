@@ -124,15 +124,17 @@ def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 def _with(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
     """The plan with these calls, and with the faults that have something to strike there."""
-    faults = tuple(placed for fault, event in struck if (placed := _among(fault, event, calls)) is not None)
+    faults = tuple(placed for fault, event in struck if (placed := _among(fault, event, calls, plan)) is not None)
     return in_used_directories(replace(plan, ops=tuple(call.op for call in calls), faults=faults))
 
 
-def _among(fault: Fault, event: Event, calls: list[_Made]) -> Fault | None:
+def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault | None:
     """The fault at its place among the calls, None where it has none to strike."""
     if fault.target in SERVERS:
-        if isinstance(fault.trigger, Call) or fault.site not in ("", REPLY, REQUEST_QUEUED):
+        if isinstance(fault.trigger, Call):
             return fault
+        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # At storage: with fewer calls on it sooner, too.
+            return fault.at(max(1, fault.n * len(calls) // max(1, plan.asked)))
         answered = sum(call.done < event.index for call in calls)
         return replace(fault, trigger=Site(REPLY, answered) if answered else Site(REQUEST_QUEUED, 1))
     if fault.kind is FaultKind.DIRECTORY_REMOVED:

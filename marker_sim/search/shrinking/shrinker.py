@@ -116,12 +116,26 @@ class _Shrinker:
         while size:
             start = 0
             while start < len(self.best.ops):
-                ops = self.best.ops
-                candidate = replace(self.best, ops=ops[:start] + ops[start + size :])
-                kept = self._attempt_variants(candidate) if size == 1 else self._attempt_scaled(candidate)
-                if not kept and not (size == 1 and self._wait_instead(start)):
+                if not self._attempt_without(start, size) and not (size == 1 and self._wait_instead(start)):
                     start += size
             size //= 2
+
+    def _attempt_without(self, start: int, size: int) -> bool:
+        """Without some operations; of one client in real time, each fault stays where it is among the others."""
+        ops = self.best.ops
+        fewer = replace(self.best, ops=ops[:start] + ops[start + size :])
+        if self._alone:
+            gone = (min(size, max(0, fault.n - start)) for fault in fewer.faults)
+            moved = tuple(fault.at(max(1, fault.n - less)) for fault, less in zip(fewer.faults, gone, strict=True))
+            return self.attempt(replace(fewer, faults=moved))
+        return self._attempt_variants(fewer) if size == 1 else self._attempt_scaled(fewer)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether one client makes one call after the other, and latencies cannot be chosen."""
+        return not self._simulated and len({op.actor for op in self.best.ops}) == 1 == max(
+            op.copies for op in self.best.ops
+        )
 
     def _thin_a_crowd(self) -> None:
         """The least workloads before anything else, for each of them costs a hundredth; then halves."""
@@ -140,7 +154,7 @@ class _Shrinker:
 
     def _remove_clients(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
-        size = max(1, len(clients) // 2)
+        size = len(clients) // 2
         while size:
             for start in reversed(range(0, len(clients), size)):
                 gone = clients[start : start + size]
