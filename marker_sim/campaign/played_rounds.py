@@ -70,7 +70,7 @@ class PlayedRounds:
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
-        shrinker = PlayedShrinker(self._again, request.profile)
+        shrinker = PlayedShrinker(self._again, request.profile, self._rounds.at_once)
         until = search.began + request.budget_s - CLOSING_S
         planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]

@@ -1,7 +1,7 @@
 """Plans that failed against real processes made small, where one run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
-whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or six that wait
+whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or more that wait
 for an answer most of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that
 breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
 same cause, so it is not made small again.
@@ -24,7 +24,6 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_evidence, by_history
 from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.targets.target import RUNS_AT_ONCE
 
 BESIDE = 2  # Runs beside each other.
 WAITING = ("G6", "G7")  # A run that breaks one of them waits for ten seconds, in which nobody is busy.
@@ -64,11 +63,12 @@ class PlayedShrinker:
     """Makes plans small.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time.
+        several threads at a time. at_once: from how many, when runs wait most of the time.
     """
 
-    def __init__(self, again: Again, profile: Profile) -> None:
+    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE) -> None:
         self._again = again
+        self._at_once = at_once
         self._profile = profile
         self._fresh = False
         self._probing = True
@@ -88,7 +88,7 @@ class PlayedShrinker:
         ordered = sorted(seen, key=lambda broken: _plan_of(broken).asked)[:PLANS_MAX]
         kept = [_plan_of(ordered[0])]
         self._wanted = self._as_seen_in(ordered, kind[0])
-        self._beside = RUNS_AT_ONCE if kind[0] in WAITING else BESIDE
+        self._beside = self._at_once if kind[0] in WAITING else BESIDE
 
         def fails(candidate: Plan) -> bool:
             failed = self._fails(candidate, until)

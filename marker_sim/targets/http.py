@@ -26,6 +26,7 @@ class HttpTarget(Target):
     start: the command of one that needs no `--start`.
     startup_s: how long it may take to answer.
     kinds: of rounds, () for all.
+    at_once: how many runs of a plan may wait for answers beside each other; few where a start is slow.
     """
 
     sut: str = "http"
@@ -33,6 +34,7 @@ class HttpTarget(Target):
     start: str = ""
     startup_s: float = 60.0
     kinds: tuple[str, ...] = ()
+    at_once: int = 6
 
     def check_options(self, server: ServerOptions, storage: str) -> None:
         """The command has to be there, with a port, and without placeholders that the storage has not."""
@@ -69,7 +71,8 @@ class HttpTarget(Target):
         """Rounds against the server."""
         from marker_sim.targets.http_rounds import open_rounds
 
-        return open_rounds(self.command(request, progress), request, self.version, self.startup_s, self.kinds)
+        start = self.command(request, progress)
+        return open_rounds(start, request, self.version, self.startup_s, self.kinds, self.at_once)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """What starts the server."""

@@ -23,7 +23,7 @@ from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, kinds_on, open_ground
-from marker_sim.targets.target import RUNS_AT_ONCE, CampaignRequest, ServerOptions
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http import file_rewrites
 from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
 from marker_sim.worlds.http.planned_run import OF_PLANS, ServerSlot
@@ -74,13 +74,14 @@ class PlanRound:
 
 @contextmanager
 def open_rounds(
-    start: str, request: CampaignRequest, version: str, startup_s: float, kinds: tuple[str, ...]
+    start: str, request: CampaignRequest, version: str, startup_s: float, kinds: tuple[str, ...], at_once: int
 ) -> Iterator[ServerRounds]:
     """The rounds against the server that `start` starts, with the files and storage they need until the block ends.
 
     version: of the system under test.
     startup_s: how long a server may take to answer.
-    kinds: of rounds, "plan" among them, () for all. HarnessError when files or storage cannot be had.
+    kinds: of rounds, "plan" among them, () for all. at_once: how many runs of a plan may go on beside each other.
+    HarnessError when files or storage cannot be had.
     """
     began, server = time.monotonic(), request.server
     batches = batching(start, server.batch_threads)
@@ -94,7 +95,7 @@ def open_rounds(
         plans = not kinds or PLAN in kinds
         choices = RoundChoices(request.seed, request.budget_s, began, here, batches, request.storage if plans else "")
         with fleet:
-            rounds = ServerRounds(choices, system, fleet, ground, lacking, server)
+            rounds = ServerRounds(choices, system, fleet, ground, lacking, server, at_once)
             try:
                 yield rounds
             finally:
@@ -114,14 +115,16 @@ class ServerRounds:
         ground: RunEnvironment,
         lacking: tuple[str, ...],
         server: ServerOptions,
+        at_once: int,
     ) -> None:
+        self.at_once = at_once
         self._server = server
         self._choices, self._system, self._fleet, self._ground = choices, system, fleet, ground
         self._lacking = lacking
         self._played: Counter[str] = Counter()
         self._missed: list[str] = []
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
-        for number in range(RUNS_AT_ONCE):
+        for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
 
     def draw(self, reached: Mapping[str, int]) -> Round | PlanRound | None:
@@ -135,7 +138,7 @@ class ServerRounds:
         return run_round(drawn, self._system, self._fleet)
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRound:
-        """Run a plan; from any thread, of which `RUNS_AT_ONCE` run at a time.
+        """Run a plan; from any thread, of which `at_once` run at a time.
 
         deadline: when the campaign has to be over (time.monotonic).
         fresh: whether servers of earlier runs are ended first.

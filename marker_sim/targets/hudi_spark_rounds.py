@@ -79,6 +79,7 @@ class TableRounds:
     armed: Counter[tuple[str, str]]
     refused: list[str] = field(default_factory=list)
     lanes: int = 1
+    at_once: int = 1
 
     def draw(self, reached: Mapping[str, int]) -> Spec | None:
         """The next round, None when none fits into the budget; the first always does."""

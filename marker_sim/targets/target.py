@@ -147,16 +147,14 @@ class PlayedRun(Protocol):
     def trouble(self) -> str: ...
 
 
-RUNS_AT_ONCE = 6  # Of a plan that is run again.
-
-
 class Rounds(Protocol):
     """The rounds of one campaign in real time.
 
     lanes     how many are played beside each other, in threads; a single one is played by the thread that drew it
     draw      the next round, whose `line` says which it is, after what was `reached`; None when no further one fits
     play      runs it; HarnessError when the kit's surroundings failed
-    again     runs a plan; from up to `RUNS_AT_ONCE` threads
+    at_once   how many plans may be run again beside each other, in threads, where most of the time is waiting
+    again     runs a plan
     spare     a share of the budget is kept for making small what was found
     took      it is over; called by the thread that drew it
     close     ends what is under way at once
@@ -165,6 +163,7 @@ class Rounds(Protocol):
     """
 
     lanes: int
+    at_once: int
 
     def draw(self, reached: Mapping[str, int]) -> Any: ...
     def play(self, drawn: Any) -> PlayedRun: ...
