@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SIZE = "32m"
+TRIES = 100
 _GUARD = f'mount -t tmpfs -o size={SIZE},mode=700 marker-sim "$1" && echo mounted && {{ read -r _; umount -l "$1"; }}'
 _BALLAST = ".ballast"
 
@@ -33,9 +34,13 @@ class SmallDisk:
 
     def fill(self) -> None:
         """No block is left, from now on until `free`."""
-        with (self._path / _BALLAST).open("ab") as ballast, suppress(OSError):  # Others may be faster.
-            while left := os.statvfs(self._path).f_bavail * os.statvfs(self._path).f_frsize:
-                os.posix_fallocate(ballast.fileno(), ballast.seek(0, os.SEEK_END), left)
+        with (self._path / _BALLAST).open("ab") as ballast:
+            for _ in range(TRIES):
+                disk = os.statvfs(self._path)
+                if not disk.f_bavail:
+                    break
+                with suppress(OSError):  # A server took a block meanwhile.
+                    os.posix_fallocate(ballast.fileno(), ballast.seek(0, os.SEEK_END), disk.f_bavail * disk.f_frsize)
 
     def free(self) -> None:
         """There is room again."""
