@@ -17,6 +17,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from marker_sim.plan import read_plan
+
 VERSIONS = "0.15.0,1.0.2,1.1.1,1.2.0"
 
 
@@ -49,8 +51,7 @@ def rows(version: str, storage: str, budget: str, seed: int, out: Path) -> Itera
 def _entries(failure: dict[str, Any], report: Path) -> str:
     if not failure["plan"]:
         return "no plan"
-    plan = json.loads((report / failure["plan"]).read_text(encoding="utf-8"))
-    return f"{failure['entries_before'] or '?'} to {len(plan['ops']) + len(plan['faults'])}"
+    return f"{failure['entries_before'] or '?'} to {read_plan(report / failure['plan']).entries}"
 
 
 def main() -> None:

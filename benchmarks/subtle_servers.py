@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from marker_sim.plan import read_plan
+
 HERE = Path(__file__).parents[1] / "scenarios" / "subtle_servers"
 IN_GO = 11
 OPTIONS = "--port {port} --dir {storage} --batch-threads {threads} --interval-ms {interval_ms}"
@@ -61,8 +63,7 @@ def line(result: dict[str, Any], out: Path, seed: int) -> str:
 def _told(failure: dict[str, Any], report: Path) -> str:
     if not failure["plan"]:
         return f"{failure['guarantee']} without a plan"
-    plan = json.loads((report / failure["plan"]).read_text(encoding="utf-8"))
-    entries = len(plan["ops"]) + len(plan["faults"])
+    entries = read_plan(report / failure["plan"]).entries
     return f"{failure['guarantee']} {entries} entries, {failure['confirmed'] or 'not run again'}"
 
 

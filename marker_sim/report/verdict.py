@@ -182,11 +182,16 @@ class FailureGroup:
 
     def breaks_besides(self, failures: Sequence[Failure]) -> str:
         """What else it breaks: "also breaks G3, G4 (5 more failures)"; "" for nothing."""
-        if not self.also:
-            return ""
-        names = sorted({failures[n].guarantee for n in self.also} - {failures[self.told].guarantee}, key=_number)
-        more = f"{len(self.also)} more failure{'' if len(self.also) == 1 else 's'}"
-        return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"
+        return besides(failures[self.told].guarantee, [failures[n].guarantee for n in self.also], "failure")
+
+
+def besides(told: str, others: Sequence[str], what: str) -> str:
+    """What a story breaks besides the guarantee that it is told with; others: one for each failure, of which `what`."""
+    if not others:
+        return ""
+    names = sorted(set(others) - {told}, key=_number)
+    more = f"{len(others)} more {what}{'' if len(others) == 1 else 's'}"
+    return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"
 
 
 def stories(failures: Sequence[Failure]) -> tuple[FailureGroup, ...]:

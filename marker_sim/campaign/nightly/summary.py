@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from marker_sim.campaign.nightly.failures import StoredFailure, stories, write_whole
 from marker_sim.campaign.nightly.stages import STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, besides
 
 SCHEMA = 1
 NIGHTS_SHOWN = 30
@@ -145,12 +145,8 @@ def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[st
 
 
 def _besides(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
-    if not others:
-        return ""
-    names = {other.sighting.guarantee for other in others} - {told.sighting.guarantee}
-    more = f"{len(others)} more stored failure{'' if len(others) == 1 else 's'}"
-    broken = ", ".join(sorted(names, key=lambda name: int(name[1:])))
-    return f"; also breaks {broken} ({more})" if names else f"; {more} of the same guarantee"
+    said = besides(told.sighting.guarantee, [other.sighting.guarantee for other in others], "stored failure")
+    return f"; {said}" if said else ""
 
 
 def _runs(failure: StoredFailure) -> str:

@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeVar
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
 from marker_sim.history import Event, History
+from marker_sim.history.index.presence import NEVER
 from marker_sim.plan import OF_CROWD, Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
 
 CLIENT = "executor-0"
 LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
-NEVER = 1 << 60
 SERVERS = ("server", "second")
 T = TypeVar("T")
 
