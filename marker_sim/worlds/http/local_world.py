@@ -15,6 +15,7 @@ import contextlib
 import re
 import resource
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.names import MarkerDirectory, marker_file
 from marker_sim.worlds.file_permissions import CUT
-from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.local_reader import LocalReader
 from marker_sim.worlds.http.small_disk import SmallDisk
@@ -71,7 +71,7 @@ class LocalWorld:
         """The next run below the same root."""
         self.end_run()
         self._stage = stage
-        self._filled = self._taken = 0
+        self._filled: Counter[FaultKind] = Counter()
         self._obstacles: list[str] = []
         self.reader: DirectoryReader = LocalReader(
             stage.recorder, self._root, stage.injector.pids, self._command, stage.rng
@@ -103,11 +103,11 @@ class LocalWorld:
         """The disk is full for all servers that live, or marker files cannot be written, if any is to be made."""
         if fault.kind is FaultKind.IO_ERROR:
             return self._obstruct(fault)
-        if fault.kind is FaultKind.NO_SPACE:
-            return self._take_space()
-        self._filled += 1
-        if self._filled == 1:
-            self._fill_disk(self._stage.injector)
+        if fault.kind is FaultKind.NO_SPACE and (self._disk is None or not self._disk.mounted):
+            return False
+        self._filled[fault.kind] += 1
+        if self._filled[fault.kind] == 1:
+            self._fill_disk(fault.kind)
         return True
 
     def heal(self, fault: Fault) -> None:
@@ -116,12 +116,11 @@ class LocalWorld:
             while self._obstacles:
                 self._remove_obstacle(self._obstacles.pop())
             return
-        if fault.kind is FaultKind.NO_SPACE:
-            self._give_space()
-            return
-        self._filled -= 1
-        if not self._filled:
-            self._free_disk(self._stage.injector)
+        if not self._filled[fault.kind]:
+            return  # It met nothing.
+        self._filled[fault.kind] -= 1
+        if not self._filled[fault.kind]:
+            self._free_disk(fault.kind)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """In one step for whoever looks at the directory."""
@@ -204,24 +203,14 @@ class LocalWorld:
             shutil.rmtree(self._root / path)
         recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "end", path)
 
-    def _take_space(self) -> bool:
-        if self._disk is None or not self._disk.mounted:
-            return False
-        self._taken += 1
-        if self._taken == 1:
-            self._stage.recorder.fault("storage", NO_SPACE, "begin", act=self._disk.fill)
-            self._stage.injector.note("no space left")
-        return True
-
-    def _give_space(self) -> None:
-        if self._disk is None or not self._taken:
+    def _fill_disk(self, kind: FaultKind) -> None:
+        """From now on no block is free, or writes fail that make a file larger than any is, for every server."""
+        injector = self._stage.injector
+        if kind is FaultKind.NO_SPACE:
+            assert self._disk is not None
+            injector.recorder.fault("storage", NO_SPACE, "begin", act=self._disk.fill)
+            injector.note("no space left")
             return
-        self._taken -= 1
-        if not self._taken:
-            self._stage.recorder.fault("storage", NO_SPACE, "end", act=self._disk.free)
-
-    def _fill_disk(self, injector: ServerFaultInjector) -> None:
-        """Writes that make a file larger than any is fail from now on, for every process of every server."""
         sizes = [path.stat().st_size for path in self._mine.rglob("MARKERS*") if path.is_file()]
         size_bytes = max(sizes, default=0) + FULL_DISK_SPARE_BYTES
         injector.recorder.fault("storage", DISK_FULL, "begin")
@@ -234,7 +223,12 @@ class LocalWorld:
             self._full.append((pid, before))
         injector.note("disk full")
 
-    def _free_disk(self, injector: ServerFaultInjector) -> None:
+    def _free_disk(self, kind: FaultKind) -> None:
+        injector = self._stage.injector
+        if kind is FaultKind.NO_SPACE:
+            assert self._disk is not None
+            injector.recorder.fault("storage", NO_SPACE, "end", act=self._disk.free)
+            return
         for pid, before in self._full:
             try:
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
