@@ -25,7 +25,7 @@ PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 2
 OUTAGES = 0.35
-CRASHES = 0.25
+CRASHES = 0.4
 CRASH_SITES = (
     "server: type file put",
     "server: type file written",
@@ -34,6 +34,7 @@ CRASH_SITES = (
 )
 SECOND = 0.3  # A second server from the beginning, where none comes later.
 REMOVED = 0.25  # Another program removes a marker directory.
+LATE = 0.5
 ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
 HANG_UPS = (0, 1, 3, 6)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
@@ -98,8 +99,10 @@ def make_merged_plan(
         ops += around_a_failure(rng, tuple(directories).index(asked_for), len(directories))
     else:
         possible = [fault for each in faults if (fault := done(each, storage)) is not None]
+        asked = sum(op.copies for op in ops)
         crash = tuple(fault for each in _crash(rng) if (fault := done(each, storage)) is not None)
-        faults = [*_few(rng, possible), *_outage(rng, storage), *crash, *_hang_ups(rng, askers)]
+        early = (*_few(rng, possible, second), *crash)
+        faults = [*(_late(rng, fault, asked) for fault in early), *_outage(rng, storage), *_hang_ups(rng, askers)]
         if second and not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults):
             faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=1_500))
         if rng.random() < REMOVED:
@@ -171,6 +174,15 @@ def _crash(rng: random.Random) -> tuple[Fault, ...]:
     return (Fault.of(FaultKind.KILL, "server", site, restart_ms=rng.choice((0, 100))),)
 
 
+def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
+    """Half of the deaths and pauses of servers come when they know many names: those of a part are all early.
+
+    asked: how many operations clients perform.
+    """
+    moved = fault.kind in (FaultKind.KILL, FaultKind.PAUSE) and fault.target == "server" and rng.random() < LATE
+    return replace(fault, trigger=Step(rng.randint(1 + asked // 4, 1 + asked))) if moved else fault
+
+
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
     """Calls on storage below one marker directory fail, mostly until the clients are through."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
@@ -212,10 +224,13 @@ def _accepted(op: Op) -> Op:
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
 
 
-def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:
-    """Some of the faults; each death and each second server costs the start of a server."""
+def _few(rng: random.Random, faults: list[Fault], second: bool) -> tuple[Fault, ...]:
+    """Some of the faults; each death and each second server costs the start of a server.
+
+    second: whether there is a second server, for which much is not promised.
+    """
     chosen = rng.sample(faults, min(len(faults), rng.choice(FAULTS_MAX)))
     deaths = [fault for fault in chosen if fault.kind.row.kills and fault.target == "server"][DEATHS_MAX:]
-    seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER][1:]
+    seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER][int(second) :]
     left_out = {id(fault) for fault in (*deaths, *seconds)}
     return tuple(sorted((each for each in chosen if id(each) not in left_out), key=lambda f: (f.target, f.n)))

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from marker_sim import __version__
@@ -31,6 +32,7 @@ ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
 PROBE_SPACE = 2.5
 HANGING_GRACE_S = 0.7
+KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +163,8 @@ class RunStage:
     def probe(self) -> None:
         """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
 
-        A create that is not answered does not hold up the next: it is sent when a batch interval has passed.
+        A create that is not answered does not hold up the next: it is sent when a batch interval has passed. When all
+        are answered, each directory is listed, and some names that exist are asked for again.
         """
         injector = self.injector
         injector.check()
@@ -192,6 +195,7 @@ class RunStage:
             for place in self.places:
                 for operation in READ_ONLY:
                     self.ask_once(operation, place, "")
+            self._ask_again()
 
     def close(self, kill: bool = True) -> None:
         """The run is over: a last look at what is stored, and one more when the servers are dead."""
@@ -207,6 +211,23 @@ class RunStage:
             for place in self.places:
                 self.world.reader.look_at_dead(place)
         self.recorder.close()
+
+    def _ask_again(self) -> None:
+        """Creates of names that exist, all directories at once: whoever forgot them creates them once more."""
+        threads = []
+        for place in self.places:
+            known = sorted(self.recorder.answered(place))
+            asked = self.rng.sample(known, min(len(known), KNOWN_MAX))
+            ask = partial(self._ask_known, place, asked)
+            threads.append(threading.Thread(target=self._watch, args=(ask,), daemon=True))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _ask_known(self, place: MarkerDirectory, names: list[str]) -> None:
+        for name in names:
+            self.ask_once("create", place, name)
 
     def _probe_one(self, number: int, place: MarkerDirectory, server: Server) -> None:
         partition = PARTITIONS[number % 4]
