@@ -218,8 +218,8 @@ class PlanFaults:
             self._begin(server, armed.fault, call)
 
     def drive(self, over: Callable[[], bool], until: float) -> None:
-        """Do what is due until the clients are through or the time is over."""
-        while not over() and time.monotonic() < until:
+        """Do what is due until the clients are through, or time is up, or nobody lives and none comes."""
+        while not over() and time.monotonic() < until and (self._injector.servers or self._due):
             self._do_what_is_due()
             self._injector.check()
             time.sleep(0.004)
@@ -317,7 +317,11 @@ class PlanFaults:
         second = injector.second_begins() if len(injector.servers) == 1 else None
         self.second_is_coming = False
         if second is not None:
-            self._later(for_ms, lambda: injector.second_ends(second))
+            self._later(for_ms, lambda: self._end_second(second))
+
+    def _end_second(self, second: Server) -> None:
+        self._injector.second_ends(second)
+        self._restart()
 
     def _here(self, fault: Fault) -> Fault:
         """The fault with paths of this run."""

@@ -7,7 +7,6 @@ Where no server lives, clients wait for one. After an unknown outcome or its dea
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from itertools import groupby
 
@@ -19,7 +18,7 @@ from marker_sim.worlds.http.plan_faults import PlanFaults
 from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Server
 
-POLL_S = 0.01
+POLL_S = 0.1
 JOIN_S = 2.0
 _BEFORE_IT_ASKS = (FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
@@ -27,7 +26,6 @@ _BEFORE_IT_ASKS = (FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 class Scripts:
     """The clients of one run.
 
-    servers: those that live now.
     on_ack: called by the thread that got the answer to a create, right after it was recorded.
     """
 
@@ -39,7 +37,8 @@ class Scripts:
         faults: PlanFaults,
         on_ack: Callable[[MarkerDirectory], None],
     ) -> None:
-        self.servers: tuple[Server, ...] = ()
+        self._servers: tuple[Server, ...] = ()
+        self._news = threading.Condition()
         self._requests = requests
         self._places = places
         self._faults = faults
@@ -53,6 +52,17 @@ class Scripts:
         ]
         self._left = len(self._threads)
         self._lock = threading.Lock()
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """Those that live now; clients that wait for one go on when there is."""
+        return self._servers
+
+    @servers.setter
+    def servers(self, living: tuple[Server, ...]) -> None:
+        with self._news:
+            self._servers = living
+            self._news.notify_all()
 
     @property
     def over(self) -> bool:
@@ -109,7 +119,9 @@ class Scripts:
             waits = op.server and len(servers) < 2 and self._faults.second_is_coming
             if servers and not waits:
                 return servers[op.server % len(servers)]
-            time.sleep(POLL_S)
+            with self._news:
+                if self._servers == servers:
+                    self._news.wait(POLL_S)
         return None
 
     def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
