@@ -120,12 +120,15 @@ def test_every_listed_version_starts_and_answers(tmp_path: Path, storage: str) -
     assert not left_over()
 
 
+LAUNCHERS = {Path(name).stem for name in (hudi.LAUNCHER, hudi.STORAGE_LAUNCHER)}
+
+
 def left_over() -> list[list[str]]:
     """Servers that this process started, or that nobody looks after; others on the machine may judge Hudi as well."""
     found = []
     for process in psutil.process_iter(["cmdline", "ppid"]):
         words = process.info["cmdline"] or []
-        if any(word.endswith(hudi.LAUNCHER) for word in words) and process.info["ppid"] in (1, os.getpid()):
+        if any(Path(word).stem in LAUNCHERS for word in words) and process.info["ppid"] in (1, os.getpid()):
             found.append(words)
     return found
 

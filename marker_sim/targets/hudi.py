@@ -22,6 +22,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.bundles import Jars, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.java_start import quick_start
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
 
 NAME = "hudi"
@@ -68,7 +69,8 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
-        return start_command(self.version, *find_jars(self.version, NAME, request.storage, progress))
+        words = start_command(self.version, *find_jars(self.version, NAME, request.storage, progress))
+        return quick_start(words, progress)
 
 
 def parse_version(text: str, name: str) -> str | None:
