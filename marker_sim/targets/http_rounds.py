@@ -42,6 +42,7 @@ CLOSING_S = 1.0
 AT_A_TIME = 2
 PLAN = "plan"
 CONFINED_EVERY, CONFINED_FIRST = 6, 2  # Of the plans: those with storage that fails below one directory.
+RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
 PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
 PLANS_BETWEEN = (3, 9)  # Two rounds of kinds, until each kind was played, and from then on.
 # What has to happen in plans before a guarantee holds.
@@ -134,7 +135,7 @@ class ServerRounds:
     def play(self, drawn: Round | PlanRound) -> PlayedRound:
         """Run it."""
         if isinstance(drawn, PlanRound):
-            return self.again(drawn.plan, self._choices.deadline)
+            return self.again(drawn.plan, min(self._choices.deadline, time.monotonic() + self._choices.run_s))
         return run_round(drawn, self._system, self._fleet)
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRound:
@@ -216,6 +217,7 @@ class RoundChoices:
     """The rounds that fit into the budget: each kind once among the plans, then again, each as long as its like took.
 
     plans: the storage of plans that are run besides, "" for none.
+    run_s: how long one of them may take.
     """
 
     def __init__(
@@ -225,6 +227,7 @@ class RoundChoices:
         self._rng = random.Random(seed)
         self.plans = plans
         self._budget_s = budget_s
+        self.run_s = max(RUN_S, RUN_SHARE * budget_s)
         self.deadline = self._until = began + budget_s - CLOSING_S
         self._kinds_drawn = self._plans_since = self._plans = 0
         self.kinds = kinds

@@ -59,7 +59,7 @@ class HudiTarget(HttpTarget):
     """The timeline server of a released version."""
 
     can: TargetCapabilities = OF_HUDI
-    at_once: int = 2
+    at_once: int = 4
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, Java, the bundle, for S3 its client, and the object store."""

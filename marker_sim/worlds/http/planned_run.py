@@ -21,6 +21,7 @@ from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
 
 SCRIPTS_S = 8.0
 CONFINED_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
+IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 
@@ -121,8 +122,9 @@ class _PlannedRun(RunStage):
         self.faults.arm(self.world)
         self.scripts.start()
         try:
-            scripts_s = CONFINED_S if any(map(_lasts, self.plan.faults)) else SCRIPTS_S
-            self.faults.drive(lambda: self.scripts.over, min(time.monotonic() + scripts_s, self.deadline))
+            lasting = any(map(_lasts, self.plan.faults))
+            until = min(time.monotonic() + (CONFINED_S if lasting else SCRIPTS_S), self.deadline)
+            self.faults.drive(lambda: self.scripts.over or (not lasting and self.scripts.idle_s > IDLE_S), until)
             self.scripts.stop()
             self.faults.heal()
         except NobodyLives:

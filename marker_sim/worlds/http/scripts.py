@@ -7,6 +7,7 @@ Where no server lives, clients wait for one. After an unknown outcome or its dea
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from itertools import groupby
 
@@ -51,6 +52,7 @@ class Scripts:
             for actor, own in by_actor
         ]
         self._left = len(self._threads)
+        self._asked_s = time.monotonic()
         self._lock = threading.Lock()
 
     @property
@@ -69,8 +71,14 @@ class Scripts:
         """Whether every client is through."""
         return self._left == 0
 
+    @property
+    def idle_s(self) -> float:
+        """Seconds since a client asked or was answered."""
+        return time.monotonic() - self._asked_s
+
     def start(self) -> None:
         """All clients begin."""
+        self._asked_s = time.monotonic()
         for thread in self._threads:
             thread.start()
 
@@ -129,10 +137,12 @@ class Scripts:
         fault = self._before(process, actor, op)
         if fault is None and self._ended.is_set():
             return False
+        self._asked_s = time.monotonic()
         outcome = self._requests.send(
             process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
             fault=fault, arrived=self._faults.arrived,
         )  # fmt: skip
+        self._asked_s = time.monotonic()
         if outcome is None:
             if fault is None:
                 return False  # The run is over.
