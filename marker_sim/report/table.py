@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from rich.console import Console
@@ -34,7 +35,7 @@ def output_console() -> Console:
 
 
 def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
-    """One line for each guarantee, mode and verdict; the storages that agree share it, their counts added up."""
+    """One line for each guarantee, mode and verdict."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("guarantee", no_wrap=True)
     table.add_column("mode", no_wrap=True)
@@ -43,30 +44,49 @@ def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
     table.add_column("judged", justify="right", no_wrap=True)
     table.add_column("violations", justify="right", no_wrap=True)
     table.add_column("under", min_width=12)
-    for (_, mode), same in groupby(rows, key=lambda row: (row.id, row.mode)):
-        lines: dict[str, list[VerdictRow]] = {}
-        for row in same:
-            lines.setdefault(row.verdict, []).append(row)
-        for verdict, members in lines.items():
-            table.add_row(
-                f"{members[0].id:<4}{members[0].slug}",
-                mode,
-                Text(verdict, style=STYLES[verdict]),
-                "all" if len(lines) == 1 and len(members) > 1 else " ".join(row.storage for row in members),
-                f"{sum(row.judged for row in members):,}",
-                f"{sum(row.violations for row in members):,}",
-                under_text(members),
-            )
+    for row in merged(rows):
+        table.add_row(
+            f"{row.id:<4}{row.slug}",
+            row.mode,
+            Text(row.verdict, style=STYLES[row.verdict]),
+            row.storage,
+            f"{row.judged:,}",
+            f"{row.violations:,}",
+            under_text(row),
+        )
     return table
 
 
-def under_text(rows: Iterable[VerdictRow]) -> str:
+def merged(rows: Iterable[VerdictRow]) -> Iterator[VerdictRow]:
+    """A row for each guarantee, mode and verdict: storages that agree share it, what they counted added up."""
+    for _, same in groupby(rows, key=lambda row: (row.id, row.mode)):
+        lines: dict[str, list[VerdictRow]] = {}
+        for row in same:
+            lines.setdefault(row.verdict, []).append(row)
+        for members in lines.values():
+            shares = [row.read_at_ack_share for row in members if row.read_at_ack_share is not None]
+            yield replace(
+                next((row for row in members if row.message), members[0]),
+                storage="all" if len(lines) == 1 and len(members) > 1 else " ".join(row.storage for row in members),
+                judged=sum(row.judged for row in members),
+                violations=sum(row.violations for row in members),
+                under=_added(row.under for row in members),
+                excused=_added(row.excused for row in members),
+                read_at_ack_share=min(shares, default=None),
+            )
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    added: dict[str, int] = {}
+    for each in counts:
+        for name, count in each.items():
+            added[name] = added.get(name, 0) + count
+    return added
+
+
+def under_text(row: VerdictRow) -> str:
     """Violations by the fault class they came under, "restart 2, wire 1"."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for under, count in row.under.items():
-            counts[under] = counts.get(under, 0) + count
-    return ", ".join(f"{under} {count:,}" for under, count in counts.items() if count)
+    return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
 def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None:

@@ -25,10 +25,11 @@ from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet
-from marker_sim.report.table import print_outcome
+from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_outcome
@@ -185,6 +186,22 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
     assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
     assert "replay: marker-sim replay report/plan.json" in text
     assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
+
+
+def test_storages_that_agree_share_a_row_and_others_do_not() -> None:
+    def row(storage: str, verdict: str, under: dict[str, int]) -> VerdictRow:
+        return VerdictRow(
+            id="G1", slug="flushed-before-ack", verdict=verdict, mode="timeline", world="simulated", storage=storage,
+            judged=10, violations=sum(under.values()), under=under, causes={}, breakdown={}, read_at_ack_share=None,
+            message="", evidence=(),
+        )  # fmt: skip
+
+    agree = list(merged([row("local", "holds", {}), row("s3", "holds", {})]))
+    assert [(one.storage, one.judged, one.verdict) for one in agree] == [("all", 20, "holds")]
+    broken = [row("local", "violated", {"none": 1}), row("s3", "holds", {}), row("s3-x", "violated", {"none": 2})]
+    differ = list(merged(broken))
+    assert [(one.storage, one.verdict) for one in differ] == [("local s3-x", "violated"), ("s3", "holds")]
+    assert (differ[0].violations, differ[0].under, differ[0].judged) == (3, {"none": 3}, 20)
 
 
 @pytest.mark.parametrize("kind", list(FaultKind))
