@@ -1,4 +1,4 @@
-"""Systems under test that are Python: the reference, and anybody's factory by `package.module:factory`, and mutants.
+"""Systems under test that run plans: the reference, mutants, anybody's factory by `package.module:factory`, programs.
 
 A factory takes a Context and returns a MarkerStore (markers/store.py). It is tried in the modes asked for: as the store
 of executors and driver in direct mode, as the timeline server's store in timeline mode. An attribute that is a System
@@ -11,12 +11,14 @@ import importlib
 import os
 import sys
 
+from marker_sim.command.pool import PREFIX
+from marker_sim.command.system import program_system
 from marker_sim.errors import UsageError
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import System, reference
 
 # What can be loaded; what else `--sut` accepts is in targets/table.py.
-NAMES = ("reference", "mutant:NAME", "package.module:factory")
+NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND")
 
 
 def load_system(sut: str) -> System:
@@ -25,6 +27,8 @@ def load_system(sut: str) -> System:
         return reference()
     if sut.startswith("mutant:"):
         return load_mutant(find_mutant(sut.removeprefix("mutant:")))
+    if sut.startswith(PREFIX):
+        return program_system(sut.removeprefix(PREFIX))
     module_name, found, attribute = sut.partition(":")
     if not found or not module_name or not attribute:
         raise UsageError(f"--sut was given {sut!r}; write one of {', '.join(NAMES)}")

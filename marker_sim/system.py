@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from marker_sim.markers.choice import Choice, choose_mode
 from marker_sim.markers.direct import direct_markers
@@ -20,13 +21,26 @@ DEFAULTS = MarkerOptions()
 MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 
 
+class Outside(Protocol):
+    """What a system has outside of the kit's own process, behind the processes of a run.
+
+    ended   a process is dead, and what its stores shared (`Context.process`) goes with it; may be called again
+    check   after each run; HarnessError when something outside failed, which no run can be judged with
+    close   ends all of it
+    """
+
+    def ended(self, shared: dict[str, Any]) -> None: ...
+    def check(self) -> None: ...
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
 
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
     for options and a storage. write_client, stage, write_file: the driver's and the executors' part of a write, the
-    reference's own unless somebody changed them on purpose.
+    reference's own unless somebody changed them on purpose. outside: None where everything is Python.
     """
 
     name: str
@@ -39,6 +53,7 @@ class System:
     write_client: type[WriteClient] = WriteClient
     write_file: Callable[..., WriteStat] = write_file
     stage: type[Stage] = Stage
+    outside: Outside | None = None
 
     def factory(self, mode: str) -> Factory | None:
         """The factory of "direct" or "timeline", None where the system has none."""

@@ -46,7 +46,7 @@ LAYERS = (
     ("marker_sim.markers", "marker_sim.storages"),
     ("marker_sim.writer", "marker_sim.tables"),
     ("marker_sim.system", "marker_sim.serve"),
-    ("marker_sim.mutants",),
+    ("marker_sim.mutants", "marker_sim.command"),
     ("marker_sim.loading",),
     ("marker_sim.campaign.coverage.marks",),
     ("marker_sim.campaign.coverage.process_phase",),

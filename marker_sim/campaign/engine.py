@@ -51,6 +51,9 @@ def run_campaign(
         if not runs.worth_keeping:
             raise
         search.trouble = search.trouble or str(error)
+    finally:
+        if system is not None and system.outside is not None:
+            system.outside.close()
     return runs.complete(
         Campaign(
             sut=request.target.sut,

@@ -209,7 +209,7 @@ class Example(RuleBasedStateMachine):
                 with watched(lambda: cluster.scheduler.steps):
                     cluster.end()
         finally:
-            cluster.scheduler.close()
+            cluster.close()
         self.seen.examples += 1
         self.seen.steps += cluster.scheduler.steps
         if self._accused or not cluster.plan.writes:

@@ -111,6 +111,7 @@ def parse_request(
         raise UsageError(f"--mode was given {mode!r}; write {_either(MODES)}")
     storages = _storages(target, mode, storage)
     server = ServerWords(**server_words).parse(target, storages[0], os.environ)
+    target = target.started_by(server)
     seconds, number = _parse_extent(budget, runs, target)
     return CampaignRequest(
         target=target,

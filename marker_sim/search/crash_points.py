@@ -67,7 +67,7 @@ def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: i
             cluster.calls.ended = {name: state.steps for name, state in cluster.host.actors.items()}
             cluster.end()
     finally:
-        cluster.scheduler.close()
+        cluster.close()
     return Watched(
         history=cluster.history(),
         steps=cluster.scheduler.steps,

@@ -3,6 +3,7 @@
 target.py           what all of them have in common, and the request that a campaign gets
 table.py            a row for each
 reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
+command.py          a program in any language, by its command line; its runs are plans
 http.py             any server that speaks the timeline server's HTTP, started by a command; http_rounds.py: its rounds
 hudi.py             a released Hudi timeline server; bundles.py fetches its jars, java_start.py starts it quickly
 hudi_spark.py       a released Hudi write path on Spark; hudi_spark_rounds.py: its rounds

@@ -58,7 +58,7 @@ class HttpTarget(Target):
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, the programs of the commands, and the object store."""
         check_packages(self.sut, f"http on {request.storage}")
-        _check_program("--start", self.start or request.server.start)
+        check_program("--start", self.start or request.server.start)
         check_surroundings(request)
 
     def forecast(self, request: CampaignRequest) -> str:
@@ -89,14 +89,14 @@ def check_packages(sut: str, part: str) -> None:
 def check_surroundings(request: CampaignRequest) -> None:
     """HarnessError or UsageError for a reader that cannot be run, or an object store that cannot be used."""
     if request.server.reader:
-        _check_program("--reader", request.server.reader)
+        check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
         from marker_sim.worlds.http.external_s3 import probe_site
 
         probe_site(request.server.endpoint)
 
 
-def _check_program(option: str, text: str) -> None:
+def check_program(option: str, text: str) -> None:
     """The program that a command begins with, unless it has a placeholder in its name."""
     try:
         words = shlex.split(text)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from marker_sim.errors import UsageError
-from marker_sim.targets import http, hudi, hudi_spark, mutant, python, reference
+from marker_sim.targets import command, http, hudi, hudi_spark, mutant, python, reference
 from marker_sim.targets.target import Target
 
-TARGETS = (reference.ROW, mutant.ROW, python.ROW, http.ROW, hudi.ROW, hudi_spark.ROW)
+TARGETS = (reference.ROW, mutant.ROW, python.ROW, command.ROW, http.ROW, hudi.ROW, hudi_spark.ROW)
 DEFAULT = reference.ROW.words
 NAMES = tuple(row.words for row in TARGETS)
 PLANNED = tuple(row.words for row in TARGETS if row.plans)
-# Of a later version; without this a name like a module's.
-_LATER = ("command",)
 
 
 def parse_target(text: str) -> Target:
@@ -21,6 +19,4 @@ def parse_target(text: str) -> Target:
         if target is not None:
             return target
     accepted = ", ".join(f"{row.words}{row.note}" for row in TARGETS)
-    if text.partition(":")[0] in _LATER:
-        raise UsageError(f"--sut was given {text!r}, which this version cannot run yet; accepted are {accepted}")
     raise UsageError(f"--sut was given {text!r}; accepted are {accepted}")

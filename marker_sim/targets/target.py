@@ -191,6 +191,10 @@ class Target:
     def check_options(self, server: ServerOptions, storage: str) -> None:
         """UsageError for the first option whose value does not fit; which options it takes is checked before."""
 
+    def started_by(self, server: ServerOptions) -> Target:
+        """The system with what its options add to its name; UsageError when they do not go together."""
+        return self
+
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """UsageError or HarnessError for the first thing that is missing here; fetches what a cache does not hold."""
 

@@ -77,6 +77,11 @@ class ProcessEnvironment(ABC):
             process=self._shared,
         )
 
+    def ended(self) -> None:
+        """The process is dead, and what its stores have outside of the kit goes with it."""
+        if self.system.outside is not None:
+            self.system.outside.ended(self._shared)
+
     def client_store(self, mode: str, directory: str, server: str) -> tuple[MarkerStore, Creates]:
         """The store of a client of the marker store alone, and its create; server: "server" or "second"."""
         known = self._stores.get((directory, server))

@@ -51,7 +51,7 @@ class Cluster(ClusterRun):
             self.play()
             self.end()
         finally:
-            self.scheduler.close()
+            self.close()
         history = self.history()
         self.scheduler.release()
         for process in self.host.processes:
@@ -59,6 +59,14 @@ class Cluster(ClusterRun):
             process.environment = process.backend = process.life = None
             process.calls.clear()
         return history
+
+    def close(self) -> None:
+        """No actor goes on; HarnessError when what the system has outside of the kit failed."""
+        self.scheduler.close()
+        for process in self.host.processes:
+            process.environment.ended()
+        if self.settings.system.outside is not None:
+            self.settings.system.outside.check()
 
     def add_write(self, write: Write) -> None:
         """One more write at the end of the plan, performed now; the longer plan run at once gives the same history."""

@@ -67,6 +67,8 @@ def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
         scheduler.run_until_stop(reader.now_ns + LIMIT_S * 1000 * MS)
     finally:
         scheduler.close()
+        if reader.system.outside is not None:
+            reader.system.outside.ended(context.process)
     if not found:
         died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
         why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"

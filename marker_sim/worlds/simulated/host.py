@@ -93,6 +93,7 @@ class SimulatedHost:
         process.paused_until_ns = 0
         self.locks.drop(process)
         process.environment.wire.break_connections(process)
+        process.environment.ended()
 
     def pause(self, process: Process, duration_ms: int) -> None:
         """No actor of the process goes on for a while."""

@@ -1,0 +1,97 @@
+"""The programs of one command: given out to the processes of a run, ended or used again afterwards."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+from functools import cache
+
+from marker_sim.command.messages import Hello
+from marker_sim.command.process import ProgramProcess
+from marker_sim.errors import HarnessError, UsageError
+
+FIRST_START_S = 60.0  # A compiler may be at work.
+START_S = 12.0  # Within a run, where a watchdog looks every 15 s.
+PREFIX = "command:"
+
+
+class ProgramPool:
+    """Programs by one command, for one process of the kit.
+
+    hello: what the first one said. trouble: why none can be used any more in this run, "" as long as they can.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.trouble = ""
+        self._words = split_command(command)
+        self._idle: list[ProgramProcess] = []
+        self._given: list[ProgramProcess] = []
+        atexit.register(self.close)
+        first = self._start(FIRST_START_S)
+        self.hello: Hello = first.hello
+        self._idle.append(first)
+
+    def lease(self) -> ProgramProcess:
+        """A program that knows nothing yet; HarnessError when none can be started."""
+        program = self._idle.pop() if self._idle else self._start(START_S)
+        self._given.append(program)
+        return program
+
+    def give_back(self, program: ProgramProcess) -> None:
+        """Its process is dead: it is ended, or kept where a `start` makes it forget everything."""
+        if program not in self._given:
+            return
+        self._given.remove(program)
+        if program.usable and self.hello.reset:
+            self._idle.append(program)
+        else:
+            program.end()
+
+    def check(self) -> None:
+        """HarnessError when a program did not keep the protocol in the run that is over."""
+        trouble, self.trouble = self.trouble, ""
+        if trouble:
+            raise HarnessError(trouble)
+
+    def blame(self, error: HarnessError) -> None:
+        """A program cannot be used, or did not keep the protocol; the first such sentence counts."""
+        self.trouble = self.trouble or self._sentence(error)
+
+    def close(self) -> None:
+        """No program is left; the next lease starts one."""
+        programs, self._idle, self._given = [*self._idle, *self._given], [], []
+        for program in programs:
+            program.end()
+
+    def _start(self, limit_s: float) -> ProgramProcess:
+        try:
+            return ProgramProcess(self._words, limit_s)
+        except HarnessError as error:
+            raise HarnessError(self._sentence(error)) from error
+
+    def _sentence(self, error: HarnessError) -> str:
+        begin = f"--sut command: the program {self.command!r}: "
+        return str(error) if str(error).startswith(begin) else f"{begin}{error} (docs/command.md)"
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command line; UsageError when there are none."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--sut command: {command!r} is not a valid command line: {error}") from error
+    if not words:
+        raise UsageError("--sut command: the command is empty; write --sut command --start './my-program --flag'")
+    return words
+
+
+def pool_of(command: str) -> ProgramPool:
+    """The pool of this process of the kit; HarnessError when the program cannot be started, or says no proper hello."""
+    return _pool_of(command, os.getpid())
+
+
+@cache
+def _pool_of(command: str, pid: int) -> ProgramPool:
+    return ProgramPool(command)

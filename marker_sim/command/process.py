@@ -1,0 +1,128 @@
+"""One program of the operating system: a line to its standard input, and what it prints until it waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from subprocess import PIPE, TimeoutExpired
+from tempfile import TemporaryFile
+from typing import Any
+
+from marker_sim import supervisor
+from marker_sim.command.messages import PROTOCOL, Hello, Said, read_hello, read_line, shown
+from marker_sim.errors import HarnessError
+
+TURN_S = 10.0
+LINES_MAX = 100_000
+_CHUNK = 1 << 16
+_TAIL = 2_000
+
+
+class ProgramEnded(Exception):
+    """It ended by itself; the message says how."""
+
+
+class ProgramProcess:
+    """A program that was started and has said hello.
+
+    words: its command line. start_s: how long it may take to say hello. Everything is killed by `end`.
+    """
+
+    def __init__(self, words: Sequence[str], start_s: float) -> None:
+        self.usable = True
+        self._errors = TemporaryFile()  # noqa: SIM115
+        self._unread = b""
+        self._process = supervisor.start(words, {}, stdin=PIPE, stdout=PIPE, stderr=self._errors, dies_with_kit=True)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        try:
+            said = self.turn({"event": "hello", "protocol": PROTOCOL}, start_s)
+            self.hello: Hello = read_hello(said)
+        except ProgramEnded as ended:
+            self.end()
+            raise HarnessError(f"it {ended} before it said hello") from None
+        except BaseException:
+            self.end()
+            raise
+
+    def turn(self, message: Mapping[str, Any], limit_s: float = 0.0) -> list[Said]:
+        """Send a line; what the program prints for it, without the "wait".
+
+        ProgramEnded when it ends instead, HarnessError for lines that are none of the protocol, or when it does not
+        wait in time (0 for TURN_S). After an error it is not usable.
+        """
+        limit_s = limit_s or TURN_S
+        self.usable = False
+        line = json.dumps(message).encode() + b"\n"
+        if self._unread:
+            raise HarnessError(f'it printed {shown(self._unread)} after "wait"; print only after a line of the kit')
+        said: list[Said] = []
+        left, deadline = memoryview(line), time.monotonic() + limit_s
+        while True:
+            while b"\n" in self._unread:
+                got, _, self._unread = self._unread.partition(b"\n")
+                read = read_line(got)
+                if read.do == "wait":
+                    self.usable = True
+                    return said
+                said.append(read)
+            ready = self._ready(bool(left), deadline)
+            if not ready or len(said) > LINES_MAX:
+                raise HarnessError(
+                    f'it printed no "wait" within {limit_s:.0f} s after {shown(line)}; a program may wait for'
+                    " nothing but the kit's next line, and sleeps by asking for it"
+                )
+            if self._to in ready:
+                try:
+                    left = left[os.write(self._to, left) :]
+                except BrokenPipeError:
+                    left = left[:0]
+            if self._from in ready:
+                data = os.read(self._from, _CHUNK)
+                if not data:
+                    raise ProgramEnded(self._how_it_ended(deadline))
+                self._unread += data
+
+    def _ready(self, writing: bool, deadline: float) -> frozenset[int]:
+        """Which of the pipes can be used; none when the time is over."""
+        poll = select.poll()
+        poll.register(self._from, select.POLLIN)
+        if writing:
+            poll.register(self._to, select.POLLOUT)
+        return frozenset(number for number, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+    def _how_it_ended(self, deadline: float) -> str:
+        """It closed its standard output."""
+        with suppress(TimeoutExpired):
+            self._process.wait(max(0.1, deadline - time.monotonic()))
+        code = self._process.poll()
+        how = (
+            "closed its standard output"
+            if code is None
+            else f"was killed by signal {-code}"
+            if code < 0
+            else f"ended with exit code {code}"
+        )
+        return f"{how}; on standard error it said: {self._last_words()}"
+
+    def _last_words(self) -> str:
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _TAIL))
+        text = self._errors.read().decode("utf-8", "replace").strip()
+        return " | ".join(text.splitlines()[-4:]) or "(nothing)"
+
+    def end(self) -> None:
+        """SIGKILL for it and for all of its group; it is gone when this returns."""
+        self.usable = False
+        supervisor.signal_session(self._process, signal.SIGKILL)
+        self._process.wait(supervisor.END_S)
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()

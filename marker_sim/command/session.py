@@ -1,0 +1,302 @@
+"""One process of a run in a program: its calls, the operations that it asks for, and the marker stores on top.
+
+One actor of the process, the pump, holds all conversation, as the owner of the timeline server's state does: callers
+and operations put lines into its inbox. So one line is under way at a time, and whoever is ended in the middle of a
+call takes nothing with it that others wait for.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from marker_sim.command.messages import PROTOCOL, Said
+from marker_sim.command.pool import ProgramPool
+from marker_sim.command.process import ProgramEnded, ProgramProcess
+from marker_sim.errors import HarnessError
+from marker_sim.markers.store import Context, Created, Factory, MarkerStore, Rejected
+from marker_sim.names import data_path, is_append
+from marker_sim.seams import (
+    Condition,
+    Conflicted,
+    DiskFull,
+    Mailbox,
+    NotFound,
+    PreconditionFailed,
+    StorageError,
+    StorageFailed,
+    StorageTimeout,
+    Throttled,
+)
+
+# Errors of operations and of answers, by the word on the wire.
+ERRORS: dict[str, type[Exception]] = {
+    "not-found": NotFound,
+    "precondition-failed": PreconditionFailed,
+    "conflicted": Conflicted,
+    "throttled": Throttled,
+    "failed": StorageFailed,
+    "disk-full": DiskFull,
+    "timeout": StorageTimeout,
+    "unsupported": ValueError,
+    "rejected": Rejected,
+}
+_WORDS = {kind: word for word, kind in ERRORS.items()}
+Line = dict[str, Any]
+
+
+class OpenCall:
+    """A call that is not answered yet.
+
+    lists: whether it asks for names. busy: the operation that its own thread is at, 0 for none.
+    """
+
+    __slots__ = ("busy", "lists", "mailbox")
+
+    def __init__(self, mailbox: Mailbox, lists: bool) -> None:
+        self.mailbox = mailbox
+        self.lists = lists
+        self.busy = 0
+
+
+class ProgramSession:
+    """One process of a run, "direct" or "timeline"."""
+
+    def __init__(self, pool: ProgramPool, mode: str, context: Context) -> None:
+        self._pool = pool
+        self._storage = context.storage
+        self._runtime = context.runtime
+        self._inbox = context.runtime.mailbox()
+        self._program: ProgramProcess | None = None
+        self._why = ""  # It ended by itself, or did not keep the protocol.
+        self._calls: dict[int, OpenCall] = {}
+        self._number = 0
+        self._operations: dict[int, int] = {}  # Under way, with the call whose thread does it.
+        self._locks: dict[str, AbstractContextManager[None]] = {}
+        self._acts: dict[str, Callable[[Line], Line]] = {
+            "put": self._put,
+            "overwrite": self._overwrite,
+            "get": self._get,
+            "list": self._list,
+            "delete": self._delete,
+            "sleep": self._sleep,
+            "lock": self._lock,
+            "unlock": self._unlock,
+        }
+        begin = partial(self._pump, _start_line(mode, context))
+        context.runtime.spawn("program", begin)
+
+    def ended(self) -> None:
+        """The process is dead, and with it whatever the program knows."""
+        if self._program is not None:
+            self._pool.give_back(self._program)
+            self._program = None
+
+    # Callers.
+
+    def call(self, operation: str, directory: str, **more: str) -> Any:
+        """What the program answers: a bool, or a tuple of names. Errors as it named them."""
+        if self._why or self._pool.trouble:
+            raise StorageFailed(self._why or self._pool.trouble)
+        self._number = number = self._number + 1
+        call = self._calls[number] = OpenCall(self._runtime.mailbox(), operation == "list")
+        self._inbox.put({"event": "call", "call": number, "operation": operation, "directory": directory, **more})
+        while True:
+            said: Said = call.mailbox.get()
+            if said.do != "answer":
+                self._perform(said)
+                continue
+            if "error" in said.fields:
+                raise ERRORS[said.fields["error"]](said.fields.get("message", said.fields["error"]))
+            return tuple(said.fields["names"]) if call.lists else said.fields["result"]
+
+    # The pump.
+
+    def _pump(self, line: Line) -> None:
+        try:
+            if self._pool.trouble:
+                raise HarnessError(self._pool.trouble)
+            self._program = program = self._pool.lease()
+            while True:
+                said = program.turn({**line, "now_ms": int(self._runtime.now_ms())})
+                for each in said:
+                    self._take(each)
+                line = self._inbox.get()
+                if line["event"] == "done":
+                    call = self._calls.get(self._operations.pop(line["id"]))
+                    if call is not None:
+                        call.busy = 0
+        except HarnessError as error:
+            self._pool.blame(error)
+            self._fail(str(error))
+            raise
+        except ProgramEnded as ended:
+            self._fail(f"the program {ended}")
+            raise SystemExit(f"the program {ended}") from None
+
+    def _fail(self, why: str) -> None:
+        self._why = why
+        for call in self._calls.values():
+            call.mailbox.put(Said("answer", {"error": "failed", "message": why}))
+
+    def _take(self, said: Said) -> None:
+        """Hand on one thing that the program said."""
+        if said.do == "answer":
+            self._answer(said)
+            return
+        if said.do == "hello":
+            raise HarnessError('it printed a second "hello"')
+        if said.id in self._operations:
+            raise HarnessError(f'it printed "{said.do}" with id {said.id}, which is that of an operation under way')
+        call = self._calls.get(said.call)
+        if said.call and (call is None or call.busy):
+            why = "is not open" if call is None else f"is at operation {call.busy}; a thread does one at a time"
+            raise HarnessError(f'it printed "{said.do}" for call {said.call}, which {why}')
+        self._operations[said.id] = said.call
+        if call is None:
+            self._runtime.spawn(said.do, partial(self._perform, said))
+        else:
+            call.busy = said.id
+            call.mailbox.put(said)
+
+    def _answer(self, said: Said) -> None:
+        call = self._calls.pop(said.call, None)
+        if call is None:
+            raise HarnessError(f"it answered call {said.call}, which is not open; a call is answered once")
+        if call.busy:
+            raise HarnessError(f"it answered call {said.call}, whose thread is at operation {call.busy}")
+        error = said.fields.get("error")
+        if error is not None and error not in ERRORS:
+            raise HarnessError(f"it answered with error {error!r}; write one of {', '.join(ERRORS)}")
+        wanted = "names" if call.lists else "result"
+        if error is None and wanted not in said.fields:
+            raise HarnessError(f'it answered call {said.call} without "{wanted}" or "error"')
+        call.mailbox.put(said)
+
+    # Operations, by whichever actor does them.
+
+    def _perform(self, said: Said) -> None:
+        try:
+            more = self._acts[said.do](said.fields)
+        except (StorageError, ValueError) as error:
+            more = {"error": _WORDS.get(type(error), "unsupported"), "message": str(error)}
+        self._inbox.put({"event": "done", "id": said.id, **more})
+
+    def _put(self, asked: Line) -> Line:
+        condition = Condition.IF_ABSENT if asked.get("if_absent") else Condition.NONE
+        return {"version": self._storage.put(asked["path"], asked["data"], condition, asked.get("if_version"))}
+
+    def _overwrite(self, asked: Line) -> Line:
+        self._storage.overwrite(asked["path"], asked["data"])
+        return {}
+
+    def _get(self, asked: Line) -> Line:
+        content = self._storage.get(asked["path"])
+        return {"data": base64.b64encode(content.data).decode(), "version": content.version}
+
+    def _list(self, asked: Line) -> Line:
+        return {"paths": self._storage.list(asked["prefix"])}
+
+    def _delete(self, asked: Line) -> Line:
+        self._storage.delete(asked["path"])
+        return {}
+
+    def _sleep(self, asked: Line) -> Line:
+        self._runtime.sleep(asked["ms"])
+        return {}
+
+    def _lock(self, asked: Line) -> Line:
+        lock = self._runtime.lock(asked["name"])
+        lock.__enter__()
+        self._locks[asked["name"]] = lock
+        return {}
+
+    def _unlock(self, asked: Line) -> Line:
+        lock = self._locks.pop(asked["name"], None)
+        if lock is None:
+            raise ValueError(f"no lock {asked['name']} is held")
+        lock.__exit__(None, None, None)
+        return {}
+
+
+class ProgramMarkers:
+    """The markers of one directory (markers/store.py)."""
+
+    def __init__(self, session: ProgramSession, directory: str) -> None:
+        self._call = partial(session.call, directory=directory)
+
+    def create(self, name: str) -> Created:
+        """A name that is not Unicode cannot be put into a line, and is refused here."""
+        return self._create(name)
+
+    def _create(self, name: str, **more: str) -> Created:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise Rejected("the marker name is not Unicode") from None
+        return Created.CREATED if self._call("create", name=name, **more) else Created.EXISTS
+
+    def list_all(self) -> tuple[str, ...]:
+        """As the program lists them."""
+        names: tuple[str, ...] = self._call("list")
+        return names
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        """Data paths of CREATE and MERGE markers, sorted, each once."""
+        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        """Data paths of APPEND markers, sorted, each once."""
+        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
+
+    def exists(self) -> bool:
+        """Whether the marker directory exists."""
+        return bool(self._call("exists"))
+
+    def delete(self) -> bool:
+        """Delete the marker directory; False when there was none."""
+        return bool(self._call("delete"))
+
+
+class IdentifiedMarkers(ProgramMarkers):
+    """The same where creates honour the identity of a request."""
+
+    def create(self, name: str, request: str = "") -> Created:
+        """request: "" for none."""
+        return self._create(name, request=request)
+
+
+def make_factory(pool: ProgramPool, mode: str) -> Factory:
+    """The factory of a mode, "direct" or "timeline": one session for each process, one store for each directory."""
+    kind = IdentifiedMarkers if pool.hello.identity else ProgramMarkers
+
+    place = f"program: {mode}"  # A driver also reads, with a store of the server's kind.
+
+    def factory(context: Context) -> MarkerStore:
+        if place not in context.process:
+            context.process[place] = ProgramSession(pool, mode, context)
+        return kind(context.process[place], context.directory)
+
+    return factory
+
+
+def _start_line(mode: str, context: Context) -> Line:
+    capabilities, options = context.storage.capabilities, context.options
+    return {
+        "event": "start",
+        "protocol": PROTOCOL,
+        "mode": mode,
+        "process": context.runtime.unique_id(),
+        "storage": capabilities.scheme,
+        "put_if_absent": capabilities.put_if_absent,
+        "put_if_unchanged": capabilities.put_if_unchanged,
+        "atomic_replace": capabilities.atomic_replace,
+        "host_lock": capabilities.host_lock,
+        "request_timeout_ms": capabilities.request_timeout_ms,
+        "late_effect_ms": capabilities.late_effect_ms,
+        "batch_threads": options.batch_num_threads,
+        "batch_interval_ms": options.batch_interval_ms,
+    }

@@ -1,0 +1,45 @@
+"""A program as a system under test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marker_sim.command.pool import PREFIX, ProgramPool, pool_of
+from marker_sim.command.session import ProgramSession, make_factory
+from marker_sim.system import Outside, System
+
+
+class ProgramsOutside(Outside):
+    """The programs behind the processes of runs."""
+
+    def __init__(self, pool: ProgramPool) -> None:
+        self._pool = pool
+
+    def ended(self, shared: dict[str, Any]) -> None:
+        """A process is dead; its programs are ended or used again."""
+        for session in shared.values():
+            if isinstance(session, ProgramSession):
+                session.ended()
+
+    def check(self) -> None:
+        """HarnessError when a program did not keep the protocol in the run that is over."""
+        self._pool.check()
+
+    def close(self) -> None:
+        """No program is left."""
+        self._pool.close()
+
+
+def program_system(command: str) -> System:
+    """The system that a command line starts; HarnessError when it cannot be started, or says no proper hello."""
+    pool = pool_of(command)
+    hello = pool.hello
+    return System(
+        name=f"{PREFIX}{command}",
+        version=f"{hello.name} {hello.version}".strip(),
+        direct=make_factory(pool, "direct") if "direct" in hello.modes else None,
+        server=make_factory(pool, "timeline") if "timeline" in hello.modes else None,
+        layout="names",
+        profile="python",
+        outside=ProgramsOutside(pool),
+    )

@@ -1,0 +1,71 @@
+"""A program in any language that speaks JSON lines (docs/command.md), by its command line.
+
+`--sut 'command:./my-program --flag'`, or `--sut command --start './my-program --flag'`, which is the same. It runs the
+plans that Python factories run, in the simulated world, below the kit's write client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from marker_sim.command.pool import PREFIX, split_command
+from marker_sim.errors import UsageError
+from marker_sim.system import System
+from marker_sim.targets.http import check_program
+from marker_sim.targets.python import MODELS, PythonTarget
+from marker_sim.targets.target import (
+    BELONGS_TO_HTTP,
+    SERVER_OPTIONS,
+    CampaignRequest,
+    ServerOptions,
+    Target,
+    TargetCapabilities,
+    TargetRow,
+)
+
+NAME = PREFIX.removesuffix(":")
+OF_PROGRAM = TargetCapabilities(
+    profile="python",
+    storages=MODELS,
+    plans=True,
+    refuses={option: BELONGS_TO_HTTP for option in SERVER_OPTIONS if option != "start"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandTarget(PythonTarget):
+    """A program; its name has the whole command line, so that whoever knows the name can start it."""
+
+    can: TargetCapabilities = OF_PROGRAM
+
+    def started_by(self, server: ServerOptions) -> Target:
+        """The same with the command of `--start` in its name; UsageError for none and for two."""
+        if server.start and self.sut != NAME:
+            raise UsageError(f"--start was given with --sut {self.sut!r}, which has a command; write one of them")
+        named = replace(self, sut=f"{PREFIX}{server.start}") if server.start else self
+        split_command(named.command)
+        return named
+
+    @property
+    def command(self) -> str:
+        """The command line, "" for none."""
+        return self.sut.removeprefix(PREFIX) if self.sut != NAME else ""
+
+    def load(self) -> System:
+        """Start the program and take its hello."""
+        split_command(self.command)
+        return super(CommandTarget, self).load()
+
+    def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
+        """Look for the program, start it, and see whether it has a mode that was asked for."""
+        split_command(self.command)
+        check_program("--sut command", self.command)
+        super(CommandTarget, self).prepare(request, progress)
+
+
+def _parse(text: str) -> Target | None:
+    return CommandTarget(sut=text) if text == NAME or text.startswith(PREFIX) else None
+
+
+ROW = TargetRow("command:COMMAND", _parse, plans=True)

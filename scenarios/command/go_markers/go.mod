@@ -1,0 +1,3 @@
+module markers
+
+go 1.21
