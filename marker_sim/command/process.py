@@ -47,7 +47,7 @@ class ProgramProcess:
             self.hello: Hello = read_hello(said)
         except ProgramEnded as ended:
             self.end()
-            raise HarnessError(f"it {ended} before it said hello") from None
+            raise HarnessError(f"before it said hello it {ended}") from None
         except BaseException:
             self.end()
             raise

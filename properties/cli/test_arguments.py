@@ -96,7 +96,10 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Hudi without a version", ("verify", "--sut", "hudi"), "write hudi:VERSION, for example hudi:1.0.2"),
     ("Hudi with a command", ("verify", "--sut", "hudi:1.0.2", "--start", "x {port}"), "leave --start out"),
     ("a command for the reference", ("verify", "--start", "x {port}"), "--start was given with --sut reference"),
-    ("a system of a later version", ("verify", "--sut", "command"), "which this version cannot run yet"),
+    ("no program", ("verify", "--sut", "command"), "write --sut command --start './my-program --flag'"),
+    ("two programs", ("verify", "--sut", "command:x", "--start", "y"), "which has a command; write one of them"),
+    ("no command line", ("verify", "--sut", "command:'x"), "is not a valid command line"),
+    ("a port for a program", ("verify", "--sut", "command:x", "--identity"), "leave it out"),
     ("nothing to replay", ("replay", "nope"), "nope does not exist; give a plan.json or the report directory"),
     ("no history to judge", ("judge", "nope.jsonl"), "nope.jsonl does not exist; give a history"),
 )

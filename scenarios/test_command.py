@@ -1,0 +1,266 @@
+"""Programs in other languages (docs/command.md): correct ones hold, faulty ones are caught, the rules are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.pieces import PieceResult, SearchSettings
+from marker_sim.campaign.result import Campaign
+from marker_sim.cli.app import main
+from marker_sim.command import messages, pool, process, session
+from marker_sim.command.pool import ProgramPool, pool_of
+from marker_sim.errors import HarnessError
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
+from scenarios.command.exchange import NAME, lines_of, perform
+
+ROOT = Path(__file__).parent.parent
+GUIDE = ROOT / "docs" / "command.md"
+SOURCES = ROOT / "scenarios" / "command"
+BUILD_S = 300
+PROFILE = load_profile("python")
+PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local"))
+SEEDS = 10
+JAVA = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xmx64m"
+FAULTS = {"java": ("--answers-first", "G1"), "go": ("-forgets", "G3")}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The command of each example that can be built here, by its language."""
+    out = tmp_path_factory.mktemp("programs")
+    built: dict[str, str] = {}
+    if shutil.which("go"):
+        command = ["go", "build", "-o", str(out / "markers"), "."]
+        subprocess.run(command, check=True, cwd=SOURCES / "go_markers", timeout=BUILD_S)
+        built["go"] = str(out / "markers")
+    if shutil.which("javac") and shutil.which("java"):
+        command = ["javac", "-d", str(out), str(SOURCES / "Markers.java")]
+        subprocess.run(command, check=True, timeout=BUILD_S)
+        built["java"] = f"{JAVA} -cp {shlex.quote(str(out))} Markers"
+    return built
+
+
+@pytest.fixture(params=sorted(FAULTS))
+def language(request: pytest.FixtureRequest, programs: dict[str, str]) -> str:
+    """Each that is installed."""
+    name: str = request.param
+    if name not in programs:
+        pytest.skip(f"the example in {name} cannot be built: no {'javac' if name == 'java' else name} on PATH")
+    return name
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    """Whatever a test started is gone."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def campaign(command: str, **more: object) -> Campaign:
+    asked: dict[str, object] = {
+        "target": parse_target(f"command:{command}"),
+        "modes": ("direct", "timeline"),
+        "storages": ("s3", "local"),
+        "seed": 1,
+        "profile": PROFILE,
+        "runs": 40,
+        "canaries": False,
+    }
+    return run_campaign(CampaignRequest(**(asked | more)), lambda line: None)  # type: ignore[arg-type]
+
+
+def test_a_correct_program_is_not_accused_in_ten_seeds_of_operations_and_of_writes(
+    programs: dict[str, str], language: str
+) -> None:
+    system = load_system(f"command:{programs[language]}")
+    assert system.outside is not None
+    seen = PieceResult()
+    settings = SearchSettings(places=PLACES, seed=0, guarantees=None, profile=PROFILE)
+    try:
+        for seed in range(SEEDS):
+            mode, storage = PLACES[seed % len(PLACES)]
+            for make in (make_plan, make_write_plan):
+                seen.run(seed, make(seed, mode, storage), system, settings, look=False)
+            seen.run_pair(seed, make_write_plan(seed, mode, storage), system, settings)
+    finally:
+        system.outside.close()
+    assert {kind: broken.breach.message for kind, broken in seen.found.items()} == {}
+    assert seen.statistics.runs == 2 * SEEDS and not seen.unsupported
+    assert not any(again.differs for again in seen.rechecked.values())
+    rows = seen.statistics.rows(PROFILE)
+    assert {"G1", "G3", "G4", "G6", "G13", "G14", "G17", "G21"} <= {row.id for row in rows if row.judged}
+
+
+def test_a_faulty_program_is_caught_its_plan_is_small_and_replay_confirms_it(
+    programs: dict[str, str],
+    language: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flag, guarantee = FAULTS[language]
+    monkeypatch.chdir(tmp_path)
+    command = f"{programs[language]} {flag}"
+    words = ["verify", "--sut", "command", "--start", command, "--guarantees", guarantee, "--mode", "timeline"]
+    assert main((*words, "--storage", "s3", "--runs", "80", "--seed", "1", "--stop-at-first", "--jobs", "1")) == 1
+    shown = capsys.readouterr().out
+    assert int(re.search(r"(\d+) entries, shrunk from \d+", shown)[1]) <= 6, shown  # type: ignore[index]
+    assert main(("replay", "marker-sim-report")) == 1
+    assert f"STILL VIOLATED: {guarantee}" in capsys.readouterr().out
+    assert main(("replay", "marker-sim-report", "--sut", f"command:{programs[language]}")) == 0
+    assert f"no longer breaks {guarantee}" in capsys.readouterr().out
+    for each in (command, programs[language]):
+        pool_of(each).close()
+
+
+def test_the_exchange_in_the_guide_is_the_real_one() -> None:
+    played = ProgramPool(shlex.join([sys.executable, str(SOURCES / "exchange.py"), str(GUIDE)]))
+    try:
+        assert perform(played)[1:] == [(NAME,), 'a segment is ".."', True, True]
+    finally:
+        played.close()
+    said = {line.partition('"do":"')[2].partition('"')[0] for line in lines_of(GUIDE) if line.startswith("< ")}
+    assert said == set(messages._FIELDS), "the exchange has a line of each message"
+
+
+def test_the_guide_lists_every_message_field_and_error() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    rows = {
+        name: line
+        for line in text.splitlines()
+        for name in re.findall(r"`(\w+)`", line.split("|")[1] if line.startswith("|") else "")
+    }
+    for name, (needed, optional) in messages._FIELDS.items():
+        fields = set(re.findall(r"`(\w+)`", "".join(rows[name].split("|")[2:4])))
+        assert fields == {*needed, *optional}, name
+    assert all(f"| `{word}` |" in text for word in session.ERRORS)
+    assert f"gives it {process.TURN_S:.0f} s" in text and f"({pool.FIRST_START_S:.0f} s for" in text
+
+
+HELLO = '{"do":"hello","protocol":1,"name":"p","modes":["direct"]}'
+PROGRAM = """
+import json, sys, time
+lines = json.loads(sys.argv[1])
+for answer in lines:
+    if not sys.stdin.readline():
+        break
+    for said in answer:
+        if said == "die":
+            sys.exit("it hurts here")
+        if said == "hang":
+            time.sleep(60)
+        print(said, flush=True)
+while sys.stdin.readline():
+    print('{"do":"wait"}', flush=True)
+"""
+WAIT = '{"do":"wait"}'
+WRONG = (
+    (
+        "dies at start",
+        [["die"]],
+        "before it said hello it ended with exit code 1; on standard error it said: it hurts here",
+    ),
+    ("hangs at start", [["hang"]], 'printed no "wait" within 1 s'),
+    ("speaks another protocol", [[HELLO.replace(":1", ":7"), WAIT]], "speaks protocol 7, this version of the kit"),
+    ("has no mode", [[HELLO.replace("direct", "d"), WAIT]], "the modes ['d']"),
+    ("says something else", [["Hello!", WAIT]], "'Hello!', which is no JSON object; standard output is for"),
+    ("waits at once", [[WAIT]], 'print "hello", then "wait"'),
+    ("another word", [[HELLO, WAIT], ['{"do":"store"}']], '"do" has to be one of hello, put'),
+    ("a field too many", [[HELLO, WAIT], ['{"do":"get","id":1,"path":"a","p":1}']], '"get" has no field "p"'),
+    ("a field too few", [[HELLO, WAIT], ['{"do":"get","id":1}']], '"path" is missing'),
+    ("a wrong type", [[HELLO, WAIT], ['{"do":"get","id":true,"path":"a"}']], '"id" has to be a whole number'),
+    ("no base64", [[HELLO, WAIT], ['{"do":"put","id":1,"path":"a","data":"?"}']], '"data" is not base64'),
+    ("an unknown call", [[HELLO, WAIT], ['{"do":"answer","call":7,"result":true}', WAIT]], "call 7, which is not open"),
+    (
+        "an unknown error",
+        [[HELLO, WAIT], [WAIT], ['{"do":"answer","call":1,"error":"x"}', WAIT]],
+        "error 'x'; write one",
+    ),
+    (
+        "no result",
+        [[HELLO, WAIT], [WAIT], ['{"do":"answer","call":1,"names":[]}', WAIT]],
+        'without "result" or "error"',
+    ),
+    (
+        "an id twice",
+        [[HELLO, WAIT], ['{"do":"sleep","id":1,"ms":9}', '{"do":"sleep","id":1,"ms":9}', WAIT]],
+        "id 1, which is that of an operation under way",
+    ),
+    (
+        "an answer during an operation of the call",
+        [
+            [HELLO, WAIT],
+            [WAIT],
+            ['{"do":"sleep","id":1,"ms":9,"call":1}', '{"do":"answer","call":1,"result":true}', WAIT],
+        ],
+        "answered call 1, whose thread is at operation 1",
+    ),
+    ("goes on after wait", [[HELLO, WAIT], [WAIT + "\n" + WAIT]], 'after "wait"; print only after a line of the kit'),
+    ("hangs", [[HELLO, WAIT], [WAIT], ["hang"]], 'within 1 s after \'{"event": "call", "call": 1'),
+)
+
+
+@pytest.mark.parametrize(("lines", "says"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+def test_what_is_not_the_protocol_is_said_in_one_sentence(
+    lines: list[list[str]], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "TURN_S", 1.0)
+    monkeypatch.setattr(pool, "FIRST_START_S", 1.0)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    command = shlex.join([sys.executable, "-S", str(program), json.dumps(lines)])
+    with pytest.raises(HarnessError, match=re.escape(says)) as raised:
+        campaign(command, runs=4, modes=("direct",), storages=("s3",))
+    assert str(raised.value).startswith("--sut command: the program ") and "\n" not in str(raised.value)
+
+
+ENDS = """
+import json, sys
+for text in sys.stdin:
+    line = json.loads(text)
+    if line["event"] == "hello":
+        print('{"do":"hello","protocol":1,"name":"p","modes":["timeline"]}')
+    if line.get("operation") == "create":
+        sys.exit(3)
+    if line["event"] == "call":
+        print('{"do":"answer","call":%d,"names":[],"result":false}' % line["call"])
+    print('{"do":"wait"}', flush=True)
+"""
+
+
+def test_a_program_that_ends_by_itself_is_a_process_that_died(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ENDS, encoding="utf-8")
+    done = campaign(shlex.join([sys.executable, "-S", str(program)]), modes=("timeline",), shrinking=False, runs=6)
+    assert not done.trouble and "G6" in {failure.guarantee for failure in done.failures}
+    ended = [event.error or "" for f in done.failures for event in f.history.events if event.operation == "exited"]
+    assert any("ended with exit code 3" in error for error in ended)
+
+
+def test_a_program_that_is_not_there_and_one_without_a_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    report = ("--report", os.fspath(tmp_path / "report"))
+    assert main(("verify", "--sut", "command:./nothing-here", *report)) == 4
+    assert "the program './nothing-here' was not found" in capsys.readouterr().err
+    assert main(("verify", "--sut", "command", *report)) == 2
+    assert "--start" in capsys.readouterr().err
