@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -254,6 +255,37 @@ def test_a_program_that_ends_by_itself_is_a_process_that_died(tmp_path: Path) ->
     assert not done.trouble and "G6" in {failure.guarantee for failure in done.failures}
     ended = [event.error or "" for f in done.failures for event in f.history.events if event.operation == "exited"]
     assert any("ended with exit code 3" in error for error in ended)
+
+
+def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ENDS.replace("sys.exit(3)", "pass"), encoding="utf-8")
+    words = ["verify", "--sut", f"command:{sys.executable} -S {program}", "--budget", "60s", "--jobs", "2"]
+    kit = subprocess.Popen([sys.executable, "-m", "marker_sim.cli", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    started: set[psutil.Process] = set()
+    deadline = time.monotonic() + 30
+    while len(started) < 3 and time.monotonic() < deadline:  # One at least is a worker's.
+        below = psutil.Process(kit.pid).children(recursive=True)
+        started |= {child for child in below if child.is_running() and str(program) in _words(child)}
+        time.sleep(0.05)
+    kit.kill()
+    kit.wait(10)
+    assert len(started) >= 3
+    assert psutil.wait_procs([child for child in started if _lives(child)], timeout=10)[1] == []
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def test_a_program_that_is_not_there_and_one_without_a_command(

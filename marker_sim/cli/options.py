@@ -37,7 +37,9 @@ Seed = Annotated[str | None, typer.Option(metavar="N", help="The same seed gives
 Report = Annotated[str, typer.Option(metavar="DIR", help="Report directory.")]
 Start = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="Starts an HTTP server; {port}, {storage}, {threads}, ... are replaced."),
+    typer.Option(
+        metavar="COMMAND", help="Starts a program, or an HTTP server: {port}, {storage}, {threads}, ... are replaced."
+    ),
 ]
 Reader = Annotated[
     str | None,

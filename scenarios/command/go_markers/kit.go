@@ -24,9 +24,10 @@ type Kit struct {
 	last    int
 }
 
-// Task is a goroutine that has its turn when true comes, and ends when false does.
+// Task is a goroutine that has its turn when true comes, and ends when false does. call: which it answers, 0 for none.
 type Task struct {
 	turn   chan bool
+	call   int
 	result Line
 }
 
@@ -66,6 +67,9 @@ func (k *Kit) park() {
 func (k *Kit) ask(operation string, fields Line) (Line, error) {
 	k.last++
 	fields["do"], fields["id"] = operation, k.last
+	if k.running.call != 0 { // Who kills the thread of this call ends its operation too.
+		fields["call"] = k.running.call
+	}
 	k.waiting[k.last] = k.running
 	k.say(fields)
 	me := k.running
@@ -140,11 +144,12 @@ func (k *Kit) run(hello Line, start func(Line), call func(Line) Line) {
 			k.tasks, k.waiting, k.last = map[*Task]bool{}, map[int]*Task{}, 0
 			start(line)
 		case "call":
-			k.spawn(func() {
+			task := k.spawn(func() {
 				answer := call(line)
 				answer["do"], answer["call"] = "answer", line["call"]
 				k.say(answer)
 			})
+			task.call = int(line["call"].(float64))
 		case "done":
 			id := int(line["id"].(float64))
 			task := k.waiting[id]

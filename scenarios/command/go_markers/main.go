@@ -37,21 +37,23 @@ type Owner struct {
 	directory string
 	queue     []*Asked
 	known     map[string][]string // Batches that were read, by path; a path is never used twice.
+	creators  map[string]string   // The request that made a name, so that a resend gets the same answer.
 }
 
 // Asked is a create, or a deletion with the name "".
 type Asked struct {
-	name   string
-	task   *Task
-	result bool
-	err    error
+	name    string
+	request string
+	task    *Task
+	result  bool
+	err     error
 }
 
 func main() {
 	flag.Parse()
 	hello := Line{
 		"do": "hello", "protocol": 1, "name": "go-markers", "version": "1",
-		"modes": []string{"direct", "timeline"}, "reset": true,
+		"modes": []string{"direct", "timeline"}, "identity": true, "reset": true,
 	}
 	kit.run(hello, start, call)
 }
@@ -69,7 +71,7 @@ func call(line Line) Line {
 	directory := line["directory"].(string)
 	owner := server.owners[directory]
 	if owner == nil {
-		owner = &Owner{directory: directory, known: map[string][]string{}}
+		owner = &Owner{directory: directory, known: map[string][]string{}, creators: map[string]string{}}
 		server.owners[directory] = owner
 	}
 	var result bool
@@ -81,7 +83,7 @@ func call(line Line) Line {
 		case !isMarkerName(name):
 			return Line{"error": "rejected", "message": "this is no marker name"}
 		case server.timeline:
-			result, err = owner.wait(name)
+			result, err = owner.wait(name, line["request"].(string))
 		default:
 			result, err = owner.createAlone(name)
 		}
@@ -97,7 +99,7 @@ func call(line Line) Line {
 		result = len(paths) > 0
 	case "delete":
 		if server.timeline {
-			result, err = owner.wait("")
+			result, err = owner.wait("", "")
 		} else {
 			result, err = owner.delete()
 		}
@@ -136,8 +138,8 @@ func (o *Owner) createAlone(name string) (bool, error) {
 }
 
 // wait queues a request and waits until it was its turn.
-func (o *Owner) wait(name string) (bool, error) {
-	asked := &Asked{name: name, task: kit.running}
+func (o *Owner) wait(name, request string) (bool, error) {
+	asked := &Asked{name: name, request: request, task: kit.running}
 	o.queue = append(o.queue, asked)
 	if len(o.queue) == 1 {
 		kit.spawn(o.own)
@@ -151,6 +153,7 @@ func (o *Owner) own() {
 	for len(o.queue) > 0 {
 		if o.queue[0].name == "" {
 			first := o.queue[0]
+			o.creators = map[string]string{}
 			first.result, first.err = o.delete()
 			o.done(1)
 			continue
@@ -183,7 +186,10 @@ func (o *Owner) store(batch []*Asked) {
 	for _, asked := range batch {
 		if !stored[asked.name] {
 			stored[asked.name], asked.result = true, true
+			o.creators[asked.name] = asked.request
 			text += asked.name + "\n"
+		} else if asked.request != "" {
+			asked.result = o.creators[asked.name] == asked.request
 		}
 	}
 	if err == nil && text != "" {
