@@ -140,7 +140,7 @@ def test_the_exchange_in_the_guide_is_the_real_one() -> None:
     finally:
         played.close()
     said = {line.partition('"do":"')[2].partition('"')[0] for line in lines_of(GUIDE) if line.startswith("< ")}
-    assert said == set(messages._FIELDS), "the exchange has a line of each message"
+    assert said == set(messages.FIELDS), "the exchange has a line of each message"
 
 
 def test_the_guide_lists_every_message_field_and_error() -> None:
@@ -150,7 +150,7 @@ def test_the_guide_lists_every_message_field_and_error() -> None:
         for line in text.splitlines()
         for name in re.findall(r"`(\w+)`", line.split("|")[1] if line.startswith("|") else "")
     }
-    for name, (needed, optional) in messages._FIELDS.items():
+    for name, (needed, optional) in messages.FIELDS.items():
         fields = set(re.findall(r"`(\w+)`", "".join(rows[name].split("|")[2:4])))
         assert fields == {*needed, *optional}, name
     assert all(f"| `{word}` |" in text for word in session.ERRORS)

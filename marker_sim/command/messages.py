@@ -16,7 +16,7 @@ MODES = ("direct", "timeline")
 # Of each message: the fields that it has, and those that it may have.
 _OPERATION: dict[str, type] = {"id": int}
 _MAYBE: dict[str, type] = {"call": int}
-_FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
+FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "hello": (
         {"protocol": int, "name": str, "modes": list},
         {"version": str, "identity": bool, "reset": bool},
@@ -86,9 +86,9 @@ def read_line(line: bytes) -> Said:
             " everything else to standard error"
         )
     do = raw.pop("do", None)
-    if do not in _FIELDS:
-        raise HarnessError(f'it printed {shown(line)}; "do" has to be one of {", ".join(_FIELDS)}')
-    needed, more = _FIELDS[do]
+    if do not in FIELDS:
+        raise HarnessError(f'it printed {shown(line)}; "do" has to be one of {", ".join(FIELDS)}')
+    needed, more = FIELDS[do]
     for wrong in _wrong(do, raw, needed, needed | more):
         raise HarnessError(f"it printed {shown(line)}: {wrong}")
     if "data" in raw:

@@ -74,7 +74,9 @@ class ProgramProcess:
                     return said
                 said.append(read)
             ready = self._ready(bool(left), deadline)
-            if not ready or len(said) > LINES_MAX:
+            if len(said) > LINES_MAX:
+                raise HarnessError(f'it printed more than {LINES_MAX} lines and no "wait" after {shown(line)}')
+            if not ready:
                 raise HarnessError(
                     f'it printed no "wait" within {limit_s:.0f} s after {shown(line)}; a program may wait for'
                     " nothing but the kit's next line, and sleeps by asking for it"
