@@ -167,6 +167,9 @@ for answer in lines:
     for said in answer:
         if said == "die":
             sys.exit("it hurts here")
+        if said == "endless":
+            while True:
+                sys.stdout.write("x" * 65536)
         if said == "hang":
             time.sleep(60)
         print(said, flush=True)
@@ -190,6 +193,8 @@ WRONG = (
     ("a field too few", [[HELLO, WAIT], ['{"do":"get","id":1}']], '"path" is missing'),
     ("a wrong type", [[HELLO, WAIT], ['{"do":"get","id":true,"path":"a"}']], '"id" has to be a whole number'),
     ("no base64", [[HELLO, WAIT], ['{"do":"put","id":1,"path":"a","data":"?"}']], '"data" is not base64'),
+    ("deep nesting", [[HELLO, WAIT], ["[" * 60_000]], "which is no JSON object"),
+    ("an endless line", [["endless"]], "a line of more than 1 MB"),
     ("an unknown call", [[HELLO, WAIT], ['{"do":"answer","call":7,"result":true}', WAIT]], "call 7, which is not open"),
     (
         "an unknown error",
@@ -225,6 +230,7 @@ def test_what_is_not_the_protocol_is_said_in_one_sentence(
     lines: list[list[str]], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "TURN_S", 1.0)
+    monkeypatch.setattr(process, "LINE_SIZE_MAX", 1 << 20)
     monkeypatch.setattr(pool, "FIRST_START_S", 1.0)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from subprocess import PIPE, TimeoutExpired
@@ -19,6 +20,7 @@ from marker_sim.errors import HarnessError
 
 TURN_S = 10.0
 LINES_MAX = 100_000
+LINE_SIZE_MAX = 1 << 24
 _CHUNK = 1 << 16
 _TAIL = 2_000
 
@@ -36,7 +38,8 @@ class ProgramProcess:
     def __init__(self, words: Sequence[str], start_s: float) -> None:
         self.usable = True
         self._errors = TemporaryFile()  # noqa: SIM115
-        self._unread = b""
+        self._lines: deque[bytes] = deque()  # Whole ones that nobody looked at, and the part of one behind them.
+        self._part = bytearray()
         self._process = supervisor.start(words, {}, stdin=PIPE, stdout=PIPE, stderr=self._errors, dies_with_kit=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -61,21 +64,21 @@ class ProgramProcess:
         limit_s = limit_s or TURN_S
         self.usable = False
         line = json.dumps(message).encode() + b"\n"
-        if self._unread:
-            raise HarnessError(f'it printed {shown(self._unread)} after "wait"; print only after a line of the kit')
+        if self._lines or self._part:
+            early = self._lines[0] if self._lines else bytes(self._part)
+            raise HarnessError(f'it printed {shown(early)} after "wait"; print only after a line of the kit')
         said: list[Said] = []
         left, deadline = memoryview(line), time.monotonic() + limit_s
         while True:
-            while b"\n" in self._unread:
-                got, _, self._unread = self._unread.partition(b"\n")
-                read = read_line(got)
+            while self._lines:
+                read = read_line(self._lines.popleft())
                 if read.do == "wait":
                     self.usable = True
                     return said
                 said.append(read)
-            ready = self._ready(bool(left), deadline)
             if len(said) > LINES_MAX:
                 raise HarnessError(f'it printed more than {LINES_MAX} lines and no "wait" after {shown(line)}')
+            ready = self._ready(bool(left), deadline)
             if not ready:
                 raise HarnessError(
                     f'it printed no "wait" within {limit_s:.0f} s after {shown(line)}; a program may wait for'
@@ -87,18 +90,30 @@ class ProgramProcess:
                 except BrokenPipeError:
                     left = left[:0]
             if self._from in ready:
-                data = os.read(self._from, _CHUNK)
-                if not data:
-                    raise ProgramEnded(self._how_it_ended(deadline))
-                self._unread += data
+                self._read(deadline)
+
+    def _read(self, deadline: float) -> None:
+        """Take what it printed so far."""
+        data = os.read(self._from, _CHUNK)
+        if not data:
+            raise ProgramEnded(self._how_it_ended(deadline))
+        self._part += data
+        if b"\n" in data:
+            *whole, self._part = self._part.split(b"\n")
+            self._lines.extend(map(bytes, whole))
+        if len(self._part) > LINE_SIZE_MAX:
+            raise HarnessError(f"it printed a line of more than {LINE_SIZE_MAX >> 20} MB")
 
     def _ready(self, writing: bool, deadline: float) -> frozenset[int]:
         """Which of the pipes can be used; none when the time is over."""
+        left_s = deadline - time.monotonic()
+        if left_s < 0:
+            return frozenset()
         poll = select.poll()
         poll.register(self._from, select.POLLIN)
         if writing:
             poll.register(self._to, select.POLLOUT)
-        return frozenset(number for number, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        return frozenset(number for number, _ in poll.poll(left_s * 1000))
 
     def _how_it_ended(self, deadline: float) -> str:
         """It closed its standard output."""
