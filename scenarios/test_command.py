@@ -183,7 +183,7 @@ WRONG = (
         [["die"]],
         "before it said hello it ended with exit code 1; on standard error it said: it hurts here",
     ),
-    ("hangs at start", [["hang"]], 'printed no "wait" within 1 s'),
+    ("hangs at start", [["hang"]], 'printed no "wait" within 3 s'),
     ("speaks another protocol", [[HELLO.replace(":1", ":7"), WAIT]], "speaks protocol 7, this version of the kit"),
     ("has no mode", [[HELLO.replace("direct", "d"), WAIT]], "the modes ['d']"),
     ("says something else", [["Hello!", WAIT]], "'Hello!', which is no JSON object; standard output is for"),
@@ -221,7 +221,7 @@ WRONG = (
         "answered call 1, whose thread is at operation 1",
     ),
     ("goes on after wait", [[HELLO, WAIT], [WAIT + "\n" + WAIT]], 'after "wait"; print only after a line of the kit'),
-    ("hangs", [[HELLO, WAIT], [WAIT], ["hang"]], 'within 1 s after \'{"event": "call", "call": 1'),
+    ("hangs", [[HELLO, WAIT], [WAIT], ["hang"]], 'within 3 s after \'{"event": "call", "call": 1'),
 )
 
 
@@ -229,9 +229,9 @@ WRONG = (
 def test_what_is_not_the_protocol_is_said_in_one_sentence(
     lines: list[list[str]], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "TURN_S", 1.0)
+    monkeypatch.setattr(process, "TURN_S", 3.0)
     monkeypatch.setattr(process, "LINE_SIZE_MAX", 1 << 20)
-    monkeypatch.setattr(pool, "FIRST_START_S", 1.0)
+    monkeypatch.setattr(pool, "FIRST_START_S", 3.0)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = shlex.join([sys.executable, "-S", str(program), json.dumps(lines)])
