@@ -49,6 +49,8 @@ def _verify(
     guarantees: given.Guarantees = None,
     profile: given.Promises = None,
     expect: given.Expect = None,
+    against: given.Against = None,
+    against_start: given.AgainstStart = None,
     report: given.Report = REPORT,
     start: given.Start = None,
     reader: given.Reader = None,

@@ -16,7 +16,8 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.requirements import lacking
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions, Target, TargetCapabilities, TargetRow
 
-OF_SERVER = TargetCapabilities(profile="http", modes=("timeline",), refuses={})
+SERVERS = "real servers"
+OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

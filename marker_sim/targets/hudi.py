@@ -22,7 +22,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
 from marker_sim.targets.bundles import Jars, spark_home
-from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.http import SERVERS, HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.java_start import quick_start
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
 
@@ -46,6 +46,7 @@ _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
 OF_HUDI = TargetCapabilities(
     profile=NAME,
+    world=SERVERS,
     modes=("timeline",),
     refuses={
         "start": ", whose command the kit composes; leave --start out",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 NAME = "hudi-spark"
-OF_WRITE_PATH = TargetCapabilities(profile=NAME)
+OF_WRITE_PATH = TargetCapabilities(profile=NAME, world="Spark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

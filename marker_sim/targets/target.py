@@ -43,9 +43,11 @@ class TargetCapabilities:
     storages: what each word of `--storage` stands for; the first word is taken when none is given.
     plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
+    world: where its runs take place; `--against` takes a system of the same world.
     """
 
     profile: str
+    world: str = "the simulated world"
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False
@@ -99,6 +101,7 @@ class CampaignRequest:
     shrinking: whether failing plans are made small.
     canaries: whether the kit has to see a planted defect; a piece of a larger campaign needs neither.
     report: where the report goes, and the logs of processes.
+    against: what is asked of the system that it is compared with, None without one.
     argv: the words of the command line, without the secret of an endpoint.
     """
 
@@ -118,6 +121,7 @@ class CampaignRequest:
     canaries: bool = True
     server: ServerOptions = field(default_factory=ServerOptions)
     report: Path = Path()
+    against: CampaignRequest | None = None
     argv: tuple[str, ...] = ()
 
     @property
