@@ -17,6 +17,7 @@ from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import findings_of
 from marker_sim.campaign.servability import findings_in
 from marker_sim.campaign.statistics import BOTH
+from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
@@ -40,7 +41,7 @@ class CrossedPlan:
 
     kind: what it breaks where it was found.
     on_second: whether the other one is that of `--against`.
-    broke: in how many of its `runs` there it broke the same guarantee, or lost a name as well.
+    broke: in how many of its `runs` there it broke the same guarantee by the same cause, or lost a name by it.
     found: all that broke there.
     """
 
@@ -200,7 +201,9 @@ def _simulated(kind: Kind, plan: Plan, system: System, profile: Profile) -> Brok
 
 
 def _alike(kind: Kind, seen: Kind) -> bool:
-    return kind[0] == seen[0] or {kind[0], seen[0]} <= LOST
+    """Whether two kinds of violation most likely are the same defect: a name that is lost breaks several guarantees."""
+    same = kind[0] == seen[0] or {kind[0], seen[0]} <= LOST
+    return same and (kind[3] == seen[3] or UNEXPLAINED in (kind[3], seen[3]))
 
 
 def _on_servers(plans: list[Planned], other: CampaignRequest, profile: Profile, until: float) -> list[list[Broke]]:

@@ -47,6 +47,7 @@ _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 OF_HUDI = TargetCapabilities(
     profile=NAME,
     world=SERVERS,
+    numbered=True,
     modes=("timeline",),
     refuses={
         "start": ", whose command the kit composes; leave --start out",
@@ -161,4 +162,4 @@ def _parse(text: str) -> Target | None:
     return None if found is None else HudiTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi:VERSION, hudi:PATH", _parse)
+ROW = TargetRow("hudi:VERSION|PATH", _parse)

@@ -57,4 +57,4 @@ def _parse(text: str) -> Target | None:
     return None if found is None else HudiSparkTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi-spark:VERSION, hudi-spark:PATH", _parse)
+ROW = TargetRow("hudi-spark:VERSION|PATH", _parse)

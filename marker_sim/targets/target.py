@@ -44,10 +44,12 @@ class TargetCapabilities:
     plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
     world: where its runs take place; `--against` takes a system of the same world.
+    numbered: whether its runs in real time are plans that `Target.plan_of` draws, so that one can be a unit of work.
     """
 
     profile: str
     world: str = "the simulated world"
+    numbered: bool = False
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False
@@ -205,6 +207,14 @@ class Target:
     def load(self) -> System | None:
         """The system that runs plans; UsageError when it cannot be loaded, None when its runs are rounds."""
         return None
+
+    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+        """The plan with a number of the search with a seed; None when its runs have no such plans."""
+        return None
+
+    def goals(self, storage: str) -> tuple[str, ...]:
+        """What has to be reached in such plans before nothing broken means that all holds."""
+        return ()
 
     def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
         """The rounds of a campaign; every process that they started is gone when the block is left."""
