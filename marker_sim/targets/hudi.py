@@ -71,12 +71,12 @@ class HudiTarget(HttpTarget):
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, Java, the bundle, for S3 its client, and the object store."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
-        find_jars(self.version, self.built, NAME, request.storage, progress)
+        find_jars(self.version, NAME, request.storage, progress, self.built)
         check_surroundings(request)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
-        jars = find_jars(self.version, self.built, NAME, request.storage, progress)
+        jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)
 
 
@@ -99,7 +99,7 @@ def parse_bundle(text: str, name: str, *, writes: bool = False) -> BuiltBundle |
 
 
 def find_jars(
-    version: str, built: Path | None, name: str, storage: str, progress: Callable[[str], None]
+    version: str, name: str, storage: str, progress: Callable[[str], None], built: Path | None = None
 ) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
     """Java, the bundle that was built or that of a version, for S3 its client; HarnessError for what is missing."""
     if built is None:

@@ -36,7 +36,7 @@ class HudiSparkTarget(Target):
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, Java, the bundle, and for S3 its client."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
-        find_jars(self.version, self.built, NAME, request.storage, progress)
+        find_jars(self.version, NAME, request.storage, progress, self.built)
 
     def forecast(self, request: CampaignRequest) -> str:
         """Which places the budget has no room for."""
@@ -48,7 +48,7 @@ class HudiSparkTarget(Target):
         """Rounds of writes on a fresh table each."""
         from marker_sim.targets.hudi_spark_rounds import open_rounds
 
-        java, jars, s3a = find_jars(self.version, self.built, NAME, request.storage, progress)
+        java, jars, s3a = find_jars(self.version, NAME, request.storage, progress, self.built)
         return open_rounds(request, self.version, java, (*jars, *s3a), self.names, self.meddle)
 
 

@@ -37,6 +37,7 @@ GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
+CAMPAIGN_MIN_S = 40.0  # Of a unit that is a campaign; the rest of a night is too short for one more.
 # A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
@@ -111,7 +112,8 @@ class _Night:
         can = parse_target(totals.sut).can
         self.foreign = not can.plans
         # A campaign of minutes, as on Spark, wants the machine for itself.
-        self.jobs = request.jobs if can.plans or can.numbered else 1
+        self._campaigns = not can.plans and not can.numbered
+        self.jobs = 1 if self._campaigns else request.jobs
         self._stages, _ = schedule(totals.night.stages, request.budget_s, _missing(totals))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         self._sizes = {"swarm": SEEDS * factor}
@@ -197,6 +199,8 @@ class _Night:
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
         """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
+        if self._campaigns and self._request.budget_s - self.clock_s < CAMPAIGN_MIN_S:
+            return None
         if stream != "exhaustive":
             part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
             return None if part is None else (*part, "")
