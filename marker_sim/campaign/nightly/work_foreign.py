@@ -88,11 +88,8 @@ class ForeignWork:
         """A stored failure again, on the system of this night, until it breaks or `TIMES` times: its status."""
         assert task.failure is not None
         failure = parse_stored(task.failure, str(task.failure.get("name")))
-        plan, guarantee, profile = (
-            plan_of(failure, failure.name),
-            failure.sighting.guarantee,
-            load_profile(task.profile),
-        )
+        plan, guarantee = plan_of(failure, failure.name), failure.sighting.guarantee
+        profile = load_profile(task.profile)
         for _ in range(TIMES):
             broken = broken_in(self._run(task, plan.storage, plan).history, plan, profile)
             if any(kind[0] == guarantee for kind in broken):
@@ -125,9 +122,7 @@ class ForeignWork:
         found = []
         for kind, seen in {**broken, **small}.items():
             assert seen.plan is not None
-            sighting = sighting_of(
-                kind[0], kind[1], seen.plan, seen.breach, seen.history, kind in small, SERVER
-            )  # fmt: skip
+            sighting = sighting_of(kind[0], kind[1], seen.plan, seen.breach, seen.history, kind in small, SERVER)
             said = f"{sighting.text}\n{text}" if kind in small else sighting.text
             found.append(replace(sighting, entries_before=plan.entries, text=said, deterministic=False))
         return found
@@ -170,7 +165,10 @@ class ForeignWork:
             self._rounds = self._stack.enter_context(request.target.rounds(request, lambda line: None))
             self._of = storage
         assert self._rounds is not None
-        return self._rounds.again(plan, time.monotonic() + LONG_S, fresh, probing)
+        played = self._rounds.again(plan, time.monotonic() + LONG_S, fresh, probing)
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played
 
 
 def _as_canary(planted: Canary | None) -> dict[str, Any]:
