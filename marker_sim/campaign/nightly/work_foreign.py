@@ -21,7 +21,7 @@ from marker_sim.campaign.nightly.stages import FOREIGN, ROUNDS, SERVER
 from marker_sim.campaign.nightly.work import NightlyTask, counted, counts_of, sighting_of, worth_shrinking
 from marker_sim.campaign.pieces import Broken, Kind
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.campaign.result import Canary
+from marker_sim.campaign.result import Canary, Deciding
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
@@ -149,8 +149,10 @@ class ForeignWork:
                     shrunk=False, deterministic=False, cause=failure.cause,
                 )
             )  # fmt: skip
-        seen = [asdict(each) for each in found]
-        return counted(campaign, profile) | {"sightings": seen, "quiet": [], "canary": _as_canary(campaign.canary)}
+        counts = counted(campaign, profile) | {"sightings": [asdict(each) for each in found], "quiet": []}
+        met = {_place(each): each.met for each in campaign.deciding}
+        counts["reached"] |= {name: times for name, times in met.items() if times}
+        return counts | {"goals": sorted(met), "canary": _as_canary(campaign.canary)}
 
     def _plan(self, task: NightlyTask, storage: str, number: int) -> Plan:
         plan = parse_target(task.sut).plan_of(task.seed, number, storage, task.server)
@@ -169,6 +171,11 @@ class ForeignWork:
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
+
+
+def _place(deciding: Deciding) -> str:
+    """A place that decides guarantees, with its mode where it has one."""
+    return f"{deciding.name}, {deciding.mode} mode" if deciding.mode else deciding.name
 
 
 def _as_canary(planted: Canary | None) -> dict[str, Any]:
