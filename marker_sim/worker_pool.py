@@ -36,6 +36,7 @@ LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
 _CHILD = "from marker_sim.worker_pool import main; main()"
+_GUARD = "from marker_sim.worker_pool import end_when_alone; end_when_alone()"
 _LENGTH = struct.Struct(">Q")
 _SAID_LINES = 4
 
@@ -175,6 +176,28 @@ class WorkerPool:
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
         return PoolWorker(process, log)
+
+
+@contextmanager
+def guarded(directory: Path) -> Iterator[None]:
+    """Inside the block a process of its own waits for the end of this one, however it ends, and ends what it left.
+
+    Servers that workers start need that: they live on from thread to thread, so none can die with who started it.
+    """
+    words = [sys.executable, "-c", _GUARD, str(directory.resolve())]
+    guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert guard.stdin is not None
+    try:
+        yield
+    finally:
+        guard.stdin.close()
+        guard.wait()
+
+
+def end_when_alone() -> None:
+    """The whole of a guard: when nobody can write to its standard input any more, end what carries the mark."""
+    sys.stdin.buffer.read()
+    supervisor.end_marked(VARIABLE, sys.argv[1])
 
 
 def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:

@@ -234,7 +234,7 @@ def test_a_worker_that_is_killed_loses_no_turn(tmp_path: Path) -> None:
         (("--stages", "swarm,moon"), "--stages was given 'swarm,moon'; write some of swarm, exhaustive, real, spark"),
         (("--stages", "swarm:-1"), "--stages was given 'swarm:-1'"),
         (("--seed", "x"), "--seed was given 'x'"),
-        (("--sut", "http"), "chaos runs reference, mutant:NAME, package.module:factory, and `marker-sim verify` runs"),
+        (("--sut", "http"), "--sut http needs the command that starts the server; write --start"),
         (("--sut", "mutant:none-such"), "there is no mutant 'none-such'"),
         (("--dir", "file"), "file cannot be a chaos directory"),
     ],

@@ -18,7 +18,7 @@ from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, Sigh
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.ranges import Ranges
 from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
-from marker_sim.campaign.nightly.summary import exit_code, failure_lines, gaps, verdict_of
+from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking
 from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
@@ -223,3 +223,39 @@ def test_what_happened_is_reached_and_what_cannot_be_seen_is_not_asked_for() -> 
     theirs, ours = (len(_night(looked=looked, layout=layout).not_reached) for layout in ("names", "hudi"))
     assert 0 < theirs < ours
     assert _night(looked=Counter({"timeline/s3/operations": 3}), layout="hudi").not_reached == [], "too small a night"
+
+
+def test_failures_of_rounds_without_a_plan_are_told_apart_by_their_cause_and_cannot_be_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = {"sut": "hudi-spark:1.2.0", "profile": "hudi-spark", "kit_version": "0", "night": 1, "at": "now"}
+    rounds = {"world": "rounds", "plan": {}, "shrunk": False}
+    failures = Failures()
+    one = failures.see(_sighting(**rounds, cause="stored", seed=1), **where)
+    assert failures.see(_sighting(**rounds, cause="stored", seed=2), **where).name == one.name
+    assert failures.see(_sighting(**rounds, cause="other", seed=2), **where).name != one.name
+    failures.write(tmp_path)
+    assert main(["replay", str(tmp_path / "failures" / f"{one.name}.json")]) == 4
+    said = capsys.readouterr().out
+    assert said.startswith("CANNOT RUN") and "look again: marker-sim verify --sut hudi-spark:1.2.0" in said
+
+
+def test_nights_beside_each_other_say_which_version_of_a_server_they_had(tmp_path: Path) -> None:
+    words = {"budget_s": 9.0, "stages": {"foreign": 100.0}, "missing": [], "kit_version": "0"}
+    with writing(tmp_path) as ledger:
+        ledger.append("chaos", schema=1, sut="hudi:1.1.1", profile="hudi", seed=0, server={}, storages=["s3"])
+        for number, version in enumerate(("1.1.1", "1.2.0"), start=1):
+            sut = f"hudi:{version}"
+            ledger.append(
+                "night", night=number, clock_s=0, sut=sut, sut_version=version, server={"start": "x"}, **words
+            )
+            unit = {"stream": "foreign-s3", "first": number, "count": 1, "seconds": 1.0, "runs": 1}
+            ledger.append("unit", night=number, **unit, judged={"G1": 1}, goals=["in plans: kill"], reached={})
+            ledger.append("end", night=number, clock_s=9.0)
+    totals = Totals().add_all(read_lines(tmp_path))
+    named = columns(totals)
+    rows = [dict(zip(named, night_row(night, named), strict=True)) for night in totals.nights]
+    assert [row["system"] for row in rows] == ["hudi:1.1.1", "hudi:1.2.0"]
+    assert [row["foreign-s3"] for row in rows] == ["1 in 1 s"] * 2 and "swarm" not in named
+    assert totals.sut == "hudi:1.2.0" and totals.server.start == "x" and totals.storages == ("s3",)
+    assert "coverage goal missed: in plans: kill" in gaps(totals.night), "what decides must have happened in the night"

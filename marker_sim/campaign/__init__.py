@@ -8,6 +8,7 @@ pieces.py, tasks.py       its unit of work, done by this process or by a worker
 runs.py                   one plan run and judged
 statistics.py, result.py  the findings of many runs added up; the result of a campaign
 servability.py            when a system cannot be judged at all
+comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
 exhaustive.py             the bounded-exhaustive search
 machine*.py               the Hypothesis state machine; conformance.py offers it to other projects

@@ -23,7 +23,7 @@ from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
-from marker_sim.targets.table import DEFAULT, PLANNED
+from marker_sim.targets.table import DEFAULT, NAMES, PLANNED
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
@@ -49,6 +49,8 @@ def _verify(
     guarantees: given.Guarantees = None,
     profile: given.Promises = None,
     expect: given.Expect = None,
+    against: given.Against = None,
+    against_start: given.AgainstStart = None,
     report: given.Report = REPORT,
     start: given.Start = None,
     reader: given.Reader = None,
@@ -107,7 +109,15 @@ def _chaos(
     directory: Annotated[
         str, typer.Option("--dir", metavar="DIR", help="Directory for ledger, failures and summary.")
     ] = CHAOS,
-    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(PLANNED)}.")] = None,
+    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")
+    ] = None,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    batch_threads: given.BatchThreads = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")] = None,
     stages: Annotated[
@@ -125,6 +135,12 @@ def _chaos(
         budget=budget,
         directory=directory,
         sut=sut,
+        storage=storage,
+        start=start,
+        reader=reader,
+        dir_format=dir_format,
+        identity=identity,
+        batch_threads=batch_threads,
         seed=seed,
         jobs=jobs,
         stages=stages,

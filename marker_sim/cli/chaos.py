@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from rich.table import Table
 from marker_sim.campaign.nightly.nightly_run import NightEnd, NightRequest, run_night
 from marker_sim.campaign.nightly.stages import parse_stages
 from marker_sim.campaign.nightly.summary import (
-    COLUMNS,
+    columns,
     exit_code,
     failure_lines,
     night_row,
@@ -21,15 +22,17 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.cli.progress import Progress
-from marker_sim.cli.request import SEED_MAX, parse_duration, parse_seed
+from marker_sim.cli.request import SEED_MAX, ServerWords, parse_duration, parse_seed
 from marker_sim.errors import UsageError
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
-from marker_sim.targets.table import PLANNED, parse_target
+from marker_sim.targets.table import DEFAULT, parse_target
+from marker_sim.targets.target import REAL_STORAGES, ServerOptions
 from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
+BOTH = "both"
 # A directory continues its seeds each night; a drawn first seed leaves room for later ones.
 DRAWN_MAX = SEED_MAX // 2
 
@@ -44,12 +47,11 @@ def chaos(
     stages: str | None,
     new_night: bool,
     as_json: bool,
+    storage: str | None = None,
+    **server_words: Any,
 ) -> int:
-    """Run a night and print its summary; the exit code."""
-    if sut is not None and not parse_target(sut).can.plans:
-        raise UsageError(
-            f"--sut was given {sut!r}; chaos runs {', '.join(PLANNED)}, and `marker-sim verify` runs servers and Hudi"
-        )
+    """Run a night and print its summary; the exit code. server_words: of `ServerWords`."""
+    server, storages = _foreign(sut, storage, stages, server_words)
     request = NightRequest(
         directory=Path(directory),
         budget_s=parse_duration(budget, "--budget"),
@@ -58,6 +60,8 @@ def chaos(
         jobs=parse_jobs(jobs),
         stages=None if stages is None else parse_stages(stages),
         new_night=new_night,
+        server=server,
+        storages=storages,
     )
     with Progress() as progress:
         ended = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress)
@@ -68,13 +72,37 @@ def chaos(
     return EXIT_INTERRUPTED if ended.interrupted else exit_code(ended.totals.night)
 
 
+def _foreign(
+    sut: str | None, storage: str | None, stages: str | None, server_words: dict[str, Any]
+) -> tuple[ServerOptions | None, tuple[str, ...]]:
+    """How a foreign system is started, and its storages; None and () for one that runs plans, or none that is named."""
+    words = ServerWords(**server_words)
+    target = parse_target(DEFAULT if sut is None else sut)
+    if target.can.plans:
+        if storage is not None:
+            raise UsageError(f"--storage was given with --sut {target.sut}, whose stages run on all; leave it out")
+        words.parse(target, "local", {})
+        return None, ()
+    if stages is not None:
+        raise UsageError(f"--stages was given with --sut {target.sut}, whose night has one stage; leave it out")
+    if storage not in (None, BOTH, *REAL_STORAGES):
+        raise UsageError(f"--storage was given {storage!r}; write {', '.join(REAL_STORAGES)} or {BOTH}")
+    if storage is None:
+        only_s3 = any(name in (words.start or "") for name in ("{endpoint}", "{bucket}"))
+        storage = BOTH if not words.start else "s3" if only_s3 else "local"
+    storages = tuple(REAL_STORAGES) if storage == BOTH else (storage,)
+    options = [words.parse(target, each, {}) for each in storages]
+    return options[0], storages
+
+
 def _print(ended: NightEnd, directory: Path, console: Console) -> None:
     totals, night = ended.totals, ended.totals.night
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("", *(str(each.number) for each in totals.nights[-NIGHTS_SHOWN:])):
         table.add_column(name, overflow="fold")
-    rows = [night_row(each) for each in totals.nights[-NIGHTS_SHOWN:]]
-    for place, column in enumerate(COLUMNS):
+    named = columns(totals)
+    rows = [night_row(each, named) for each in totals.nights[-NIGHTS_SHOWN:]]
+    for place, column in enumerate(named):
         if place:
             table.add_row(column, *(row[place] for row in rows))
     console.print(table)

@@ -20,6 +20,12 @@ Sut = Annotated[
     str,
     typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),
 ]
+Against = Annotated[
+    str | None, typer.Option(metavar="SUT", help="Run the same plans on this one too: what only one of them breaks.")
+]
+AgainstStart = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Starts the HTTP server of --against http, as --start does.")
+]
 Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")]
 Storage = Annotated[
     str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from marker_sim.worlds.http.world import Endpoint
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 SECRET_OPTION = "--s3-secret-key"
 BUDGET = "40s"
+AGAINST = "against"
 RUNS_MAX = 100_000_000
 # Below these a worker would spend most of its time on starting.
 WORKERS_FROM_S = 5.0
@@ -103,6 +104,8 @@ def parse_request(
     runs: str | None = None,
     jobs: str | None = None,
     stop_at_first: bool = False,
+    against: str | None = None,
+    against_start: str | None = None,
     **server_words: Any,
 ) -> CampaignRequest:
     """The request these words make; UsageError for the first thing wrong with them. server_words: of `ServerWords`."""
@@ -113,7 +116,7 @@ def parse_request(
     server = ServerWords(**server_words).parse(target, storages[0], os.environ)
     target = target.started_by(server)
     seconds, number = _parse_extent(budget, runs, target)
-    return CampaignRequest(
+    request = CampaignRequest(
         target=target,
         modes=MODES[mode],
         storages=storages,
@@ -129,6 +132,48 @@ def parse_request(
         report=Path(report),
         argv=without_option(argv, SECRET_OPTION),
     )
+    if against is None:
+        if against_start is not None:
+            raise UsageError("--against-start was given without --against; write --against http, or leave it out")
+        return request
+    words = {**server_words, "start": against_start}
+    return replace(request, against=parse_against(request, against, mode, storage, words))
+
+
+def parse_against(
+    request: CampaignRequest, sut: str, mode: str, storage: str | None, server_words: Mapping[str, Any]
+) -> CampaignRequest:
+    """What is asked of the system of `--against`: the same as of that of `--sut`, and judged by the same profile.
+
+    server_words: of `ServerWords`, with its own command; those that it does not take are for the other one.
+    """
+    try:
+        target = parse_target(sut)
+        own = {name: word for name, word in server_words.items() if name == "start" or name not in target.can.refuses}
+        storages = _storages(target, mode, storage)
+        server = ServerWords(**own).parse(target, storages[0], os.environ)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--sut", "--against").replace("--start", "--against-start")) from error
+    if target.can.world != request.target.can.world:
+        raise UsageError(
+            f"--against was given {sut!r}, which runs in {target.can.world}, and --sut {request.target.sut} in"
+            f" {request.target.can.world}; give two systems that can run the same plans"
+        )
+    _check_same_placeholders(request.server.start, server.start)
+    return replace(
+        request, target=target, storages=storages, server=server, baseline=None, report=request.report / AGAINST
+    )
+
+
+def _check_same_placeholders(one: str, other: str) -> None:
+    """UsageError when one server alone is told how to batch: their plans differ then. A composed command tells it."""
+    for name in ("{threads}", "{interval_ms}"):
+        has = [name in command or not command for command in (one, other)]
+        if has[0] != has[1]:
+            option = "--start" if has[1] else "--against-start"
+            raise UsageError(
+                f"{option} has no {name} and the other system is told it, so they would get different plans; add it"
+            )
 
 
 def _parse_extent(budget: str | None, runs: str | None, target: Target) -> tuple[float, int | None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
+from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
@@ -65,9 +66,11 @@ def failure_of_chaos(file: Path) -> StoredPlan:
         sut=failure.sut,
         guarantee=sighting.guarantee,
         cause=sighting.cause,
-        plan=plan_of(failure, str(file)),
+        plan=plan_of(failure, str(file)) if sighting.plan else None,
+        hint=f"it was found in rounds that cannot be repeated; look again: marker-sim verify --sut {failure.sut}",
         profile=load_profile(failure.profile),
         world=sighting.world,
+        server=ServerOptions.from_dict(failure.server) if sighting.world == SERVER else None,
         deterministic=sighting.deterministic,
     )
 

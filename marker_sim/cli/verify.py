@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.cli.confirming import confirm
@@ -27,19 +29,27 @@ CONFIRM_FROM_S = 30.0
 def verify(request: CampaignRequest, as_json: bool) -> int:
     """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
     with Progress() as progress:
-        request.target.prepare(request, progress)
+        for each in (request, request.against):
+            if each is not None:
+                each.target.prepare(each, progress)
     with open_report(request.report, request.argv) as earlier:
         if earlier is not None:
             _say(f"the earlier report in {request.report} was moved to {earlier}")
-        if short := request.target.forecast(request):
+        if short := request.target.forecast(request if request.against is None else its_share(request)):
             _say(short)
         return _verify(request, as_json)
 
 
 def _verify(request: CampaignRequest, as_json: bool) -> int:
+    began, comparison = time.monotonic(), None
     try:
         with Progress() as progress:
-            campaign = _run(request, progress)
+            if request.against is None:
+                campaign = _run(request, progress)
+            else:
+                campaign = _run(its_share(request), progress)
+                if not campaign.interrupted and not campaign.trouble:
+                    comparison = _compared(campaign, request, progress, began + request.budget_s)
     except (UsageError, HarnessError):
         raise
     except Exception as error:
@@ -48,8 +58,11 @@ def _verify(request: CampaignRequest, as_json: bool) -> int:
     outcome = judge_campaign(
         campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
     )
+    outcome = replace(outcome, against=comparison)
     trouble = ""
     try:
+        if comparison is not None and request.against is not None:
+            _write_second(comparison, request.against)
         write_outcome(outcome, request.report)
     except HarnessError as error:  # What was found is found, also when the disk is full by now.
         trouble = str(error)
@@ -61,6 +74,22 @@ def _verify(request: CampaignRequest, as_json: bool) -> int:
         _say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
+
+
+def _compared(campaign: Campaign, request: CampaignRequest, progress: Progress, until: float) -> Comparison:
+    """The same plans on the system of `--against`, then the small plans of each on the other one."""
+    assert request.against is not None
+    progress(f"the same plans on {request.against.target.sut}")
+    runs = campaign.runs if request.target.can.plans else None
+    second = run_campaign(its_share(request.against, runs), progress)
+    progress("the plans of each system on the other")
+    return compare(campaign, second, request, until)
+
+
+def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
+    """The report of the system of `--against`, from which its failures can be replayed."""
+    judged = judge_campaign(comparison.second, asked.profile, None, asked.report, asked.argv, asked.guarantees)
+    write_outcome(judged, asked.report)
 
 
 def _say(sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 verdict.py      the content of verdict.json and the exit code
 table.py        the terminal's table and failures
+comparison.py   two systems on the same plans
 words.py        plans and events as sentences
 page.py         report.html, one file that needs no network
 columns.py      history.parquet, both ways

@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 from marker_sim import __version__
 from marker_sim.campaign.result import Failure
 from marker_sim.judges.guarantees import BY_ID
+from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.table import merged, remarks, under_text
 from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
@@ -26,6 +27,9 @@ def render_page(outcome: VerdictOutcome) -> str:
         campaign=outcome.campaign,
         kit_version=__version__,
         remarks=remarks(outcome),
+        against=outcome.against and names(outcome.against),
+        compared=outcome.against and comparison_rows(outcome.rows, outcome.against),
+        compared_lines=outcome.against and [printable(line) for line in comparison_lines(outcome.against)],
         rows=[(row, BY_ID[row.id].sentence, under_text(row), printable(row.message)) for row in merged(outcome.rows)],
         stories=[
             (

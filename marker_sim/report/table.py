@@ -14,6 +14,7 @@ from rich.text import Text
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
@@ -84,6 +85,19 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return added
 
 
+def comparison_table(outcome: VerdictOutcome) -> Table:
+    """A row for each guarantee, mode and storage; verdict, violations and what was judged of each system."""
+    assert outcome.against is not None
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    first, second = names(outcome.against)
+    for name in ("guarantee", "mode and storage", printable(first), "", printable(second), ""):
+        table.add_column(escape(name), overflow="fold")
+    for guarantee, where, *cells in comparison_rows(outcome.rows, outcome.against):
+        words = [Text(word, style=STYLES.get(cell[0], "")) for cell in cells for word in cell]
+        table.add_row(guarantee, where, *words)
+    return table
+
+
 def under_text(row: VerdictRow) -> str:
     """Violations by the fault class they came under, "restart 2, wire 1"."""
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
@@ -100,6 +114,12 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None
         console.print(f"{hidden} more with other causes in {escape(where)}\n")
     console.print(guarantee_table(outcome.rows))
     console.print()
+    if outcome.against is not None:
+        console.print(comparison_table(outcome))
+        console.print()
+        for line in comparison_lines(outcome.against):
+            console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+        console.print()
     for line in remarks(outcome):
         console.print(escape(line), highlight=False, soft_wrap=True)
     campaign = outcome.campaign

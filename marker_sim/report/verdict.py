@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
+from marker_sim.campaign.comparison import Comparison
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.campaign.statistics import overall
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
@@ -34,6 +35,7 @@ class VerdictOutcome:
     rows: with message, evidence and replay of the failure shown for them.
     differences: None without a baseline.
     failures: in the order found, those that count first; again: the command that shows each again.
+    against: the same plans on another system, None without one.
     """
 
     campaign: Campaign
@@ -43,14 +45,19 @@ class VerdictOutcome:
     differences: Differences | None
     failures: tuple[Failure, ...]
     again: tuple[str, ...]
+    against: Comparison | None = None
 
     def exit_code(self) -> int:
-        """By the precedence of the contract; an interrupted campaign always says so."""
-        if self.campaign.interrupted:
+        """By the precedence of the contract; an interrupted campaign always says so.
+
+        What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
+        """
+        campaigns = [self.campaign, *([self.against.second] if self.against else [])]
+        if any(each.interrupted for each in campaigns):
             return EXIT_INTERRUPTED
         if self.verdict == "violated":
             return EXIT_VIOLATED
-        if self.campaign.trouble:
+        if any(each.trouble for each in campaigns):
             return EXIT_HARNESS
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
 
@@ -92,6 +99,8 @@ class VerdictOutcome:
             content["canary"] = campaign.canary.to_dict()
         if campaign.trouble:
             content["trouble"] = campaign.trouble
+        if self.against is not None:
+            content["against"] = self.against.to_dict()
         for name, found in (("s3", campaign.s3), ("batching", campaign.batching), ("server", campaign.server)):
             content |= {} if found is None else {name: found}
         return content

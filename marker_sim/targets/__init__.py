@@ -5,8 +5,9 @@ table.py            a row for each
 reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
 command.py          a program in any language, by its command line; its runs are plans
 http.py             any server that speaks the timeline server's HTTP, started by a command; http_rounds.py: its rounds
-hudi.py             a released Hudi timeline server; bundles.py fetches its jars, java_start.py starts it quickly
-hudi_spark.py       a released Hudi write path on Spark; hudi_spark_rounds.py: its rounds
+hudi.py             Hudi's timeline server; java_start.py starts it quickly
+hudi_spark.py       Hudi's write path on Spark; hudi_spark_rounds.py: its rounds
+bundles.py          fetches released jars; built_bundle.py reads one that was just built
 batching.py         how a foreign server batches
 s3_endpoint.py      the storages a foreign server can be given
 run_environment.py  scratch files, storage and limits of a campaign

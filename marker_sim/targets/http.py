@@ -13,10 +13,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.plan import Plan
 from marker_sim.requirements import lacking
+from marker_sim.targets.batching import batching
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions, Target, TargetCapabilities, TargetRow
 
-OF_SERVER = TargetCapabilities(profile="http", modes=("timeline",), refuses={})
+SERVERS = "real servers"
+COMPOSED = "{threads} {interval_ms}"  # What a command that the kit composes tells a server.
+OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, numbered=True, modes=("timeline",), refuses={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,20 @@ class HttpTarget(Target):
 
         start = self.command(request, progress)
         return open_rounds(start, request, self.version, self.startup_s, self.kinds, self.at_once)
+
+    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+        """The plan that a campaign with this seed has as its round with this number, if it is one."""
+        from marker_sim.targets.http_rounds import plan_of_number
+
+        told = server.start or self.start or COMPOSED
+        return plan_of_number(seed, number, storage, batching(told, server.batch_threads))
+
+    def goals(self, storage: str) -> tuple[str, ...]:
+        """What decides the guarantees in plans."""
+        from marker_sim.targets.http_rounds import PLANS_DECIDE
+        from marker_sim.worlds.http.planned_run import OF_PLANS
+
+        return tuple(OF_PLANS + name for name in PLANS_DECIDE)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """What starts the server."""

@@ -254,14 +254,8 @@ class RoundChoices:
         self._number += 1
         if kind == PLAN:
             self._plans += 1
-            plan = make_merged_plan(
-                plan_seed(self._seed, number),
-                self.plans,
-                self._batches.threads,
-                self._batches.intervals_ms,
-                done,
-                confined=self._plans % CONFINED_EVERY == CONFINED_FIRST,
-            )
+            confined = self._plans % CONFINED_EVERY == CONFINED_FIRST
+            plan = plan_of_number(self._seed, number, self.plans, self._batches, confined)
             return PlanRound(number=number, plan=plan)
         self._kinds_drawn += 1
         return Round(
@@ -288,6 +282,17 @@ class RoundChoices:
         taken_s = time.monotonic() - self._begun[spec.number]
         known_s = self._taken_s.get(spec.kind, taken_s)
         self._taken_s[spec.kind] = (known_s + taken_s) / 2 if spec.kind == PLAN else max(known_s, taken_s)
+
+
+def plan_of_number(seed: int, number: int, storage: str, batches: Batching, confined: bool | None = None) -> Plan:
+    """The plan with a number of the search with a seed.
+
+    confined: whether storage fails below one directory alone, None for as often as in a campaign.
+    """
+    if confined is None:
+        confined = number % CONFINED_EVERY == CONFINED_FIRST
+    drawn = plan_seed(seed, number)
+    return make_merged_plan(drawn, storage, batches.threads, batches.intervals_ms, done, confined=confined)
 
 
 def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The real Hudi timeline server of a released version: its bundle, its class path, its start command.
+"""The real Hudi timeline server, of a released version or a bundle somebody has built: class path and start command.
 
 The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
 PySpark brings along, are the rest of the class path, and for S3 Hadoop's S3A (`hadoop-aws` and Amazon's SDK, as for
@@ -20,8 +20,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
 from marker_sim.targets.bundles import Jars, spark_home
-from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.http import SERVERS, HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.java_start import quick_start
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
 
@@ -38,13 +39,15 @@ GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-h
 JAVA_TIMEOUT_S = 30.0
 LAUNCHER = "TimelineServiceLauncher.java"
 STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
-TOLD_ITS_STORAGE = ("0.15.0",)  # Its server has one storage for all paths, and by itself the local one.
+TOLD_ITS_STORAGE = "0."  # A server of these versions has one storage for all paths, and by itself the local one.
 SETTINGS = "s3a"
 _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
 
 OF_HUDI = TargetCapabilities(
     profile=NAME,
+    world=SERVERS,
+    numbered=True,
     modes=("timeline",),
     refuses={
         "start": ", whose command the kit composes; leave --start out",
@@ -56,40 +59,53 @@ OF_HUDI = TargetCapabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiTarget(HttpTarget):
-    """The timeline server of a released version."""
+    """The timeline server of a released version, or of a bundle that somebody has built.
+
+    built: that bundle, None for a released one.
+    """
 
     can: TargetCapabilities = OF_HUDI
     at_once: int = 4
+    built: Path | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, Java, the bundle, for S3 its client, and the object store."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
-        find_jars(self.version, NAME, request.storage, progress)
+        find_jars(self.version, NAME, request.storage, progress, self.built)
         check_surroundings(request)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
-        words = start_command(self.version, *find_jars(self.version, NAME, request.storage, progress))
-        return quick_start(words, progress)
+        jars = find_jars(self.version, NAME, request.storage, progress, self.built)
+        return quick_start(start_command(self.version, *jars), progress)
 
 
-def parse_version(text: str, name: str) -> str | None:
-    """The version in "name:VERSION", None for another name; UsageError when it is no version."""
-    before, _, version = text.partition(":")
+def parse_bundle(text: str, name: str, *, writes: bool = False) -> BuiltBundle | None:
+    """The bundle in "name:VERSION" or "name:PATH", None for another name; UsageError when it is neither.
+
+    writes: whether Spark has to write with it.
+    """
+    before, _, word = text.partition(":")
     if before != name:
         return None
-    if not re.fullmatch(r"\d+(\.\d+)+([-.\w]*)", version):
-        raise UsageError(f"--sut was given {text!r}; write {name}:VERSION, for example {name}:1.0.2")
-    return version
+    if is_path(word):
+        return read_bundle(word, name, writes=writes)
+    if not re.fullmatch(r"\d+(\.\d+)+([-.\w]*)", word):
+        raise UsageError(
+            f"--sut was given {text!r}; write {name}:VERSION, for example {name}:1.0.2, or {name}: and the path of a"
+            " bundle's jar"
+        )
+    return BuiltBundle(sut=text, version=word)
 
 
 def find_jars(
-    version: str, name: str, storage: str, progress: Callable[[str], None]
+    version: str, name: str, storage: str, progress: Callable[[str], None], built: Path | None = None
 ) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
-    """Java, the bundle of a version, and for S3 its client; HarnessError for the first that cannot be had."""
-    check_version(version, name)
+    """Java, the bundle that was built or that of a version, for S3 its client; HarnessError for what is missing."""
+    if built is None:
+        check_version(version, name)
     java = find_java()
-    jars = bundle(version).find(progress)
+    jars = bundle(version).find(progress) if built is None else (built,)
     return java, jars, S3A.find(progress) if storage == "s3" else ()
 
 
@@ -97,7 +113,9 @@ def check_version(version: str, name: str = "hudi") -> None:
     """UsageError for a version that was not tried."""
     if version not in VERSIONS:
         known = _either(VERSIONS)
-        raise UsageError(f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}")
+        raise UsageError(
+            f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}, or a path"
+        )
 
 
 def bundle(version: str) -> Jars:
@@ -111,7 +129,7 @@ def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Pa
     """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
     settings = (str(files("marker_sim.targets") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
-    told = bool(s3a) and version in TOLD_ITS_STORAGE
+    told = bool(s3a) and version.startswith(TOLD_ITS_STORAGE)
     launcher = str(files("marker_sim.targets") / (STORAGE_LAUNCHER if told else LAUNCHER))
     words = shlex.join([java, *_QUIET, "-cp", class_path, launcher]) + (" {storage}" if told else "")
     return f"{words} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
@@ -140,8 +158,8 @@ def _either(words: tuple[str, ...]) -> str:
 
 
 def _parse(text: str) -> Target | None:
-    version = parse_version(text, NAME)
-    return None if version is None else HudiTarget(sut=text, version=version)
+    found = parse_bundle(text, NAME)
+    return None if found is None else HudiTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi:VERSION", _parse)
+ROW = TargetRow("hudi:VERSION|PATH", _parse)

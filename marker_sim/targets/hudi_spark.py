@@ -1,39 +1,42 @@
-"""The write path of a released Hudi as PySpark jobs, by `hudi-spark:VERSION`."""
+"""Hudi's write path as PySpark jobs: `hudi-spark:VERSION` for a released one, `hudi-spark:PATH` for one just built."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from marker_sim.targets.http import check_packages
-from marker_sim.targets.hudi import find_jars, parse_version
+from marker_sim.targets.hudi import find_jars, parse_bundle
 from marker_sim.targets.target import CampaignRequest, Rounds, Target, TargetCapabilities, TargetRow
 
 if TYPE_CHECKING:
     from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 NAME = "hudi-spark"
-OF_WRITE_PATH = TargetCapabilities(profile=NAME)
+OF_WRITE_PATH = TargetCapabilities(profile=NAME, world="Spark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiSparkTarget(Target):
     """The write path of a version.
 
+    built: a bundle that somebody has built, None for a released one.
     names: take these steps alone, () for all.
     meddle: given the storage and the table before each audit, for tests of the kit.
     """
 
     can: TargetCapabilities = OF_WRITE_PATH
+    built: Path | None = None
     names: tuple[str, ...] = ()
     meddle: Callable[[TableStorage, str], None] | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Packages, Java, the bundle, and for S3 its client."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
-        find_jars(self.version, NAME, request.storage, progress)
+        find_jars(self.version, NAME, request.storage, progress, self.built)
 
     def forecast(self, request: CampaignRequest) -> str:
         """Which places the budget has no room for."""
@@ -45,13 +48,13 @@ class HudiSparkTarget(Target):
         """Rounds of writes on a fresh table each."""
         from marker_sim.targets.hudi_spark_rounds import open_rounds
 
-        java, jars, s3a = find_jars(self.version, NAME, request.storage, progress)
+        java, jars, s3a = find_jars(self.version, NAME, request.storage, progress, self.built)
         return open_rounds(request, self.version, java, (*jars, *s3a), self.names, self.meddle)
 
 
 def _parse(text: str) -> Target | None:
-    version = parse_version(text, NAME)
-    return None if version is None else HudiSparkTarget(sut=text, version=version)
+    found = parse_bundle(text, NAME, writes=True)
+    return None if found is None else HudiSparkTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi-spark:VERSION", _parse)
+ROW = TargetRow("hudi-spark:VERSION|PATH", _parse)

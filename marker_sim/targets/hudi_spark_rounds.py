@@ -89,7 +89,7 @@ class TableRounds:
         """Run it."""
         return play_round(
             drawn, program=self.program, scratch=self.scratch, pace=self.choices.pace,
-            profile=self.request.profile.name, meddle=self.meddle,
+            sut=self.request.target.sut, profile=self.request.profile.name, meddle=self.meddle,
         )  # fmt: skip
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedTable:

@@ -43,9 +43,13 @@ class TargetCapabilities:
     storages: what each word of `--storage` stands for; the first word is taken when none is given.
     plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
+    world: where its runs take place; `--against` takes a system of the same world.
+    numbered: whether its runs in real time are plans that `Target.plan_of` draws, so that one can be a unit of work.
     """
 
     profile: str
+    world: str = "the simulated world"
+    numbered: bool = False
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False
@@ -99,6 +103,7 @@ class CampaignRequest:
     shrinking: whether failing plans are made small.
     canaries: whether the kit has to see a planted defect; a piece of a larger campaign needs neither.
     report: where the report goes, and the logs of processes.
+    against: what is asked of the system that it is compared with, None without one.
     argv: the words of the command line, without the secret of an endpoint.
     """
 
@@ -118,6 +123,7 @@ class CampaignRequest:
     canaries: bool = True
     server: ServerOptions = field(default_factory=ServerOptions)
     report: Path = Path()
+    against: CampaignRequest | None = None
     argv: tuple[str, ...] = ()
 
     @property
@@ -205,6 +211,14 @@ class Target:
     def load(self) -> System | None:
         """The system that runs plans; UsageError when it cannot be loaded, None when its runs are rounds."""
         return None
+
+    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+        """The plan with a number of the search with a seed; None when its runs have no such plans."""
+        return None
+
+    def goals(self, storage: str) -> tuple[str, ...]:
+        """What has to be reached in such plans before nothing broken means that all holds."""
+        return ()
 
     def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
         """The rounds of a campaign; every process that they started is gone when the block is left."""

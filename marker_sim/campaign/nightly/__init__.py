@@ -9,6 +9,6 @@ failures.py      failures of the ledger as replay files; pruning.py moves fixed 
 totals.py        the ledger added up, one row per night; summary.py: the same as text, JSON and HTML
 
 The ledger is the only record; everything else in the directory is derived from it at each start. A unit is a range of
-numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes). A unit that is
-interrupted has no line, so it is done again and counts once.
+numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes and servers). One that
+is interrupted has no line, so it is done again and counts once.
 """

@@ -40,8 +40,8 @@ class Sighting:
     text: the sentence, the message and the events.
     evidence: the events' numbers in the history of `plan`.
     deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
-    world: "simulated", "real" or "spark".
-    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it.
+    world: "simulated", "real", "spark", or for a foreign system "server", and "rounds" where no plan can be run again.
+    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty for "rounds".
     cause: of the breach, "" in files of older versions.
     """
 
@@ -73,6 +73,7 @@ class StoredFailure:
     first_seen, last_seen: times of day; night: of the first.
     fixed: when a replay no longer reproduced it, "" before.
     status: of the last replay, "" before there was one; violated when it occurred again since.
+    server: how a foreign server is started, as `ServerOptions`; empty for other systems.
     """
 
     name: str
@@ -88,6 +89,7 @@ class StoredFailure:
     seeds: tuple[int, ...] = ()
     status: str = ""
     fixed: str = ""
+    server: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of its file."""
@@ -109,7 +111,8 @@ class Failures:
     def see(self, sighting: Sighting, **where: Any) -> StoredFailure:
         """Count a violation: of a stored failure, of one that is alike, or of a new one.
 
-        where: sut, profile, kit_version, night and at (a time of day). Returns the failure that it was counted with.
+        where: sut, profile, kit_version, night, at (a time of day); server, where it is one. Returns what it was
+        counted with.
         """
         name = name_of(sighting)
         known = self.by_name.get(name)
@@ -129,6 +132,7 @@ class Failures:
                 last_seen=where["at"],
                 night=where["night"],
                 seeds=(sighting.seed,),
+                server=where.get("server", {}),
             )
             return self.by_name[name]
         seeds = known.seeds if sighting.seed in known.seeds else (*known.seeds, sighting.seed)[:SEEDS_MAX]
@@ -212,7 +216,8 @@ def kind_of(guarantee: str, mode: str, storage: str) -> str:
 def name_of(sighting: Sighting) -> str:
     """The name of a failure: its guarantee, and a digest of where it happened and of its plan without the seed."""
     plan = _without_empty({key: value for key, value in sighting.plan.items() if key not in ("seed", "schema")})
-    canonical = json.dumps([sighting.guarantee, sighting.mode, sighting.world, plan], sort_keys=True)
+    where = plan or [sighting.storage, sighting.cause]  # Without a plan, a failure is its cause.
+    canonical = json.dumps([sighting.guarantee, sighting.mode, sighting.world, where], sort_keys=True)
     return f"{sighting.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
 

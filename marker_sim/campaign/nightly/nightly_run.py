@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,21 +22,22 @@ from marker_sim import __version__
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
 from marker_sim.campaign.nightly.requirements import missing_here
-from marker_sim.campaign.nightly.stages import ALONE, SHARES, NightlyStage, schedule
+from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, ROUNDS, SHARES, NightlyStage, schedule
 from marker_sim.campaign.nightly.summary import write_summary
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.loading import load_system
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.worker_pool import WorkerPool
+from marker_sim.targets.target import ServerOptions
+from marker_sim.worker_pool import WorkerPool, guarded
 
 DESK = "marker_sim.campaign.nightly.tasks:Desk"
 GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
+CAMPAIGN_MIN_S = 40.0  # Of a unit that is a campaign; the rest of a night is too short for one more.
 # A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
@@ -45,7 +46,9 @@ SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 class NightRequest:
     """The options of `chaos`.
 
-    sut, seed, stages: None for those of the directory, or the defaults.
+    sut, seed, stages, server: None for those of the directory, or the defaults.
+    server: how a foreign server is started.
+    storages: of a system whose runs take real time, () for those of the directory.
     """
 
     directory: Path
@@ -55,6 +58,8 @@ class NightRequest:
     jobs: int
     stages: dict[str, float] | None
     new_night: bool = False
+    server: ServerOptions | None = None
+    storages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,8 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
     begun = next(read_lines(request.directory), None)
-    load_system(request.sut or (DEFAULT if begun is None else begun["sut"]))  # Before anything is made or changed.
+    sut = request.sut or (DEFAULT if begun is None else begun["sut"])
+    parse_target(sut).load()  # Before anything is made or changed.
     with writing(request.directory) as ledger:
         totals = _opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
@@ -79,8 +85,9 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         interrupted = False
         try:
             with (
+                guarded(request.directory) if night.foreign else nullcontext(),
                 _scratch(request.directory) as scratch,
-                WorkerPool(DESK, request.directory, request.jobs, scratch) as workers,
+                WorkerPool(DESK, request.directory, night.jobs, scratch) as workers,
             ):
                 night.run(workers)
             night.note("end")
@@ -102,7 +109,12 @@ class _Night:
         self._ledger = ledger
         self._totals = totals
         self._progress = progress
-        self._stages, _ = schedule(totals.night.stages, request.budget_s, missing_here())
+        can = parse_target(totals.sut).can
+        self.foreign = not can.plans
+        # A campaign of minutes, as on Spark, wants the machine for itself.
+        self._campaigns = not can.plans and not can.numbered
+        self.jobs = 1 if self._campaigns else request.jobs
+        self._stages, _ = schedule(totals.night.stages, request.budget_s, _missing(totals))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         self._sizes = {"swarm": SEEDS * factor}
         self._taken = dict[str, float]()
@@ -143,7 +155,7 @@ class _Night:
         for failure in self._totals.failures.open:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
-            if failure.sighting.world == "spark":
+            if failure.sighting.world in ("spark", ROUNDS):
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -154,8 +166,12 @@ class _Night:
 
     def _canary(self, workers: WorkerPool) -> None:
         night = self._totals.night
-        if night.canary is None and workers.idle and self.clock_s < self._request.budget_s:
+        if night.canary is not None or not workers.idle or self.clock_s >= self._request.budget_s:
+            return
+        if not self.foreign:
             self._give(workers, "canary", night.number, 1)
+        elif self._stages and parse_target(self._totals.sut).can.numbered:
+            self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
 
     def _count_points(self, workers: WorkerPool) -> None:
         """Have a worker count the exhaustive search: it runs the system, which may end the process."""
@@ -183,6 +199,8 @@ class _Night:
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
         """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
+        if self._campaigns and self._request.budget_s - self.clock_s < CAMPAIGN_MIN_S:
+            return None
         if stream != "exhaustive":
             part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
             return None if part is None else (*part, "")
@@ -221,6 +239,7 @@ class _Night:
             seen=dict(self._totals.night.kinds),
             failure=None if failure is None else failure.to_dict(),
             space=space,
+            server=self._totals.server,
         )
         workers.give(workers.idle[0], task)
 
@@ -274,8 +293,10 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
     if ledger.empty:
         sut = request.sut or DEFAULT
         seed = draw_seed() if request.seed is None else request.seed
-        totals.add(ledger.append("chaos", schema=SCHEMA, sut=sut, profile=parse_target(sut).can.profile, seed=seed))
-    if request.sut not in (None, totals.sut):
+        words = {"schema": SCHEMA, "sut": sut, "profile": parse_target(sut).can.profile, "seed": seed}
+        own = {} if request.server is None else {"server": request.server.to_dict(), "storages": request.storages}
+        totals.add(ledger.append("chaos", **words, **own))
+    if request.sut is not None and not same_system(request.sut, totals.sut):
         raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
     if request.seed not in (None, totals.seed):
         raise UsageError(
@@ -286,7 +307,13 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
     if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
         totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
         unfinished = False
+    other = (request.sut or totals.sut, request.server or totals.server) != (totals.sut, totals.server)
     if unfinished:
+        if other:
+            raise UsageError(
+                f"night {totals.night.number} in {place} is not over and is of --sut {totals.sut}, started in another"
+                " way; give what it began with, or --new-night"
+            )
         if request.stages not in (None, totals.night.stages):
             raise UsageError(
                 f"night {totals.night.number} in {place} is not over and has other --stages; leave --stages out, or"
@@ -294,12 +321,37 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
             )
         totals.add(ledger.append("resume", night=totals.night.number, clock_s=totals.night.seconds))
         return totals
-    shares = request.stages or (totals.night.stages if totals.nights else dict(SHARES))
-    _, left_out = schedule(shares, request.budget_s, missing_here())
+    totals.sut, totals.server = request.sut or totals.sut, request.server or totals.server
+    totals.storages = request.storages or totals.storages
+    target = parse_target(totals.sut)
+    usual = SHARES if target.can.plans else FOREIGN_SHARES
+    shares = request.stages or (totals.night.stages if totals.nights else dict(usual))
+    stages, left_out = schedule(shares, request.budget_s, _missing(totals))
+    if not stages and not target.can.plans:
+        raise HarnessError(f"nothing can be run against {totals.sut}: {'; '.join(left_out)}")
     number = len(totals.nights) + 1
+    own = {} if target.can.plans else {"server": totals.server.to_dict(), "storages": totals.storages}
     words = {"budget_s": request.budget_s, "stages": shares, "missing": left_out, "kit_version": __version__}
-    totals.add(ledger.append("night", night=number, clock_s=0.0, **words))
+    words |= {"sut": totals.sut, "sut_version": target.version}
+    totals.add(ledger.append("night", night=number, clock_s=0.0, **words, **own))
     return totals
+
+
+def same_system(one: str, other: str) -> bool:
+    """Whether two systems may share a directory: versions of one server, whose runs take real time."""
+    if one == other:
+        return True
+    target, known = parse_target(one), parse_target(other)
+    return not target.can.plans and type(target) is type(known)
+
+
+def _missing(totals: Totals) -> dict[str, str]:
+    """Which streams cannot run here, and why."""
+    if parse_target(totals.sut).can.plans:
+        return missing_here()
+    from marker_sim.campaign.nightly.work_foreign import missing_foreign
+
+    return missing_foreign(totals.sut, totals.server, totals.storages, Path(tempfile.gettempdir()))
 
 
 @contextmanager

@@ -12,16 +12,20 @@ from dataclasses import dataclass
 from marker_sim.errors import UsageError
 
 SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
+FOREIGN_SHARES = {"foreign": 100.0}  # Of a night of a system whose runs take real time.
+FOREIGN = {"foreign-local": "local", "foreign-s3": "s3"}
 STREAMS = {
     "swarm": ("swarm",),
     "exhaustive": ("exhaustive",),
     "real": ("real-local", "real-s3"),
     "spark": ("spark",),
+    "foreign": tuple(FOREIGN),
 }
+SERVER, ROUNDS = "server", "rounds"  # Worlds of failures there: of a plan, which can be run again, and of none.
 # A cluster of JVMs wants the machine for itself; everything else may run beside itself.
 ALONE = frozenset({"spark"})
 # Below this a stage would spend its share on starting up.
-LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0}
+LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0, "foreign": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ class NightlyStage:
 
 def parse_stages(text: str | None) -> dict[str, float]:
     """Shares by stage from `swarm,real` or `swarm:60,real:40`; UsageError for anything else.
+
+    Only a system whose plans run in the simulated world has stages to choose from.
 
     A stage without a number keeps its usual share; shares are relative to their sum.
     """

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from marker_sim.campaign.nightly.failures import StoredFailure, stories, write_whole
-from marker_sim.campaign.nightly.stages import STREAMS
+from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, besides
 
@@ -20,11 +20,10 @@ SCHEMA = 1
 NIGHTS_SHOWN = 30
 # A share of the swarm's units: a small unit often misses a threshold by chance, but not all of them do.
 QUIET_SHARE = 0.75
-_STREAMS = tuple(name for names in STREAMS.values() for name in names)
-COLUMNS = (
-    "night", "began", "verdict", "budget", *_STREAMS, "runs", "steps", "judged", "faults",
-    "again", "new", "still", "fixed",
-    "not reached", "canary",
+_USUAL = tuple(name for stage in SHARES for name in STREAMS[stage])
+_BEFORE = ("night", "began", "verdict", "budget")
+_AFTER = (
+    "runs", "steps", "judged", "faults", "again", "new", "still", "fixed", "not reached", "canary",
 )  # fmt: skip
 _BARS = " ▁▂▃▄▅▆▇█"
 _BAR_WIDTH, _HEIGHT = 18, 60
@@ -104,9 +103,17 @@ def write_summary(totals: Totals, directory: Path) -> None:
     write_whole(directory / "summary.html", _page(totals, directory).encode("utf-8", "replace"))
 
 
-def night_row(night: NightTotals) -> tuple[str, ...]:
-    """One line of the table; the cells are those of COLUMNS. Streams have runs and the seconds of workers."""
-    streams = [_stream(night, name) for name in _STREAMS]
+def columns(totals: Totals) -> tuple[str, ...]:
+    """The columns of the table: with the version for systems that have one, and with the streams there are."""
+    foreign = bool(totals.nights) and any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
+    return (*_BEFORE, *(("system", *FOREIGN) if foreign else _USUAL), *_AFTER)
+
+
+def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
+    """One line of the table, a cell for each column named. Streams have runs and the seconds of workers."""
+    streams = [
+        _stream(night, name) if name != "system" else _system(night) for name in named[len(_BEFORE) : -len(_AFTER)]
+    ]
     canary = night.canary or {}
     return (
         str(night.number),
@@ -154,16 +161,21 @@ def _runs(failure: StoredFailure) -> str:
     return f"{runs}, {failure.alike} more with the same cause" if failure.alike else runs
 
 
+def _system(night: NightTotals) -> str:
+    """Name and version, the version once."""
+    return night.sut if not night.version or night.version in night.sut else f"{night.sut} {night.version}"
+
+
 def _stream(night: NightTotals, name: str) -> str:
     seconds = night.stream_s.get(name, 0.0)
     return f"{night.stream_runs.get(name, 0):,} in {seconds:,.0f} s" if seconds else "-"
 
 
 def _markdown(totals: Totals, directory: Path) -> str:
-    shown = totals.nights[-NIGHTS_SHOWN:]
+    shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
     lines = [f"# Nights of {totals.sut}", "", f"Plans of seed {totals.seed}.", ""]
-    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(night_row(night)) + " |" for night in shown]
+    lines += ["| " + " | ".join(named) + " |", "|" + "---|" * len(named)]
+    lines += ["| " + " | ".join(night_row(night, named)) + " |" for night in shown]
     lines += [
         "",
         f"Runs a night `{trend([n.runs for n in shown])}`, new failures `{trend([len(n.new) for n in shown])}`",
@@ -195,8 +207,8 @@ def _page(totals: Totals, directory: Path) -> str:
     return template.render(
         totals=totals,
         verdict=verdict_of(totals.night),
-        columns=COLUMNS,
-        rows=[night_row(night) for night in shown],
+        columns=columns(totals),
+        rows=[night_row(night, columns(totals)) for night in shown],
         charts=[(name, _bars(values, [n.number for n in shown])) for name, values in charts],
         width=_BAR_WIDTH * max(1, len(shown)),
         height=_HEIGHT,

@@ -8,6 +8,7 @@ from typing import Any
 
 from marker_sim.campaign.nightly.work import SPACE, NightlyTask, canary, stored, swarm
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.targets.table import parse_target
 
 
 class Desk:
@@ -37,16 +38,22 @@ class Desk:
     def _done(self, task: NightlyTask) -> dict[str, Any]:
         if task.failure is not None and task.failure["world"] == "simulated":
             return stored(task)
+        foreign = not parse_target(task.sut).can.plans
         match task.stream:
             case "swarm":
                 return swarm(task)
-            case "canary":
+            case "canary" if not foreign:
                 return canary(task)
-        of = {SPACE: "exhaustive", "exhaustive": "exhaustive", "spark": "spark"}.get(task.stream, "real")
+        of = (
+            "foreign"
+            if foreign
+            else {SPACE: "exhaustive", "exhaustive": "exhaustive", "spark": "spark"}.get(task.stream, "real")
+        )
         if self._of != of:
             self._leave()
             self._kept, self._of = _station(of, task.sut), of
-        done: dict[str, Any] = self._kept.units(task) if task.failure is None else self._kept.stored(task)
+        do = self._kept.units if task.failure is None else self._kept.stored
+        done: dict[str, Any] = self._kept.canary(task) if task.stream == "canary" else do(task)
         return done
 
     def _leave(self) -> None:
@@ -61,6 +68,10 @@ def _station(of: str, sut: str) -> Any:
         from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
 
         return ExhaustiveWork(sut)
+    if of == "foreign":
+        from marker_sim.campaign.nightly.work_foreign import ForeignWork
+
+        return ForeignWork()
     if of == "spark":
         from marker_sim.campaign.nightly.work_spark import SparkWork
 

@@ -11,7 +11,9 @@ from marker_sim.campaign.coverage.goals import GOALS, SURE, CoverageGoal
 from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.ranges import Ranges
+from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.targets.target import ServerOptions
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,6 +25,8 @@ class NightTotals:
     canary: the line of its unit, None before it ran.
     state: "running" until it was paused, or ended.
     unsure: failures that were open when it began and that no replay decided before it ended.
+    sut, version: of the system, "" where the directory or nobody knows it.
+    goals: what its units have to reach together.
     """
 
     number: int
@@ -56,6 +60,9 @@ class NightTotals:
     canary: Line | None = None
     new: list[str] = field(default_factory=list)
     unsure: set[str] = field(default_factory=set)
+    sut: str = ""
+    version: str = ""
+    goals: set[str] = field(default_factory=set)
 
     def add(self, line: Line) -> None:
         """Count a unit."""
@@ -73,8 +80,11 @@ class NightTotals:
             self.quiet.append(line["quiet"][0])
         if line.get("trouble"):
             self.trouble.append(f"{line['stream']} {line['first']}: {line['trouble']}")
+        self.goals |= set(line.get("goals", ()))
         if line["stream"] == "canary":
             self.canary = line
+        elif line.get("canary") and (self.canary is None or not line["canary"]["caught"]):
+            self.canary = {"seconds": line["seconds"], **line["canary"]}
 
     @property
     def still_violated(self) -> list[str]:
@@ -95,12 +105,14 @@ class NightTotals:
             if (not goal.stored or self.layout == "hudi")
             and not self.reached[goal.name]
             and _due(goal, self.looked) >= SURE
-        ]
+        ] + sorted(goal for goal in self.goals if not self.reached[goal])
 
     def to_dict(self) -> dict[str, Any]:
         """A row of summary.json."""
         return {
             "night": self.number,
+            "sut": self.sut,
+            "sut_version": self.version,
             "began": self.began,
             "kit_version": self.kit_version,
             "state": self.state,
@@ -139,7 +151,11 @@ def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
 
 @dataclass(slots=True)
 class Totals:
-    """The content of a ledger, added up. done: finished numbers by stream and space."""
+    """The content of a ledger, added up.
+
+    done: finished numbers by stream and space.
+    server, storages: of a system whose runs take real time, as in the last night.
+    """
 
     sut: str = ""
     profile: str = ""
@@ -147,6 +163,8 @@ class Totals:
     nights: list[NightTotals] = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
     done: dict[tuple[str, str], Ranges] = field(default_factory=dict)
+    server: ServerOptions = field(default_factory=ServerOptions)
+    storages: tuple[str, ...] = ()
 
     @property
     def night(self) -> NightTotals:
@@ -168,7 +186,10 @@ class Totals:
         match line["kind"]:
             case "chaos":
                 self.sut, self.profile, self.seed = line["sut"], line["profile"], line["seed"]
+                self._take_server(line)
             case "night":
+                self.sut = line.get("sut", self.sut)
+                self._take_server(line)
                 self.nights.append(
                     NightTotals(
                         number=line["night"],
@@ -177,6 +198,8 @@ class Totals:
                         budget_s=line["budget_s"],
                         stages=line["stages"],
                         missing=tuple(line["missing"]),
+                        sut=self.sut,
+                        version=line.get("sut_version", ""),
                         unsure={failure.name for failure in self.failures.open},
                     )
                 )
@@ -210,12 +233,18 @@ class Totals:
             sighting = read_sighting(raw)
             night.kinds[sighting.kind] += 1
             known = frozenset(self.failures.by_name)
-            where = {"sut": self.sut, "profile": self.profile, "kit_version": night.kit_version}
+            where: dict[str, Any] = {"sut": self.sut, "profile": self.profile, "kit_version": night.kit_version}
+            where |= {"server": self.server.to_dict()} if sighting.world == SERVER else {}
             seen = self.failures.see(sighting, **where, night=night.number, at=line["at"])
             names.append(seen.name)
             if seen.name not in known:
                 night.new.append(seen.name)
         return names
+
+    def _take_server(self, line: Line) -> None:
+        if "server" in line:
+            self.server = ServerOptions.from_dict(line["server"])
+        self.storages = tuple(line.get("storages", self.storages))
 
     def _tick(self, line: Line) -> None:
         self.night.seconds = max(self.night.seconds, line.get("clock_s", 0.0))

@@ -7,6 +7,7 @@ faults, reached         faults that fired and coverage goals that were reached, 
 looked                  number of runs sampled for coverage goals, by mode, storage and kind of plan
 reruns, differences     number of repeated runs, and of those with another history
 layout                  of the system's storage, which decides the visible goals
+goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
 sightings               failures.Sighting, at most one for each guarantee, mode and storage
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
@@ -47,7 +48,7 @@ from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
@@ -64,6 +65,7 @@ class NightlyTask:
     seen: how often each kind of violation occurred this night.
     failure: a stored failure to run again instead, as in its file.
     space: the space of the stream's numbers, "" for a stream with only one.
+    server: how a foreign server is started.
     """
 
     stream: str
@@ -76,6 +78,7 @@ class NightlyTask:
     seen: dict[str, int] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
     space: str = ""
+    server: ServerOptions = field(default_factory=ServerOptions)
 
 
 def worth_shrinking(seen: int) -> bool:

@@ -96,12 +96,13 @@ def play_round(
     program: Program,
     scratch: Path,
     pace: Pace,
+    sut: str,
     profile: str,
     meddle: Callable[[TableStorage, str], None] | None = None,
 ) -> PlayedTable:
     """Run a round.
 
-    profile: for the header.
+    sut, profile: for the header.
     meddle: called before each audit, for tests of the kit.
 
     HarnessError when the kit's surroundings failed before there was anything to judge.
@@ -133,7 +134,7 @@ def play_round(
             table.close()
             recorder.close()
         place.check()
-        header = _header(spec, place, profile, name)
+        header = _header(spec, place, sut, profile, name)
     shutil.rmtree(here, ignore_errors=True)
     return PlayedTable(
         history=History(header, tuple(recorder.events)), count=table.count, interrupted=interrupted, trouble=trouble
@@ -164,11 +165,11 @@ def _master(spec: Spec, program: Program, here: Path) -> Iterator[Master]:
         yield Master(url=cluster.url, conf={"spark.executor.cores": "1", **SPECULATION}, executors=executors)
 
 
-def _header(spec: Spec, place: TableStorage, profile: str, table: str) -> Header:
+def _header(spec: Spec, place: TableStorage, sut: str, profile: str, table: str) -> Header:
     return Header(
         world="spark",
         mode="direct" if spec.mode == "direct" else "timeline",
-        sut=f"hudi-spark:{spec.version}",
+        sut=sut,
         sut_version=spec.version,
         kit_version=__version__,
         profile=profile,

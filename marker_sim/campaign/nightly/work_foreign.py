@@ -1,0 +1,200 @@
+"""Units against systems whose runs take real time: servers that a command starts, Hudi, Hudi's write path on Spark.
+
+A unit of a server is the plan of a number, run on servers that live from unit to unit. What it breaks is made small on
+the real server, the 1st, 2nd, 4th and so on of its kind. Where runs are no plans (a table on Spark), a unit is a
+campaign of a few minutes, and what it breaks cannot be run again.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from marker_sim.campaign.coverage import tampered_history
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.nightly.failures import NOT_REPRODUCED, VIOLATED, Sighting, parse_stored, plan_of
+from marker_sim.campaign.nightly.stages import FOREIGN, ROUNDS, SERVER
+from marker_sim.campaign.nightly.work import NightlyTask, counted, counts_of, sighting_of, worth_shrinking
+from marker_sim.campaign.pieces import Broken, Kind
+from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
+from marker_sim.campaign.result import Canary, Deciding
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.judges import judge
+from marker_sim.judges.findings import Breach
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.violations import violation
+from marker_sim.plan import Plan
+from marker_sim.seeds import plan_seed
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest, PlayedRun, Rounds, ServerOptions
+
+SHRINK_S, SHRINK_SHARE = 30.0, 0.25  # At most, and of the rest of the night.
+LONG_S = 600.0
+CAMPAIGN_S = 240.0
+CLOSING_S = 5.0
+TIMES = 5
+
+
+def foreign_request(
+    sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path, budget_s: float
+) -> CampaignRequest:
+    """What is asked of a system on one storage."""
+    target = parse_target(sut)
+    return CampaignRequest(
+        target=target, modes=target.can.modes, storages=(storage,), seed=seed, profile=load_profile(profile),
+        budget_s=budget_s, server=server, report=report,
+    )  # fmt: skip
+
+
+class ForeignWork:
+    """Does units on one storage after the other; a context manager that leaves no process."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._rounds: Rounds | None = None
+        self._of = ""
+
+    def __enter__(self) -> ForeignWork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def units(self, task: NightlyTask) -> dict[str, Any]:
+        """Plans by number, or one campaign."""
+        storage, profile = FOREIGN[task.stream], load_profile(task.profile)
+        if not parse_target(task.sut).can.numbered:
+            return self._campaign(task, storage)
+        target, statistics, found, steps = parse_target(task.sut), Statistics(), list[Sighting](), 0
+        for number in range(task.first, task.first + task.count):
+            plan = self._plan(task, storage, number)
+            played = self._run(task, storage, plan)
+            history = played.history
+            statistics.add(history, judge(history, None))
+            for name, count in sorted(played.counts.items()):
+                statistics.reach(name, count)
+            steps += sum(event.kind == "invoke" for event in history.events)
+            found += self._sightings(task, storage, plan, broken_in(history, plan, profile), profile)
+        counts = counts_of(statistics, steps, profile)
+        return counts | {"sightings": [asdict(each) for each in found], "goals": list(target.goals(storage))}
+
+    def stored(self, task: NightlyTask) -> dict[str, Any]:
+        """A stored failure again, on the system of this night, until it breaks or `TIMES` times: its status."""
+        assert task.failure is not None
+        failure = parse_stored(task.failure, str(task.failure.get("name")))
+        plan, guarantee = plan_of(failure, failure.name), failure.sighting.guarantee
+        profile = load_profile(task.profile)
+        for _ in range(TIMES):
+            broken = broken_in(self._run(task, plan.storage, plan).history, plan, profile)
+            if any(kind[0] == guarantee for kind in broken):
+                return {"status": VIOLATED, "trouble": ""}
+        return {"status": NOT_REPRODUCED, "trouble": ""}
+
+    def canary(self, task: NightlyTask) -> dict[str, Any]:
+        """Whether the judges see a false statement in the history of a run."""
+        storage = FOREIGN[task.space]
+        plan = self._plan(task, storage, task.first)
+        return _as_canary(tampered_history.let_go(self._run(task, storage, plan).history)) | {"trouble": ""}
+
+    def _sightings(
+        self, task: NightlyTask, storage: str, plan: Plan, broken: dict[Kind, Broken], profile: Profile
+    ) -> list[Sighting]:
+        """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen."""
+        small: dict[Kind, Broken] = {}
+        text = ""
+        worth = [kind for kind in broken if worth_shrinking(task.seen.get("/".join(kind[:3]), 0))]
+        now = time.monotonic()
+        until = now + min(SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
+        if worth and until > now:
+            first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
+
+            def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History:
+                return self._run(task, storage, candidate, fresh, probing).history
+
+            made = PlayedShrinker(again, profile).shrink(first, [broken[first]], until)
+            small, text = (made.broken, made.sentence) if made.told is not None else ({}, made.sentence)
+        found = []
+        for kind, seen in {**broken, **small}.items():
+            assert seen.plan is not None
+            sighting = sighting_of(kind[0], kind[1], seen.plan, seen.breach, seen.history, kind in small, SERVER)
+            said = f"{sighting.text}\n{text}" if kind in small else sighting.text
+            found.append(replace(sighting, entries_before=plan.entries, text=said, deterministic=False))
+        return found
+
+    def _campaign(self, task: NightlyTask, storage: str) -> dict[str, Any]:
+        """A campaign of its own seed, as long as the night has room for."""
+        left_s = min(CAMPAIGN_S, task.until - CLOSING_S - time.monotonic())
+        profile = load_profile(task.profile)
+        with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
+            seed = plan_seed(task.seed, task.first)
+            request = foreign_request(task.sut, storage, task.server, task.profile, seed, Path(logs), max(1.0, left_s))
+            campaign = run_campaign(request, lambda line: None)
+        found = []
+        for failure in campaign.failures:
+            header = failure.history.header
+            breach = Breach(
+                message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause
+            )
+            text = str(violation(failure.history, failure.guarantee, breach))
+            found.append(
+                Sighting(
+                    guarantee=failure.guarantee, mode=failure.mode or header.mode, storage=storage, world=ROUNDS,
+                    seed=failure.seed, message=failure.message, text=text, evidence=failure.evidence, plan={},
+                    shrunk=False, deterministic=False, cause=failure.cause,
+                )
+            )  # fmt: skip
+        counts = counted(campaign, profile) | {"sightings": [asdict(each) for each in found], "quiet": []}
+        met = {_place(each): each.met for each in campaign.deciding}
+        counts["reached"] |= {name: times for name, times in met.items() if times}
+        return counts | {"goals": sorted(met), "canary": _as_canary(campaign.canary)}
+
+    def _plan(self, task: NightlyTask, storage: str, number: int) -> Plan:
+        plan = parse_target(task.sut).plan_of(task.seed, number, storage, task.server)
+        assert plan is not None, f"{task.sut} has no plans"
+        return plan
+
+    def _run(self, task: NightlyTask, storage: str, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        if self._of != storage:
+            self._stack.close()
+            report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
+            request = foreign_request(task.sut, storage, task.server, task.profile, task.seed, report, LONG_S)
+            self._rounds = self._stack.enter_context(request.target.rounds(request, lambda line: None))
+            self._of = storage
+        assert self._rounds is not None
+        played = self._rounds.again(plan, time.monotonic() + LONG_S, fresh, probing)
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played
+
+
+def _place(deciding: Deciding) -> str:
+    """A place that decides guarantees, with its mode where it has one."""
+    return f"{deciding.name}, {deciding.mode} mode" if deciding.mode else deciding.name
+
+
+def _as_canary(planted: Canary | None) -> dict[str, Any]:
+    """A false statement that the judges had to see; caught by: "" when none did."""
+    if planted is None:
+        return {"mutant": "", "caught": "", "plans": 0}
+    return {"mutant": planted.mutant, "caught": planted.guarantee if planted.caught else "", "plans": planted.plans}
+
+
+def missing_foreign(sut: str, server: ServerOptions, storages: tuple[str, ...], scratch: Path) -> dict[str, str]:
+    """Why a stream cannot run here; what has to be fetched is. UsageError when no storage fits the server's options."""
+    found: dict[str, str] = {}
+    for stream, storage in FOREIGN.items():
+        if storage not in storages:
+            found[stream] = "--storage leaves it out"
+            continue
+        request = foreign_request(sut, storage, server, parse_target(sut).can.profile, 0, scratch, LONG_S)
+        try:
+            request.target.prepare(request, lambda line: None)
+        except HarnessError as error:
+            found[stream] = str(error)
+    return found

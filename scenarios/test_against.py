@@ -1,0 +1,31 @@
+"""`verify --against` with two real servers: a broken and a correct one get the same plans."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from marker_sim.cli.request import parse_request
+from marker_sim.cli.verify import verify
+from marker_sim.targets.http import HttpTarget
+from scenarios.test_http import START
+
+ONLY_PLANS = HttpTarget(kinds=("plan",))
+
+
+def test_the_plan_that_fails_on_one_server_holds_on_the_other(tmp_path: Path) -> None:
+    asked = parse_request(
+        sut="http", start=f"{START} --broken memory-only", against="http", against_start=START, mode="timeline",
+        storage="local", budget="22s", seed="3", guarantees=None, profile=None, expect=None, report=str(tmp_path),
+        argv=("verify",),
+    )  # fmt: skip
+    assert asked.against is not None
+    asked = replace(asked, target=ONLY_PLANS, against=replace(asked.against, target=ONLY_PLANS))
+    assert verify(asked, as_json=False) == 1
+    against = json.loads((tmp_path / "verdict.json").read_text())["against"]
+    assert against["violations"] and all(each["broken"] == [True, False] for each in against["violations"])
+    assert against["plans"] and all(each["broke"] == 0 < each["runs"] for each in against["plans"])
+    assert all(
+        any(each.suffix == ".log" for each in (tmp_path / where).iterdir()) for where in ("logs", "against/logs")
+    )

@@ -1,0 +1,84 @@
+"""`marker-sim chaos` against a foreign server: killed and resumed it loses nothing, and leaves nothing running."""
+
+from __future__ import annotations
+
+import json
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign.nightly.failures import read_stored
+from marker_sim.cli.app import main
+from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
+from scenarios.test_http import START
+
+
+def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    directory = tmp_path / "chaos"
+    start = f"{START} --broken memory-only"
+    words = ("--sut", "http", "--start", start, "--budget", "24s", "--jobs", "2", "--dir", str(directory))
+    process = _start(*words, "--seed", "3", cwd=tmp_path)
+    _wait("no plan was run", partial(_has_more, directory, 1), TIMEOUT_S)  # The first unit is the canary.
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=TIMEOUT_S)
+    _wait("something outlives a chaos that was killed", lambda: not _marked(directory))
+    before = _lines(directory)
+    assert len(_lines(directory, "end")) == 0, "it was killed in the middle"
+
+    resumed = _start("--budget", "24s", "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
+    out, err = resumed.communicate(timeout=TIMEOUT_S)
+    assert resumed.returncode == 1, out + err
+    assert not _marked(directory), "nothing outlives the end of a night"
+    units = [line for line in _lines(directory) if line["stream"] == "foreign-local"]
+    assert _lines(directory)[: len(before)] == before, "what was done before the kill stays done"
+    numbers = [line["first"] for line in units]
+    assert len(numbers) == len(set(numbers)), "a plan counts once"
+    assert len(_lines(directory, "night")) == len(_lines(directory, "resume")) == 1
+    assert not any(line["trouble"] for line in units)
+    night = json.loads((directory / "summary.json").read_text())["nights"][0]
+    assert night["runs"] == sum(line["runs"] for line in units) and night["canary"]["caught"]
+
+    stored = [read_stored(file) for file in sorted((directory / "failures").glob("*.json"))]
+    seen = sum(each.seen + each.alike for each in stored)
+    assert seen == sum(len(line["sightings"]) for line in units) > 0, "no failure was lost"
+    assert all(each.sighting.world == "server" and each.server["start"] == start for each in stored)
+    small = max(stored, key=lambda each: (each.sighting.shrunk, each.seen))
+    assert main(["replay", str(directory / "failures" / f"{small.name}.json"), "--times", "4"]) == 1
+
+
+def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = ("--dir", str(tmp_path / "chaos"), "--budget", "5s", "--seed", "1", "--jobs", "1")
+    assert main(["chaos", "--sut", "http", "--start", START, *directory]) == 3, "nothing broke, and little happened"
+    assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory]) in (3, 4)
+    capsys.readouterr()
+    for sut in ("reference", "hudi:1.2.0"):
+        assert main(["chaos", "--sut", sut, *directory]) == 2
+        assert "belongs to --sut http; give another --dir" in capsys.readouterr().err
+    nights = json.loads((tmp_path / "chaos" / "summary.json").read_text())["nights"]
+    assert set(nights[0]["stream_runs"]) - {"canary"} == {"foreign-local"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--sut", "http"), "--sut http needs the command that starts the server; write --start"),
+        (("--start", "x {port}"), "--start was given with --sut reference; it belongs to --sut http"),
+        (("--sut", "hudi:1.2.0", "--start", "x {port}"), "whose command the kit composes; leave --start out"),
+        (("--sut", "hudi:1.2.0", "--stages", "swarm"), "whose night has one stage; leave it out"),
+        (("--sut", "hudi:1.2.0", "--storage", "hdfs"), "--storage was given 'hdfs'; write local, s3 or both"),
+        (("--storage", "s3"), "--storage was given with --sut reference, whose stages run on all; leave it out"),
+        (("--sut", "hudi:9.9.9"), "hudi:9.9.9 has no bundle"),
+        (("--sut", "http", "--start", "x {port} {endpoint}", "--storage", "both"), "leave {endpoint} out"),
+    ],
+)
+def test_wrong_words_for_a_foreign_night_get_one_sentence_and_make_no_directory(
+    words: tuple[str, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path / "chaos"), *words]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+    assert not (tmp_path / "chaos" / "failures").exists()
