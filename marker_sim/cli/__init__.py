@@ -3,7 +3,7 @@
 app.py         commands, and every way to end as one sentence and an exit code; options.py: the options
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request; confirming.py: a simulated violation tried with real processes
-replay.py      stored failures again; stored.py finds them
+replay.py      stored failures again; stored.py finds them; handing_over.py: as scripts and texts for others
 judging.py     a stored history judged again
 mutants.py, chaos.py, serve.py  the commands of these names
 progress.py    the progress line on standard error

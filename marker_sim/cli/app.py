@@ -86,6 +86,16 @@ def _replay(
     real: Annotated[
         bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
     ] = False,
+    script: Annotated[
+        bool, typer.Option("--script", help="Run nothing; write a script that shows the violation without the kit.")
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Run nothing; write a text for an issue tracker, with that script.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="What --script and --markdown write; of several stories a folder."),
+    ] = None,
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
@@ -99,6 +109,14 @@ def _replay(
     from marker_sim.cli.request import parse_number
     from marker_sim.report.table import output_console
 
+    if script or markdown:
+        from marker_sim.cli.handing_over import hand_over
+
+        given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
+                     ("--times", times), ("--real", real)) if value]  # fmt: skip
+        return hand_over(path, sut, script, every, file, given_too)
+    if file is not None:
+        raise UsageError(f"{file} was given as well; a second path is what --script or --markdown writes, so add one")
     count = None if times is None else parse_number(times, "--times", TIMES_MAX)
     wanted = Wanted(sut=sut, keep=keep, every=every, real=real, times=count)
     return replay(path, wanted, output_console())

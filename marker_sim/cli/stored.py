@@ -34,6 +34,10 @@ class StoredPlan:
     world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server.
     server: how that is started.
     deterministic: whether a repeated run was the same.
+    also: what else its story breaks.
+    message: what was seen; evidence: the events that prove it, of the history in a file.
+    often: how often its plan breaks it, "" where nobody counted.
+    version: of the system; kit_version: of the kit that found it.
     """
 
     name: str
@@ -47,6 +51,13 @@ class StoredPlan:
     world: str = "simulated"
     server: ServerOptions | None = None
     deterministic: bool = True
+    also: tuple[str, ...] = ()
+    message: str = ""
+    evidence: tuple[int, ...] = ()
+    history: Path | None = None
+    often: str = ""
+    version: str = ""
+    kit_version: str = ""
 
     @property
     def defect(self) -> tuple[str, str]:
@@ -137,9 +148,28 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         story=str(entry.get("story", "")),
         plan=plan,
         hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
+        **_seen(entry, verdict, directory),
         profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
         **_world(verdict),
     )
+
+
+def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """What the report says of a failure; older ones say less."""
+    story = entry.get("story")
+    others = [each["guarantee"] for each in _entries(verdict) if story is not None and each.get("story") == story]
+    plan = directory / (entry["plan"] or "none")
+    files = (plan.with_suffix(".jsonl"), *(directory / f"history{suffix}" for suffix in HISTORIES))
+    histories = files[1:] if plan.name == "plan.json" else files[:1]
+    return {
+        "also": tuple(dict.fromkeys(each for each in others if each != entry["guarantee"])),
+        "message": entry.get("message", ""),
+        "evidence": tuple(entry.get("evidence", ())),
+        "history": next((file for file in histories if file.is_file()), None),
+        "often": entry.get("confirmed", ""),
+        "version": verdict.get("sut_version", ""),
+        "kit_version": verdict.get("kit_version", ""),
+    }
 
 
 def _world(verdict: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,9 @@ comparison.py   two systems on the same plans
 words.py        plans and events as sentences
 page.py         report.html, one file that needs no network
 columns.py      history.parquet, both ways
+script.py       a failure as a shell script that shows it without the kit (script.sh.j2, script.awk)
+script_steps.py the operations and faults of a plan as lines of that script
+issue.py        a failure as a text for an issue tracker
 write.py        writes the report's files, each whole or not at all
 directory.py    one writer per report directory; earlier reports are moved aside
 kill_matrix.py  the report of `marker-sim mutants`

@@ -129,10 +129,20 @@ def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Pa
     """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
     settings = (str(files("marker_sim.targets") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
-    told = bool(s3a) and version.startswith(TOLD_ITS_STORAGE)
-    launcher = str(files("marker_sim.targets") / (STORAGE_LAUNCHER if told else LAUNCHER))
-    words = shlex.join([java, *_QUIET, "-cp", class_path, launcher]) + (" {storage}" if told else "")
-    return f"{words} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
+    launcher = str(files("marker_sim.targets") / launcher_of(version, bool(s3a)))
+    return service_command(java, class_path, launcher)
+
+
+def launcher_of(version: str, on_s3: bool) -> str:
+    """The file of the launcher, a resource of this package."""
+    return STORAGE_LAUNCHER if on_s3 and version.startswith(TOLD_ITS_STORAGE) else LAUNCHER
+
+
+def service_command(java: str, class_path: str, launcher: str) -> str:
+    """What starts the service by the file of a launcher, with placeholders."""
+    words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
+    told = " {storage}" if launcher.endswith(STORAGE_LAUNCHER) else ""
+    return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
 
 
 def find_java() -> str:

@@ -128,13 +128,14 @@ def _at_a_call(fault: Fault) -> bool:
     return fault.site in CALLS or isinstance(fault.trigger, Call)
 
 
-def _client_site(kind: str, after: bool) -> str:
+def client_site(kind: str, after: bool) -> str:
+    """The site of a client's operation, before or after it; "" for one without."""
     route = ROUTES[kind][1]
     role = "driver" if kind == "delete" else "executor"
     return site_of(role, "", WIRE, route, after)
 
 
-_CLIENT_SITES = {_client_site(kind, after) for kind in ROUTES for after in (False, True)} - {""}
+_CLIENT_SITES = {client_site(kind, after) for kind in ROUTES for after in (False, True)} - {""}
 
 
 class PlanFaults:
@@ -187,11 +188,11 @@ class PlanFaults:
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
-        return self._arrive((actor, ""), (actor, _client_site(kind, False)))
+        return self._arrive((actor, ""), (actor, client_site(kind, False)))
 
     def after(self, actor: str, kind: str) -> list[Fault]:
         """A client has its answer."""
-        return self._arrive((actor, _client_site(kind, True)))
+        return self._arrive((actor, client_site(kind, True)))
 
     def remove(self, place: MarkerDirectory) -> None:
         """Another program removes a marker directory."""

@@ -1,0 +1,120 @@
+"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from marker_sim.cli.judging import read_history
+from marker_sim.cli.stored import StoredPlan, failures_at
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.report.issue import issue_text
+from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
+from marker_sim.report.words import in_context
+from marker_sim.report.write import write_text
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import ServerOptions
+
+AROUND = 1  # Events beside those that prove it.
+
+
+def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
+    """Write a script, or a text with one, for each story; the exit code.
+
+    path: of a report directory or one of its plans.
+    sut: another system than the stored one.
+    every: each failure, not one for each story.
+    file: None for standard output, a folder where several are written.
+    others: options that do not go with it.
+    """
+    if others:
+        raise UsageError(
+            f"{others[0]} was given; --script or --markdown writes stored failures and runs nothing, so leave it out"
+        )
+    chosen: dict[object, StoredPlan] = {}
+    for number, stored in enumerate(failures_at(path)):
+        chosen.setdefault(number if every else stored.defect, stored)
+    if len(chosen) > 1 and (file is None or file.is_file()):
+        raise UsageError(
+            f"{path} has {len(chosen)} stories; give a folder to write them into, or one of the plans below {path}"
+        )
+    code, names = EXIT_HOLDS, set[str]()
+    for stored in chosen.values():
+        try:
+            told = _told(stored, sut)
+            text = shell_script(told) if script else issue_text(told)
+        except UsageError as error:
+            if len(chosen) == 1:
+                raise
+            print(f"marker-sim: {error}", file=sys.stderr)
+            code = EXIT_USAGE
+            continue
+        if file is None:
+            sys.stdout.write(text)
+            continue
+        name = _file_name(stored.name, names) + (".sh" if script else ".md")
+        _write(file / name if file.is_dir() or len(chosen) > 1 else file, text, script)
+    return code
+
+
+def _write(target: Path, text: str, script: bool) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_text(target, text)
+        if script:
+            target.chmod(0o755)
+    except OSError as error:
+        raise HarnessError(f"{target} cannot be written: {error.strerror or error}") from error
+    print(target)
+
+
+def _file_name(name: str, taken: set[str]) -> str:
+    """A name for a file that no other story has."""
+    plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
+    found = next(each for each in (plain, *(f"{plain}-{n}" for n in range(2, len(taken) + 3))) if each not in taken)
+    taken.add(found)
+    return found
+
+
+def _told(stored: StoredPlan, sut: str | None) -> ToldFailure:
+    """What a stored failure says; UsageError for one that no shell can show."""
+    system = sut or stored.sut
+    target = parse_target(system)
+    if stored.guarantee is None:
+        raise UsageError(
+            f"nothing beside {stored.name} says which promise it breaks; give the report directory that it comes from"
+        )
+    if stored.world != "server" or target.can.plans:
+        raise UsageError(
+            f"{stored.name} was found with {system}, which is no server that a shell can start;"
+            " scripts show failures of --sut http and of hudi:VERSION"
+        )
+    if stored.plan is None:
+        raise UsageError(f"{stored.name} cannot be told as a script: {stored.hint}")
+    if "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
+        raise UsageError(
+            f"nothing beside {stored.name} says how the server is started; give the report directory that it comes from"
+        )
+    profile = stored.profile or load_profile(target.can.profile)
+    promises = (profile.promise(stored.guarantee, "timeline", stored.plan.storage, under) for under in FAULT_CLASSES)
+    evidence: tuple[str, ...] = ()
+    if stored.history is not None and stored.evidence:
+        evidence = tuple(line.text for line in in_context(read_history(stored.history), stored.evidence, AROUND))
+    return ToldFailure(
+        guarantee=stored.guarantee,
+        plan=stored.plan,
+        sut=system,
+        server=stored.server or ServerOptions(),
+        also=stored.also,
+        message=stored.message,
+        evidence=evidence,
+        often=stored.often,
+        source=next((promise.source for promise in promises if promise.promised), ""),
+        version=stored.version if system == stored.sut else target.version,
+        kit_version=stored.kit_version,
+    )

@@ -1,0 +1,273 @@
+"""`replay --script`: violations that plain bash shows without the kit, and correct servers that hold up to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from marker_sim.cli.app import main
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.plan import Op, Plan
+from marker_sim.report.issue import issue_text
+from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.targets import bundles, hudi
+from marker_sim.targets.target import ServerOptions
+from scenarios.test_http import START
+from scenarios.test_http_s3 import START as START_S3
+
+SUBTLE = Path(__file__).parent / "subtle_servers" / "server.py"
+START_SUBTLE = (
+    f"{shlex.quote(sys.executable)} -S {shlex.quote(str(SUBTLE))} --port {{port}} --dir {{storage}}"
+    " --batch-threads {threads} --interval-ms {interval_ms}"
+)
+NAMES = tuple(f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(4))
+SOURCE = "docs/guarantees.md, the marker store"
+
+
+def create(name: str, actor: str = "executor-0", **more: int) -> Op:
+    return Op(actor=actor, kind="create", name=name, **more)
+
+
+def plan(*ops: Op, faults: tuple[Fault, ...] = (), threads: int = 1, storage: str = "local", tables: int = 1) -> Plan:
+    places = tuple(f"t{number}/.hoodie/.temp/001" for number in range(tables))
+    return Plan(storage=storage, num_threads=threads, ops=ops, faults=faults, directories=places)
+
+
+def told(guarantee: str, made: Plan, start: str, sut: str = "http") -> ToldFailure:
+    return ToldFailure(guarantee=guarantee, plan=made, sut=sut, server=ServerOptions(start=start), source=SOURCE)
+
+
+def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
+    """Exit code and output of a script, where neither the kit nor its environment can be found."""
+    file = folder / "script.sh"
+    file.write_text(script, encoding="utf-8")
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(folder), **settings}
+    done = subprocess.run(
+        ["bash", str(file)],
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
+        cwd=folder,
+        timeout=300,
+    )
+    assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.stderr), done.stderr
+    left = [
+        each.pid
+        for each in psutil.process_iter(["environ"])
+        if (each.info["environ"] or {}).get("TMPDIR") == str(folder)
+    ]
+    assert not left, "a script ends what it started"
+    return done.returncode, done.stdout + done.stderr
+
+
+def killed(at: int) -> Fault:
+    return Fault.of(FaultKind.KILL, "server", Site("server: reply", at))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A plan that breaks a guarantee at a server broken in one way, and what the script shows of it."""
+
+    guarantee: str
+    made: Plan
+    shows: str
+
+
+CASES = {
+    "forgets-after-restart": Case(
+        guarantee="G5",
+        made=plan(*map(create, (*NAMES[:2], NAMES[0])), faults=(killed(2),)),
+        shows="answered true twice",
+    ),
+    "joins-after-restart": Case(
+        guarantee="G4",
+        made=plan(*map(create, NAMES), faults=(killed(2),)),
+        shows="001.parquet.marker.CREATE,p/f1_0-0-0_001.parquet.marker.CREATEp/f2",
+    ),
+    "stores-nothing": Case(
+        guarantee="G1", made=plan(create(NAMES[0])), shows="answered true, and is not stored at that moment"
+    ),
+    "exists-while-flushing": Case(
+        guarantee="G2",
+        made=plan(create(NAMES[0], copies=16, apart_ms=8), threads=2),
+        shows="answered false, and is not stored at that moment",
+    ),
+    "stale-list": Case(
+        guarantee="G11",
+        made=plan(Op(actor="a", kind="list"), create(NAMES[0], "a"), Op(actor="a", kind="list")),
+        shows="was answered, and list lacks it",
+    ),
+    "memory-only": Case(
+        guarantee="G3",
+        made=plan(
+            create(NAMES[0]), create(NAMES[1], server=1), create(NAMES[2]),
+            faults=(Fault.of(FaultKind.SECOND_SERVER, "server", Site("server: reply", 1), for_ms=600),),
+        ),
+        shows="a second server on the same storage",
+    ),
+    "swallows-failure": Case(
+        guarantee="G1",
+        made=plan(
+            create(NAMES[0]), create(f"p/{'x' * 180}{NAMES[1]}", after_ms=10),
+            faults=(Fault.of(FaultKind.DISK_FULL, "server", Site("server: reply", 1), for_ms=300),),
+        ),
+        shows="# a full disk",
+    ),
+    "dies-of-a-broken-pipe": Case(
+        guarantee="G6",
+        made=plan(create(NAMES[0]), create(NAMES[1]), faults=(Fault.of(FaultKind.REPLY_LOST, "executor-0", Step(1)),)),
+        shows="a server ended by itself",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", CASES)
+def test_a_script_shows_a_broken_server_and_acquits_the_correct_one(tmp_path: Path, broken: str) -> None:
+    case = CASES[broken]
+    script = shell_script(told(case.guarantee, case.made, f"{START} --broken {broken}"))
+    code, said = bash(script, tmp_path)
+    assert code == 1 and f": {case.guarantee} " in said.splitlines()[-1], said
+    assert said.splitlines()[-1].startswith("VIOLATED in ") and case.shows in said
+    code, said = bash(script, tmp_path, START=START, TRIES="2")
+    assert (code, said.splitlines()[-1]) == (0, "held in 2 tries"), said
+
+
+def test_names_that_only_unicode_tells_apart_reach_the_server_byte_by_byte(tmp_path: Path) -> None:
+    made = plan(create("p/\u00e0.parquet.marker.CREATE"), create("p/a\u0300.parquet.marker.CREATE"))
+    script = shell_script(told("G2", made, f"{START_SUBTLE} --defect 1"))
+    code, said = bash(script, tmp_path)
+    assert code == 1 and "was answered false, and is not stored at that moment" in said, said
+    assert bash(script, tmp_path, START=f"{START_SUBTLE} --defect 0")[0] == 0
+
+
+def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_path: Path) -> None:
+    torn = Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 1))
+    script = shell_script(told("G3", plan(*map(create, NAMES), faults=(torn,)), f"{START} --broken torn-in-place"))
+    code, said = bash(script, tmp_path)
+    assert code == 1 and "G3 acked-marker-survives: " in said.splitlines()[-1], said
+    code, said = bash(script, tmp_path, START=START, TRIES="1")
+    assert code == 3 and "CANNOT: no marker file was written in the way" in said, "a server that replaces its files"
+
+
+def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
+    code, said = bash(shell_script(told("G1", plan(create(NAMES[0])), START)), tmp_path, START="false {port}")
+    assert code == 3 and "CANNOT: the server did not answer" in said
+    needy = told("G1", plan(create(NAMES[0])), "", "hudi:1.0.2")
+    assert bash(shell_script(needy), tmp_path) == (3, "set BUNDLE to the Hudi bundle jar\n")
+
+
+@pytest.fixture
+def lake() -> Iterator[str]:
+    """A moto server of its own, with a bucket."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    store = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 30
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"{url}/lake", method="PUT"), timeout=5).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, "moto does not answer"
+                time.sleep(0.1)
+        yield url
+    finally:
+        store.kill()
+        store.wait()
+
+
+def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> None:
+    made = plan(*map(create, NAMES[:3]), faults=(killed(2),), storage="s3")
+    script = shell_script(told("G4", made, f"{START_S3} --broken joins-after-restart"))
+    code, said = bash(script, tmp_path, ENDPOINT=lake)
+    assert code == 1 and "CREATE,p/f1_0-0-0_001.parquet.marker.CREATEp/f2" in said, said
+    assert bash(script, tmp_path, ENDPOINT=lake, START=START_S3)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            plan(
+                create(NAMES[0]),
+                faults=(Fault.of(FaultKind.SERVER_ERROR, "server", Call("", ("put",))),),
+                storage="s3",
+            ),
+            "do not see the n-th call of a server to its storage (server-error of server)",
+        ),
+        (
+            plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file put", 1)),)),
+            "do not see the call of a server to its storage at which it happens (kill of server)",
+        ),
+        (plan(create("a\nb.marker.CREATE")), "a tab or a line break"),
+    ],
+)  # fmt: skip
+def test_what_a_shell_cannot_do_is_said_in_a_sentence_and_not_written(made: Plan, why: str) -> None:
+    failure = told("G1", made, START)
+    with pytest.raises(Exception, match=re.escape(why)):
+        shell_script(failure)
+    assert why in issue_text(failure), "the text for an issue tracker is there without a script"
+
+
+def test_a_report_is_handed_over_as_scripts_and_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report"
+    start = f"{START} --broken stores-nothing"
+    words = ["verify", "--sut", "http", "--start", start, "--storage", "local", "--budget", "6s", "--seed", "1"]
+    assert main([*words, "--report", str(report)]) == 1
+    capsys.readouterr()
+    plain = main(["replay", str(report / "plan.json"), "--script"])
+    script = capsys.readouterr().out
+    assert plain == 0 and script.startswith("#!/usr/bin/env bash\n# G") and start in script
+    code, said = bash(script, tmp_path)
+    assert code == 1 and said.splitlines()[-1].startswith("VIOLATED in "), said
+    assert main(["replay", str(report / "plan.json"), "--markdown", str(tmp_path / "issue.md")]) == 0
+    text = (tmp_path / "issue.md").read_text(encoding="utf-8")
+    assert "**Promised** (G" in text and SOURCE in text and "```bash\n#!/usr/bin/env bash" in text
+    folder = tmp_path / "all"
+    assert main(["replay", str(report), "--script", str(folder), "--all"]) in (0, 2)
+    written = [folder] if folder.is_file() else sorted(folder.iterdir())
+    assert written and all(os.access(file, os.X_OK) for file in written)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--script", "--markdown"], "--script and --markdown was given"),
+        (["--script", "--times", "3"], "--times was given"),
+        (["out.sh"], "add one"),
+    ],
+)
+def test_words_that_do_not_go_together_are_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert main(["replay", str(tmp_path), *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.jvm
+def test_a_script_shows_the_glued_names_of_hudi_1_0_2(tmp_path: Path) -> None:
+    made = plan(*map(create, NAMES[:3]), faults=(killed(2),))
+    jars = [str(path) for path in hudi.bundle("1.0.2").find(print)]
+    java = str(Path(hudi.find_java()).resolve().parent)
+    code, said = bash(
+        shell_script(told("G4", made, "", "hudi:1.0.2")), tmp_path,
+        PATH=f"{java}:/usr/bin:/bin", BUNDLE=":".join(jars), JARS=str(bundles.spark_home() / "jars" / "*"),
+    )  # fmt: skip
+    assert code == 1 and re.search(r"CREATE,p/f\d_0-0-0_001.parquet.marker.CREATEp/f2_0", said), said
