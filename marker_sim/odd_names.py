@@ -6,6 +6,8 @@ import random
 import unicodedata
 from urllib.parse import quote, unquote
 
+from marker_sim.names import TYPE_FILE, marker_file
+
 PARTITIONS = (
     "",
     "2020/01/01",
@@ -59,6 +61,36 @@ HOSTILE_NAMES = (
     "MARKERS.type",
     "x.parquet.marker.DELETE",
     "n" * 5000 + ".marker.CREATE",
+)
+
+
+# What servers in real time have to refuse. Bytes that are no UTF-8 are surrogates, one a byte.
+_CONTROLS = "".join(map(chr, (*range(32), 0x7F, 0x85)))
+_NO_TEXT = (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82")
+STEM = "f0_0-0-0_001.parquet.marker.CREATE"
+REFUSED = (
+    "",
+    *(f"dt=1/a{ord(letter):02x}{letter}b{ord(letter):02x}/{STEM}" for letter in _CONTROLS),
+    f"dt=1/a0d0a\r\nb0d0a/{STEM}",
+    *(f"dt=1/a{number}{piece.decode('utf-8', 'surrogateescape')}b/{STEM}" for number, piece in enumerate(_NO_TEXT)),
+    "../../../../escaped.parquet.marker.CREATE",
+    "dt=1/../../escaped.parquet.marker.CREATE",
+    f"/{STEM}",
+)
+# What they may refuse, and else have to store and list byte for byte.
+KEPT = (
+    f"dt=1/a\u2028b/{STEM}",
+    f"dt=1/a\u2029b/{STEM}",
+    f"\ufeffdt=1/{STEM}",
+    TYPE_FILE,
+    marker_file(0),
+    f"{marker_file(0)}/{STEM}",
+    f"dt=1//{STEM}",
+    "no-suffix.parquet",
+    f"long/{'x' * 240}/{STEM}",
+    f"long/{'y' * 300}/{STEM}",
+    f"{'/'.join(['d' * 200] * 12)}/{STEM}",
+    f"{'/'.join(['e' * 200] * 24)}/{STEM}",
 )
 
 

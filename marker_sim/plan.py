@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,11 +22,14 @@ MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
+SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
+MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"
 OF_CROWD = "~"  # Before the number of a client, where one operation has several.
 COPY = "{copy}"
 COPIES_MAX = 10_000
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that stand for no byte.
 _SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else would be run as the plan of defaults.
 
 
@@ -37,6 +41,7 @@ class Op:
     request: identity, equal in a resend, "" for none.
     after_ms: how long the client waits first.
     server: 0, or 1 for the second server while it lives.
+    spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
     copies: so many clients perform it beside each other, each of them whatever else the plan has with the same actor;
         `COPY` in the name or the request stands for the number of the client.
     apart_ms: how much later than the one before each of these clients begins.
@@ -49,6 +54,7 @@ class Op:
     request: str = ""
     after_ms: int = 0
     server: int = 0
+    spelled: str = ""
     copies: int = 1
     apart_ms: int = 0
 
@@ -219,6 +225,11 @@ class Plan:
                 problems.append(f"operation directory {op.directory} is not one of {len(self.directories)}")
             if not 1 <= op.copies <= COPIES_MAX:
                 problems.append(f"operation copies {op.copies} is not between 1 and {COPIES_MAX}")
+            forms = ("", *SPELLINGS, *(MALFORMED if op.kind == "hostile" else ()))
+            if op.spelled not in forms:
+                problems.append(f"operation {op.kind} spelled {op.spelled!r} is none of {forms}")
+            if _LONE.search(op.name):
+                problems.append(f"operation name {op.name!r} is neither text nor bytes")
         problems += [problem for fault in self.faults if (problem := fault.problem())]
         problems += self._problems_of_writes() if self.writes else []
         if self.executors < 1:
@@ -279,8 +290,9 @@ def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> d
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """Store a plan as indented JSON."""
-    path.write_text(json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Store a plan as indented JSON, in which bytes that are no UTF-8 are escaped."""
+    text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def read_plan(path: Path) -> Plan:

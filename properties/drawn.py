@@ -13,15 +13,15 @@ from pathlib import Path
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import OPERATIONS, Plan
-from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.search.swarm import make_plan
-from marker_sim.targets.batching import INTERVALS_MS, THREADS
-from marker_sim.targets.http_rounds import CONFINED_EVERY, CONFINED_FIRST
-from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot, done
+from marker_sim.targets.batching import batching
+from marker_sim.targets.http_rounds import plan_for_servers
+from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 400
 STORAGES = ("local", "s3")
+BATCHES = batching("{threads} {interval_ms}", None)
 LARGE = 50  # Clients that ask at once.
 
 
@@ -30,10 +30,7 @@ def simulated_plans(storage: str) -> list[Plan]:
 
 
 def plans_for_servers(storage: str) -> list[Plan]:
-    return [
-        make_merged_plan(seed, storage, THREADS, INTERVALS_MS, done, confined=seed % CONFINED_EVERY == CONFINED_FIRST)
-        for seed in range(SEEDS)
-    ]
+    return [plan_for_servers(seed, seed, storage, BATCHES) for seed in range(SEEDS)]
 
 
 def traits(plan: Plan) -> set[str]:

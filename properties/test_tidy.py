@@ -39,7 +39,8 @@ LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "ma
 LAYERS = (
     ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
     ("marker_sim.requirements", "marker_sim.reading", "marker_sim.supervisor"),
-    ("marker_sim.names", "marker_sim.odd_names", "marker_sim.timeline", "marker_sim.options"),
+    ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
+    ("marker_sim.odd_names",),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),

@@ -19,13 +19,13 @@ from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.odd_names import REFUSED
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
-from marker_sim.worlds.http.hostile_rounds import REFUSED
 from marker_sim.worlds.http.rounds import KINDS
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
 from marker_sim.worlds.http.world import Endpoint
@@ -43,7 +43,6 @@ START = (
 )
 FAULTS_OF = {
     "plan": set(),
-    "hostile": {"kill", "restart"},
     "storage-wire": {kind.value for kind in kinds_of("storage")},
 }
 AIMED = {
@@ -98,7 +97,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
     wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
     assert {name for name in wanted if not rows[name].judged} == set()
-    assert kind != "hostile" or rows["G12"].judged >= len(REFUSED)
+    assert kind != "plan" or rows["G12"].judged >= len(REFUSED)
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
         servers = {event.process for event in history.events if event.operation == "started"}

@@ -21,14 +21,15 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.plan import COPY, Op, Plan
+from marker_sim.odd_names import KEPT
+from marker_sim.plan import COPY, MALFORMED, Op, Plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
 from marker_sim.worlds.http.plan_faults import CONFINED
-from marker_sim.worlds.http.planned_run import OF_PLANS
+from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from marker_sim.worlds.http.small_disk import why_not
 from scenarios.test_http import START, campaign
 from scenarios.test_http_s3 import START as START_S3
@@ -185,6 +186,43 @@ def test_a_directory_that_another_program_removes_is_missed_by_who_never_looks_a
     found = broken_in(history, plan, load_profile("http"))
     assert {each.breach.under for each in found.values()} == (set() if broken == "none" else {"outside"})
     assert not broken_in(history, plan, load_profile("hudi")), "Hudi does not promise that"
+
+
+@pytest.mark.parametrize("broken", ["none", "accepts-anything"])
+def test_hostile_operations_reach_a_server_as_the_plan_writes_them(tmp_path: Path, broken: str) -> None:
+    ops = (
+        replace(ONE, spelled="slash-at-end"),
+        ONE,
+        replace(ONE, kind="hostile", name="p/\udcff.marker.CREATE"),
+        replace(ONE, kind="hostile", name="p/\n.marker.CREATE"),
+        *(replace(ONE, kind="hostile", spelled=form) for form in MALFORMED),
+    )
+    plan = Plan(mode="timeline", storage="local", num_threads=1, ops=ops)
+    with rounds(tmp_path, broken) as opened:
+        played = opened.again(plan, time.monotonic() + 60, False, False)
+    ends = [event for event in played.history.events if event.process == "executor-0" and event.kind in ("ok", "fail")]
+    assert [event.value for event in ends[:2]] == ["created", "exists"], "two spellings of one directory"
+    taken = [event.kind for event in ends[2:]]
+    assert taken == ["fail", "fail" if broken == "none" else "ok", *["fail"] * len(MALFORMED)]
+    assert played.counts[OF_PLANS + HOSTILE] == len(MALFORMED)
+    asked = [event.value for event in played.history.events if event.kind == "invoke" and event.operation == "hostile"]
+    assert asked[0] == b"p/\xff.marker.CREATE"
+    found = broken_in(played.history, plan, load_profile("http"))
+    assert ("G12" in {kind[0] for kind in found}) == (broken != "none")
+
+
+@pytest.mark.parametrize("broken", ["none", "splits-oddly"])
+def test_an_odd_name_is_kept_through_a_death_unless_it_is_read_otherwise(tmp_path: Path, broken: str) -> None:
+    names = [replace(ONE, name=name) for name in KEPT]
+    killed = Fault.of(FaultKind.KILL, "server", Step(len(names)))
+    plan = Plan(mode="timeline", storage="local", num_threads=1, ops=(*names, OTHER), faults=(killed,))
+    with rounds(tmp_path, broken) as opened:
+        history = opened.again(plan, time.monotonic() + 60).history
+    kept = {event.path for event in history.events if event.kind == "ok" and event.operation == "create"}
+    assert set(KEPT) & kept and ("\u2028" in "".join(filter(None, kept))) == (broken != "none"), (
+        "it may refuse that one"
+    )
+    assert ("G4" in {kind[0] for kind in broken_in(history, plan, load_profile("http"))}) == (broken != "none")
 
 
 FAILING, FINE = "t/.hoodie/.temp/001", "t/.hoodie/.temp/002"

@@ -46,7 +46,8 @@ def _operation(op: Op, directory: str) -> str:
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":
-        return " ".join([*words, f"requests a marker with the hostile name {printable(op.name)!r}."])
+        asked = f"the hostile name {printable(op.name)!r}" if not op.spelled else f"a directory that is {op.spelled}"
+        return " ".join([*words, f"requests a marker with {asked}."])
     words.append(
         {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}.get(
             op.kind, f"requests {op.kind} of"
@@ -55,6 +56,8 @@ def _operation(op: Op, directory: str) -> str:
     words.append(f"marker {_distinct(op.name)}" if op.kind == "create" else "the marker directory")
     if directory:
         words.append(f"in {directory}" if op.kind == "create" else directory)
+    if op.spelled:
+        words.append(f"(written {op.spelled})")
     if op.request:
         words.append(f"as request {op.request}")
     if op.server:

@@ -15,7 +15,7 @@ HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for
 HOT_NAMES = (1, 4)
 SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
-LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; rounds of kind hostile have them.
+LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
 SHORT_SCRIPTS = (0, 4, 8)
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
 # What a server is asked before and after the other one was, with names as long as each other.

@@ -79,9 +79,7 @@ def make_merged_plan(
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
     latin = rng.random() < 0.5
-    num_threads = rng.choice(threads)
-    slow = num_threads > PROBED_FAST  # It is probed with a batch a file.
-    interval_ms = rng.choice(sorted(intervals_ms)[: max(1, len(intervals_ms) // 2)] if slow else intervals_ms)
+    num_threads, interval_ms = batches(rng, threads, intervals_ms)
     directories: dict[str, int] = {}
     ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[SEVERAL:] if confined else PARTS))
     if latin:
@@ -121,6 +119,13 @@ def make_merged_plan(
         faults=tuple(faults),
         seed=seed,
     )
+
+
+def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[int, int]:
+    """Batch threads and the ms between batches, few where there are many files: they are probed with a batch each."""
+    num_threads = rng.choice(threads)
+    slow = num_threads > PROBED_FAST
+    return num_threads, rng.choice(sorted(intervals_ms)[: max(1, len(intervals_ms) // 2)] if slow else intervals_ms)
 
 
 def _merged(rng: random.Random, storage: str, directories: dict[str, int], parts: int) -> tuple[list[Op], list[Fault]]:

@@ -19,6 +19,7 @@ from queue import Empty, LifoQueue
 from marker_sim.campaign.result import Campaign, Deciding
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.plan import Plan
+from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import Batching, batching
@@ -26,7 +27,7 @@ from marker_sim.targets.run_environment import RunEnvironment, kinds_on, open_gr
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http import file_rewrites
 from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
-from marker_sim.worlds.http.planned_run import OF_PLANS, ServerSlot
+from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, ServerSlot
 from marker_sim.worlds.http.round_stage import Round
 from marker_sim.worlds.http.round_types import DECIDES, LEAST_S
 from marker_sim.worlds.http.rounds import KINDS, PlayedRound, run_round
@@ -43,6 +44,7 @@ AT_A_TIME = 2
 PLAN = "plan"
 CONFINED_EVERY, CONFINED_FIRST = 6, 2  # Of the plans: those with storage that fails below one directory.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
+HOSTILE_EVERY, HOSTILE_FIRST = 6, 1
 PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
 PLANS_BETWEEN = (3, 9)  # Two rounds of kinds, until each kind was played, and from then on.
 # What has to happen in plans before a guarantee holds.
@@ -54,6 +56,7 @@ PLANS_DECIDE = {
     "directory-removed": ("G1", "G2", "G3", "G4"),
     STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
     CONFINED: ("G7",),
+    HOSTILE: ("G12",),
     "deletion": ("G10", "G11"),
 }
 
@@ -254,8 +257,7 @@ class RoundChoices:
         self._number += 1
         if kind == PLAN:
             self._plans += 1
-            confined = self._plans % CONFINED_EVERY == CONFINED_FIRST
-            plan = plan_of_number(self._seed, number, self.plans, self._batches, confined)
+            plan = plan_for_servers(self._plans, plan_seed(self._seed, number), self.plans, self._batches)
             return PlanRound(number=number, plan=plan)
         self._kinds_drawn += 1
         return Round(
@@ -284,15 +286,17 @@ class RoundChoices:
         self._taken_s[spec.kind] = (known_s + taken_s) / 2 if spec.kind == PLAN else max(known_s, taken_s)
 
 
-def plan_of_number(seed: int, number: int, storage: str, batches: Batching, confined: bool | None = None) -> Plan:
-    """The plan with a number of the search with a seed.
+def plan_of_number(seed: int, number: int, storage: str, batches: Batching) -> Plan:
+    """The plan with a number of the search with a seed."""
+    return plan_for_servers(number, plan_seed(seed, number), storage, batches)
 
-    confined: whether storage fails below one directory alone, None for as often as in a campaign.
-    """
-    if confined is None:
-        confined = number % CONFINED_EVERY == CONFINED_FIRST
-    drawn = plan_seed(seed, number)
-    return make_merged_plan(drawn, storage, batches.threads, batches.intervals_ms, done, confined=confined)
+
+def plan_for_servers(number: int, seed: int, storage: str, batches: Batching) -> Plan:
+    """The plan of a seed, hostile or with storage that fails in one place or neither by its number in a campaign."""
+    if number % HOSTILE_EVERY == HOSTILE_FIRST:
+        return make_hostile_plan(seed, storage, batches.threads, batches.intervals_ms)
+    confined = number % CONFINED_EVERY == CONFINED_FIRST
+    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, confined)
 
 
 def _order(rng: random.Random, kinds: tuple[str, ...]) -> list[str]:

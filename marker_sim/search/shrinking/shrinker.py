@@ -322,6 +322,8 @@ def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
         yield lambda o: replace(o, after_ms=o.after_ms // 2)
     if op.server:
         yield lambda o: replace(o, server=0)
+    if op.spelled and op.kind != "hostile":  # Written as usual, such a directory need not be refused.
+        yield lambda o: replace(o, spelled="")
     for fewer in sorted({1, 2, op.copies // 4, op.copies // 2, op.copies * 3 // 4} - {0}):
         if fewer < op.copies:
             yield partial(_of_fewer, copies=fewer)

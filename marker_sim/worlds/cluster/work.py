@@ -10,7 +10,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
 from marker_sim.history import Value
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Op, Write
+from marker_sim.plan import MALFORMED, Op, Write
 from marker_sim.seams import Refused
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
 from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
@@ -42,6 +42,8 @@ def perform_operations(environment: ProcessEnvironment, mode: str, ops: Iterable
     """
     refused = False
     for op in ops:
+        if op.spelled in MALFORMED:
+            continue  # Who reads requests refuses it, and these worlds have no text of requests.
         wait_ms = op.after_ms + (REFUSED_PAUSE_MS if refused else 0)
         if wait_ms:
             environment.runtime.sleep(wait_ms)

@@ -4,7 +4,7 @@ planned_run.py        one plan: scripts.py its clients, plan_faults.py its fault
 stage.py              what all runs stand on
 rounds.py             one round and its history; round_stage.py: its phases, probe and final reads
 round_types.py        what happens in each type of round
-wire_rounds.py, storage_wire_rounds.py, hostile_rounds.py  the types with proxies, and with hostile input
+wire_rounds.py, storage_wire_rounds.py  the types, with proxies
 servers.py            a server as a process group: start, kill, pause, end all of it
 fault_injector.py     faults of server processes
 file_rewrites.py      how marker files are rewritten: in place, replaced, cut

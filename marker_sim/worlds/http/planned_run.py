@@ -24,6 +24,7 @@ CONFINED_S = 13.0  # Longer than any answer may take, so that whoever waits for 
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
+HOSTILE = "hostile directory"
 
 
 class ServerSlot:
@@ -139,8 +140,12 @@ class _PlannedRun(RunStage):
 
     def over(self) -> PlayedRound:
         """The history of the run."""
-        deletions = sum(event.kind == "ok" and event.operation == "delete" for event in self.recorder.events)
-        met = {**self.faults.met, "plan": 1, "deletion": deletions}
+        events = self.recorder.events
+        deletions = sum(event.kind == "ok" and event.operation == "delete" for event in events)
+        usual = (None, *(place.path for place in self.places))
+        ended = [each for each in events if each.operation == "hostile" and each.kind in ("ok", "fail")]
+        hostile = sum(each.path not in usual for each in ended)
+        met = {**self.faults.met, "plan": 1, "deletion": deletions, HOSTILE: hostile}
         rewritten = self.world.rewrites.found() if self.world.rewrites is not None else ""
         if rewritten:
             self.injector.note(rewritten)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -10,6 +11,8 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
+
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are no UTF-8.
 
 
 class Requests:
@@ -30,37 +33,35 @@ class Requests:
         server: Server,
         operation: str,
         place: MarkerDirectory,
-        name: str | bytes,
+        name: str,
         connection: HttpConnection,
         request: str = "",
         *,
-        address: str = "",
-        target: str = "",
+        spelled: str = "",
         fault: Fault | None = None,
         arrived: Callable[[Server], object] = lambda server: None,
     ) -> HttpOutcome | None:
         """One invocation with its completion; None when the client was killed before there was one, or the run is over.
 
         request: its identity, "" for one of its own.
-        address: the directory as it is written, "" for the usual way.
-        target: what a hostile request to such a directory must leave as it is, "" for `place`.
+        spelled: how it writes the directory, as `Op.spelled`.
         fault: what happens to the request on its way.
         arrived: called each time it was handed to a connected server.
         """
         recorder = self.recorder
-        parameters: dict[str, str | bytes] = {"markerdirpath": address or self._directory(place)}
+        address, target = written(place, self._directory(place), spelled)
+        parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
         value: str | bytes | None = None
         if operation == "create":
-            assert isinstance(name, str), "only a hostile name is no text"
             parameters["markername"] = path = name
             if self._identity:
                 parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
-            parameters["markername"] = name
-            path, value = place.path, name
-            if target:
-                path, value = target, f"?{urlencode(parameters)}"
+            parameters["markername"] = value = as_sent(name)
+            path = target
+            if target != place.path:
+                value = f"?{urlencode(parameters)}"
         invoke = recorder.record(
             process, "client", "invoke", operation, place, path, value, caused_by=server.started
         )  # fmt: skip
@@ -81,3 +82,30 @@ class Requests:
             process, "client", outcome.kind, operation, place, path, outcome.value, outcome.error, caused_by=invoke
         )  # fmt: skip
         return outcome
+
+
+def written(place: MarkerDirectory, address: str, spelled: str) -> tuple[str, str]:
+    """How a request writes a directory, and the path of what it names.
+
+    What is malformed names a directory that is none of markers, in a table of the run or beside it. On an object store
+    a doubled slash would name other objects, so there is none. address: the usual way to write it.
+    """
+    table = address.removesuffix(place.path.removeprefix(place.table))
+    match spelled:
+        case "slash-at-end":
+            return f"{address}/", place.path
+        case "double-slash" if "://" not in address:
+            return address.replace("/.hoodie/", "/.hoodie//"), place.path
+        case "outside-hoodie":
+            return f"{table}/loose/{place.instant}", f"{place.table}/loose/{place.instant}"
+        case "outside-temp":
+            return f"{table}/.hoodie/{place.instant}", f"{place.table}/.hoodie/{place.instant}"
+        case "climbing":
+            aside = f"aside/.hoodie/.temp/{place.instant}"
+            return f"{table}/.hoodie/.temp/../../../{aside}", f"{place.table.rpartition('/')[0]}/{aside}"
+    return address, place.path
+
+
+def as_sent(name: str) -> str | bytes:
+    """The name, as bytes where they are no text."""
+    return name.encode("utf-8", "surrogateescape") if _NO_TEXT.search(name) else name

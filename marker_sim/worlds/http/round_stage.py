@@ -83,9 +83,7 @@ class RoundStage(RunStage):
         self.main = MarkerDirectory(f"{table}/t0", "20260101000000001")
         self.other = MarkerDirectory(f"{table}/t0", "20260101000000002")
         self.third = MarkerDirectory(f"{table}/t1", "20260101000000003")
-        self.hostile = MarkerDirectory(f"{table}/t3", "20260101000000005")
-        self.spelled = MarkerDirectory(f"{table}/t4", "20260101000000006")
-        places = (self.main, self.other, self.third, self.hostile, self.spelled)
+        places = (self.main, self.other, self.third)
         drawn = f"{spec.drawn} {spec.kind}"
         super().__init__(
             system,
@@ -98,7 +96,6 @@ class RoundStage(RunStage):
             spec.deadline,
             storage_wire=spec.kind == STORAGE_WIRE,
         )
-        self.probed = tuple(place for place in places if place not in (self.hostile, self.spelled))
         targets = (
             LoadedDirectory(place=self.main, weight=6),
             LoadedDirectory(place=self.other, beyond_latin=True, weight=3),

@@ -140,7 +140,7 @@ class Scripts:
         self._asked_s = time.monotonic()
         outcome = self._requests.send(
             process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
-            fault=fault, arrived=self._faults.arrived,
+            spelled=op.spelled, fault=fault, arrived=self._faults.arrived,
         )  # fmt: skip
         self._asked_s = time.monotonic()
         if outcome is None:

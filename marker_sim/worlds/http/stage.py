@@ -21,7 +21,7 @@ from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
-from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection, HttpOutcome
+from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RoundStorage
@@ -65,7 +65,7 @@ class RunStage:
     """The parts of one run.
 
     table: what all tables of the run lie below. storage: the name of what its servers have for themselves.
-    places: the marker directories that are looked at. probed: those that are probed.
+    places: the marker directories that are looked at and probed.
     deadline: when the campaign has to be over (time.monotonic).
     storage_wire: whether a proxy stands between servers and storage. small_disk: whether local storage can be filled.
     """
@@ -93,7 +93,7 @@ class RunStage:
         self.storage = storage or table
         self.storage_wire = storage_wire
         self.small_disk = small_disk
-        self.places = self.probed = places
+        self.places = places
         self.deadline = deadline
         self.injector = ServerFaultInjector(fleet, self.recorder, num_threads, interval_ms, table)
         self.world = self.injector.world = system.world(self)
@@ -141,24 +141,15 @@ class RunStage:
             if watcher.ident is not None:
                 watcher.join(5.0)
 
-    def ask_once(
-        self, operation: str, place: MarkerDirectory, name: str | bytes, address: str = "", target: str = ""
-    ) -> HttpOutcome | None:
-        """One request of a client that is used for nothing else; None when nobody is left to ask.
-
-        address: how the directory is written, "" for the usual way.
-        target: what a hostile one must leave as it is.
-        """
+    def ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
+        """One request of a client that is used for nothing else, if anybody is left to ask."""
         if not self.injector.servers:
-            return None  # It ended by itself; that is recorded.
+            return  # It ended by itself; that is recorded.
         server = self.injector.servers[0]
         connection = HttpConnection(server.door, timeout_s=10.0, proxied=server.proxied)
         process = f"once-{next(self._asked)}"
-        outcome = self.requests.send(
-            process, server, operation, place, name, connection, address=address, target=target
-        )  # fmt: skip
+        self.requests.send(process, server, operation, place, name, connection)
         connection.abort()
-        return outcome
 
     def probe(self) -> None:
         """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
@@ -179,7 +170,7 @@ class RunStage:
             living = injector.servers
             if not living:
                 return  # The last one ended by itself; that is recorded.
-            for place in self.probed:
+            for place in self.places:
                 args = (number, place, living[0])
                 batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
                 batch[-1].start()

@@ -1,0 +1,72 @@
+"""Plans of hostile input for servers in real time: what must be refused, and odd names that must be kept as they are.
+
+    odd names asked for, one after the other or all at once ─► the server dies ─► read, asked for again, read
+
+Meanwhile other clients ask for what must be refused: names, and directories that are none of markers. One writes its
+directory in several ways. After the death what was stored is read back, and creates rewrite the files. Names one after
+the other are in a batch each, so that they fill many files where a server has many.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.odd_names import DIRECTORIES, KEPT, REFUSED
+from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
+from marker_sim.search.merged_plans import batches
+
+PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
+ASKERS = 4  # Clients that ask for what must be refused.
+AGAIN = 8  # Names that are asked for once more.
+ASKED_MS = 200  # Until all is asked for, most likely, but for names one after the other.
+LATER_MS = 500  # Until the server has died, for a client that has nothing to wait for.
+READS = ("list", "list-data", "list-log", "exists")
+ODD, SPELLED = 0, 1  # Directories.
+
+
+def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
+    """The plan of a seed for a timeline server on "local" or "s3". threads, intervals_ms: what servers may be told."""
+    rng = random.Random(f"hostile/1/{seed}/{storage}")
+    one_by_one = rng.random() < 0.5
+    num_threads, interval_ms = batches(rng, (max(threads),) if one_by_one else threads, intervals_ms)
+    names = rng.sample((*PLAIN, *KEPT), len(PLAIN) + len(KEPT))
+    client_of = {name: "executor-0" if one_by_one else f"executor-{number}" for number, name in enumerate(names)}
+    before = [
+        *(Op(actor=client, kind="create", directory=ODD, name=name) for name, client in client_of.items()),
+        *_refused(rng),
+        *(_spelled(name, form) for name, form in zip(PLAIN, SPELLINGS, strict=False)),
+        _spelled(PLAIN[-2], "", ASKED_MS),
+    ]
+    again = [
+        Op(actor=client_of[name], kind="create", directory=ODD, name=name, after_ms=0 if one_by_one else LATER_MS)
+        for name in rng.sample(names, AGAIN)
+    ]
+    return Plan(
+        mode="timeline",
+        storage=storage,
+        num_threads=num_threads,
+        interval_ms=interval_ms,
+        directories=tuple(rng.sample(DIRECTORIES, 2)),
+        ops=(*before, *_reads(), *again, _spelled(PLAIN[-1], "", LATER_MS), *_reads()),
+        faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
+        seed=seed,
+    )
+
+
+def _spelled(name: str, form: str, after_ms: int = 0) -> Op:
+    return Op(actor="executor-s", kind="create", directory=SPELLED, name=name, spelled=form, after_ms=after_ms)
+
+
+def _refused(rng: random.Random) -> Iterator[Op]:
+    """Everything that must be refused, in a drawn order, by a few clients."""
+    asked = [*((name, "") for name in REFUSED), *((PLAIN[0], form) for form in MALFORMED)]
+    for number, (name, form) in enumerate(rng.sample(asked, len(asked))):
+        yield Op(actor=f"executor-r{number % ASKERS}", kind="hostile", directory=ODD, name=name, spelled=form)
+
+
+def _reads() -> Iterator[Op]:
+    """What one client reads of both directories, after a while."""
+    for number, (directory, kind) in enumerate((each, kind) for each in (ODD, SPELLED) for kind in READS):
+        yield Op(actor="executor-0", kind=kind, directory=directory, after_ms=0 if number else LATER_MS)
