@@ -99,6 +99,38 @@ def test_faults_that_struck_are_where_they_were_among_the_calls() -> None:
     assert {plan.faults[0].n for plan in fewer if plan.faults and len(plan.ops) <= 2} == {1, 2}
 
 
+def test_many_creates_become_a_crowd_with_a_batch_each_and_the_death_is_among_them() -> None:
+    run, place = Run(), ("run/t", "1")
+    ops = tuple(Op(actor="executor-0", kind="create", name=f"{number}.marker.CREATE") for number in range(9))
+    evidence = []
+    for number, op in enumerate(ops):
+        if number == 7:
+            run.add("server-1", "fault", "kill")
+        evidence.append(run.add("executor-0", "invoke", "create", place, path=op.name))
+        run.add("executor-0", "ok", "create", place, path=op.name, caused_by=evidence[-1])
+    missed = run.add("kit", "observe", "snapshot", place)
+    history = History(Header(world="foreign", mode="timeline", storage="local"), tuple(run.events))
+    first = next(iter(candidates(replace(PLAN, ops=ops), history, (evidence[0], missed), "restart")))
+    (crowd,), (kill,) = first.ops, first.faults
+    assert crowd.copies == 9 and crowd.apart_ms > PLAN.interval_ms and kill.trigger == Site("server: reply", 7)
+
+
+def test_what_was_refused_is_left_out_before_it_is_kept() -> None:
+    history, evidence = lost_run()
+    ops = (*PLAN.ops, Op(actor="executor-4", kind="hostile", directory=1, name="\n"))
+    asked = len(history.events)
+    run = Run()
+    run.events = [*history.events]
+    run.add("executor-4", "invoke", "hostile", ("run/t", "10"))
+    run.add("executor-4", "fail", "hostile", ("run/t", "10"), caused_by=asked)
+    missed = run.add("kit", "observe", "snapshot", ("run/t", "10"))
+    whole = History(history.header, tuple(run.events))
+    kinds = [
+        {op.kind for op in plan.ops} for plan in candidates(replace(PLAN, ops=ops), whole, (*evidence, missed), "")
+    ]
+    assert kinds.index({"create", "list"}) < kinds.index({"create", "list", "hostile"})
+
+
 def test_what_only_probes_show_is_tried_without_any_call_in_all_directories() -> None:
     history, evidence = lost_run()
     first = next(iter(candidates(PLAN, history, evidence[-1:], "none")))

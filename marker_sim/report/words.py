@@ -46,8 +46,8 @@ def _operation(op: Op, directory: str) -> str:
     if op.after_ms:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":
-        asked = f"the hostile name {printable(op.name)!r}" if not op.spelled else f"a directory that is {op.spelled}"
-        return " ".join([*words, f"requests a marker with {asked}."])
+        asked = f"in a path that is no marker directory ({op.spelled})" if op.spelled else ""
+        return " ".join([*words, f"requests a marker {asked or f'with the hostile name {_distinct(op.name)}'}."])
     words.append(
         {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}.get(
             op.kind, f"requests {op.kind} of"

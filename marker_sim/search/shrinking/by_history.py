@@ -16,23 +16,26 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
 from marker_sim.history import Event, History
 from marker_sim.history.index.presence import NEVER
-from marker_sim.plan import OF_CROWD, Op, Plan
+from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
 
 CLIENT = "executor-0"
 LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
+MANY = 8  # Creates that may have been in as many batches.
+APART_MS = 10  # More than a batch waits.
 SERVERS = ("server", "second")
 T = TypeVar("T")
 
 
 class _Made(NamedTuple):
-    """A call that was made: which operation it was, by which process, from which event to which, and when."""
+    """A call that was made: which operation it was, by which process, from which event to which, when, how it ended."""
 
     op: Op
     process: str
     invoke: int
     done: int
     at_ms: int
+    refused: bool
 
 
 _Struck = tuple[Fault, Event]
@@ -50,13 +53,15 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
     here = [call for call in made if call.op.directory in own]
     about = [call for call in here if {call.invoke, call.done} & marks or _asks(call, names)]
     alone = [call for call in here if OF_CROWD not in call.op.actor or call in about]
+    heeded = [call for call in alone if call in about or not call.refused]
     deleted = _deletions(made)
     namesakes = [call for call in made if _asks(call, names)]
     struck = _struck(plan, history)
     likely = [each for each in struck if each[0].kind.row.cls == under]
     if not about:  # Probes show it, in directories that may need each other.
         yield replace(plan, ops=(), faults=())
-    for calls in _unlike([about, _merged(about, deleted, namesakes), alone, _merged(alone, deleted)]):
+    yield from _batch_after_batch(plan, heeded, likely)
+    for calls in _unlike([about, _merged(about, deleted, namesakes), heeded, alone, _merged(alone, deleted)]):
         if 0 < len(calls) * plan.interval_ms <= LASTS_MS_MAX:
             for faults in _unlike([[], likely, struck]):
                 yield _one_after_another(plan, calls, faults)
@@ -78,15 +83,16 @@ def _made(plan: Plan, history: History) -> list[_Made]:
     waiting: dict[str, list[Op]] = defaultdict(list)
     for op in reversed(plan.single_ops):
         waiting[op.actor].append(op)
-    ends = {event.caused_by: event.index for event in history.events if event.kind in ("ok", "fail")}
+    ends = {event.caused_by: event for event in history.events if event.kind in ("ok", "fail")}
     made = []
     for event in history.events:
         left = waiting.get(event.process.partition(".")[0]) if event.kind == "invoke" else None
         while left:
             op = left.pop()
             if op.kind == event.operation and is_directory(plan.directories[op.directory], event):
-                done = ends.get(event.index, NEVER)
-                made.append(_Made(op, event.process, event.index, done, event.time_ns // 1_000_000))
+                end = ends.get(event.index)
+                done, refused = (NEVER, False) if end is None else (end.index, end.kind == "fail")
+                made.append(_Made(op, event.process, event.index, done, event.time_ns // 1_000_000, refused))
                 break
     return sorted(made, key=_took_effect)
 
@@ -108,6 +114,23 @@ def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
     """One client performs the calls; each fault is where it was among them."""
     ops = [replace(call.op, actor=CLIENT, request="", after_ms=0) for call in calls]
     return _with(plan, [call._replace(op=op) for call, op in zip(calls, ops, strict=True)], struck)
+
+
+def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
+    """For many creates and what a server met, as many clients with a batch each: the files may be what counts."""
+    creates = [call for call in calls if call.op.kind == "create"]
+    met = [(fault, event) for fault, event in struck if fault.target in SERVERS]
+    if met and len(creates) >= MANY and len(creates) * plan.interval_ms <= LASTS_MS_MAX:
+        op = Op(
+            actor=CLIENT,
+            kind="create",
+            directory=creates[0].op.directory,
+            name=f"p/a{COPY}.marker.CREATE",
+            copies=len(creates),
+            apart_ms=plan.interval_ms + APART_MS,
+        )
+        faults = tuple(placed for each in met if (placed := _among(*each, creates, plan)) is not None)
+        yield in_used_directories(replace(plan, ops=(op,), faults=faults))
 
 
 def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
