@@ -111,7 +111,8 @@ def test_many_creates_become_a_crowd_with_a_batch_each_and_the_death_is_among_th
     missed = run.add("kit", "observe", "snapshot", place)
     history = History(Header(world="foreign", mode="timeline", storage="local"), tuple(run.events))
     first = next(iter(candidates(replace(PLAN, ops=ops), history, (evidence[0], missed), "restart")))
-    (crowd,), (kill,) = first.ops, first.faults
+    (crowd, listing), (kill,) = first.ops, first.faults
+    assert listing.kind == "list" and listing.after_ms > crowd.copies * crowd.apart_ms
     assert crowd.copies == 9 and crowd.apart_ms > PLAN.interval_ms and kill.trigger == Site("server: reply", 7)
 
 

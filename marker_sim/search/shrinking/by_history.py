@@ -19,7 +19,7 @@ from marker_sim.history.index.presence import NEVER
 from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
 
-CLIENT = "executor-0"
+CLIENT, READER = "executor-0", "executor-1"
 LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
 MANY = 8  # Creates that may have been in as many batches.
 APART_MS = 10  # More than a batch waits.
@@ -117,20 +117,21 @@ def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
-    """For many creates and what a server met, as many clients with a batch each: the files may be what counts."""
+    """For many creates and what a server met, as many clients with a batch each: the files may be what counts.
+
+    Then another client asks what is there.
+    """
     creates = [call for call in calls if call.op.kind == "create"]
     met = [(fault, event) for fault, event in struck if fault.target in SERVERS]
     if met and len(creates) >= MANY and len(creates) * plan.interval_ms <= LASTS_MS_MAX:
-        op = Op(
-            actor=CLIENT,
-            kind="create",
-            directory=creates[0].op.directory,
-            name=f"p/a{COPY}.marker.CREATE",
-            copies=len(creates),
-            apart_ms=plan.interval_ms + APART_MS,
+        directory, copies, apart_ms = creates[0].op.directory, len(creates), plan.interval_ms + APART_MS
+        name = f"p/a{COPY}.marker.CREATE"
+        ops = (
+            Op(actor=CLIENT, kind="create", directory=directory, name=name, copies=copies, apart_ms=apart_ms),
+            Op(actor=READER, kind="list", directory=directory, after_ms=(copies + 1) * apart_ms),
         )
         faults = tuple(placed for each in met if (placed := _among(*each, creates, plan)) is not None)
-        yield in_used_directories(replace(plan, ops=(op,), faults=faults))
+        yield in_used_directories(replace(plan, ops=ops, faults=faults))
 
 
 def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
