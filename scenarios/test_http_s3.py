@@ -89,7 +89,7 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
     if kind == "storage-wire":
         assert not missing(), missing()
     histories: list[History] = []
-    done = campaign(tmp_path, kinds=(kind,), seed=7, histories=histories)
+    done = campaign(tmp_path, kinds=(kind,), seed=7, histories=histories, budget_s=12.0 if kind == "plan" else 5.0)
     assert accused(done) == {}
     assert done.not_reached == ()
     assert {name for name in AIMED.get(kind, ()) if not done.statistics.reached.get(name)} == set()

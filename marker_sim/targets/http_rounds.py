@@ -43,8 +43,8 @@ CLOSING_S = 1.0
 AT_A_TIME = 2
 PLAN = "plan"
 CONFINED_EVERY, CONFINED_FIRST = 6, 2  # Of the plans: those with storage that fails below one directory.
+HOSTILE_EVERY, HOSTILE_FIRST = 6, 1  # Those of hostile input.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
-HOSTILE_EVERY, HOSTILE_FIRST = 6, 1
 PLANS_S = 8.0  # Of each lane, for the plans before the last kind of round.
 PLANS_BETWEEN = (3, 9)  # Two rounds of kinds, until each kind was played, and from then on.
 # What has to happen in plans before a guarantee holds.

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import socketserver
+import subprocess
+import sys
+from pathlib import Path
+
 from marker_sim.names import MarkerDirectory
+from marker_sim.worlds.http.http_client import HttpConnection
+from marker_sim.worlds.http.requests import Requests
+from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
 
 PLACE = MarkerDirectory("t", "001")
@@ -18,3 +26,18 @@ def test_nobody_waits_for_the_answer_to_a_client_that_was_killed() -> None:
     recorder.record("driver.1", "client", "invoke", "list", PLACE)
     assert recorder.open_since(recorder.now_ns()) == 2, "the client that goes on as another process"
     assert recorder.answered(PLACE) == frozenset(), "what the dead client asked for may still be done"
+
+
+def test_what_a_client_would_ask_when_the_run_is_over_is_neither_sent_nor_in_the_history() -> None:
+    with (
+        socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as nobody,
+        subprocess.Popen([sys.executable, "-c", ""]) as process,
+    ):
+        port = int(nobody.server_address[1])
+        server = Server("server-1", port, process, Path())
+        recorder = Recorder()
+        requests = Requests(recorder, lambda place: place.path, False)
+        asked = ("executor-1", server, "create", PLACE, "a.marker.CREATE", HttpConnection(port, timeout_s=0.2))
+        assert requests.send(*asked, over=lambda: True) is None and recorder.events == []
+        ended = requests.send(*asked, over=lambda: False)
+        assert ended is not None and [event.kind for event in recorder.events] == ["invoke", "observe", "info"]

@@ -40,6 +40,7 @@ class Requests:
         spelled: str = "",
         fault: Fault | None = None,
         arrived: Callable[[Server], object] = lambda server: None,
+        over: Callable[[], bool] = lambda: False,
     ) -> HttpOutcome | None:
         """One invocation with its completion; None when the client was killed before there was one, or the run is over.
 
@@ -47,6 +48,7 @@ class Requests:
         spelled: how it writes the directory, as `Op.spelled`.
         fault: what happens to the request on its way.
         arrived: called each time it was handed to a connected server.
+        over: whether no client may ask any more; asked at the moment of the invocation, with the recorder's lock held.
         """
         recorder = self.recorder
         address, target = written(place, self._directory(place), spelled)
@@ -62,9 +64,12 @@ class Requests:
             path = target
             if target != place.path:
                 value = f"?{urlencode(parameters)}"
-        invoke = recorder.record(
-            process, "client", "invoke", operation, place, path, value, caused_by=server.started
-        )  # fmt: skip
+        with recorder.lock:
+            if over():
+                return None
+            invoke = recorder.record(
+                process, "client", "invoke", operation, place, path, value, caused_by=server.started
+            )  # fmt: skip
         if invoke < 0:
             return None  # The history is over: nobody may ask for what it does not have.
 

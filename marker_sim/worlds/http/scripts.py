@@ -135,12 +135,11 @@ class Scripts:
     def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
         """One operation; whether the client goes on as another process."""
         fault = self._before(process, actor, op)
-        if fault is None and self._ended.is_set():
-            return False
         self._asked_s = time.monotonic()
         outcome = self._requests.send(
             process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
             spelled=op.spelled, fault=fault, arrived=self._faults.arrived,
+            over=lambda: fault is None and self._ended.is_set(),
         )  # fmt: skip
         self._asked_s = time.monotonic()
         if outcome is None:
