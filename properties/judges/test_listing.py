@@ -321,6 +321,19 @@ def test_a_change_is_not_laid_at_the_door_of_a_refused_request_when_another_was_
     story.holds("G4")
 
 
+def test_what_another_program_removed_is_not_the_hostile_request_s_and_what_changed_before_is() -> None:
+    for removed in (True, False):
+        story = Story(witness="reads", storage="local")
+        story.start()
+        story.observe("file", path=MARKERS0, value=b"1")
+        story.end(story.invoke("hostile", DIRECTORY, value="x"), "fail", error="400")
+        if removed:
+            for moment in ("begin", "end"):
+                story.fault("directory-removed", "outside-1", value=moment, path=DIRECTORY)
+        story.observe("file", path=MARKERS0, value=None)
+        story.holds("G12") if removed else story.breaks("G12")
+
+
 def test_a_create_that_was_over_before_the_last_look_is_no_reason_for_a_change() -> None:
     story = Story(witness="reads", storage="local")
     story.start()

@@ -113,13 +113,15 @@ def _below(call: RecordedCall, path: str | None) -> bool:
 
 
 def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, until: int) -> bool:
-    """Whether another request of the directory that was not refused can be the reason of a change between two moments.
+    """Whether another request of the directory, or who removed it, can be the reason of a change between two moments.
 
-    A hostile request that was accepted may have an effect at any later time.
+    A request that was refused cannot. A hostile one that was accepted may have an effect at any later time.
     """
     directory = view.directories.get(directory_of(path or "") or "")
     if directory is None:
         return False
     if any(other != call and other.invoke < until and not view.had_no_effect(other) for other in directory.hostile):
+        return True
+    if directory.disturbed(since, until):
         return True
     return any(other.invoke < until and view.over(other) > since for other in (*directory.creates, *directory.deletes))
