@@ -29,7 +29,7 @@ from marker_sim.targets.target import CampaignRequest
 CAMPAIGN_SHARE = 0.4
 SERVER_TIMES = 5
 CROSSED_MAX = 12
-LONG_S = 600.0
+RUN_S = 60.0  # Of one run at most, where the time is over.
 
 Planned = tuple[Kind, Plan]
 Broke = frozenset[Kind]
@@ -217,7 +217,7 @@ def _on_servers(plans: list[Planned], other: CampaignRequest, profile: Profile, 
                 if (found or seen) and time.monotonic() > until:
                     break
                 fresh = bool(seen and seen[-1])
-                history = rounds.again(plan, time.monotonic() + LONG_S, fresh).history
+                history = rounds.again(plan, max(until, time.monotonic() + RUN_S), fresh).history
                 seen.append(frozenset(broken_in(history, plan, profile)))
             found.append(seen)
     return found

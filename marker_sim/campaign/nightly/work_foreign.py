@@ -35,7 +35,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, Rounds, ServerOptions
 
 SHRINK_S, SHRINK_SHARE = 30.0, 0.25  # At most, and of the rest of the night.
-LONG_S = 600.0
+LONG_S, RUN_S = 600.0, 120.0  # Of a worker's servers, and of one run, at most.
 CAMPAIGN_S = 240.0
 CLOSING_S = 5.0
 TIMES = 5
@@ -167,7 +167,7 @@ class ForeignWork:
             self._rounds = self._stack.enter_context(request.target.rounds(request, lambda line: None))
             self._of = storage
         assert self._rounds is not None
-        played = self._rounds.again(plan, time.monotonic() + LONG_S, fresh, probing)
+        played = self._rounds.again(plan, time.monotonic() + RUN_S, fresh, probing)
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
