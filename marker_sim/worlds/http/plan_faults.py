@@ -157,6 +157,7 @@ class PlanFaults:
         self._armed: list[ArmedFault] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
+        self._healed = False
         self._at_end: list[Callable[[], None]] = []
         for fault in plan.faults:
             if _at_a_call(fault):
@@ -226,8 +227,9 @@ class PlanFaults:
             time.sleep(0.004)
 
     def heal(self) -> None:
-        """Everything that was begun ends, and a server lives."""
-        self._waiting.clear()
+        """Everything that was begun ends, nothing begins any more, and a server lives."""
+        with self._injector.hands:
+            self._healed = True  # A client may have met a fault, and not begun it so far.
         world = self._injector.world
         if world.interceptor is not None:
             for armed in world.interceptor.disarm():
@@ -253,7 +255,7 @@ class PlanFaults:
     def _strike(self, server: Server, due: list[Fault]) -> None:
         for fault in due:
             with self._injector.hands:
-                if not server.ended:
+                if not server.ended and not self._healed:
                     self._begin(server, fault)
 
     def _begin(self, server: Server, fault: Fault, call: StorageCall | None = None) -> None:
