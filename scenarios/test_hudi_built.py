@@ -110,7 +110,7 @@ def test_a_mended_bundle_makes_an_entry_of_the_shipped_baseline_stale_and_breaks
     assert after[1] == {("G3", "restart", "glued"), ("G4", "restart", "glued")}
 
 
-def differences(tmp_path: Path, sut: str) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+def differences(tmp_path: Path, sut: str) -> tuple[set[tuple[str, str, str]], set[tuple[str, str, str]]]:
     """What is new and what is stale, of three runs of a plan that kills the server twice, about glued names."""
     names = (f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(6))
     plan = Plan(

@@ -173,7 +173,7 @@ def _client(plan: Plan, client: _ScriptClient, identity: bool, inline: dict[int,
 
     def due(*sites: str) -> list[Fault]:
         found = []
-        for site in sites:
+        for site in dict.fromkeys(sites):
             count[site] += 1
             found += [fault for fault in own if fault.site == site and fault.n == count[site]]
         return found
@@ -189,7 +189,8 @@ def _client(plan: Plan, client: _ScriptClient, identity: bool, inline: dict[int,
         steps += _request(op, meets, _identity(op, client.actor, number) if identity else "")
         if meets is None or meets.kind in (FaultKind.DUPLICATED, FaultKind.DELAYED):
             replies += 1
-            after = due(client_site(op.kind, True))
+            site = client_site(op.kind, True)
+            after = due(site) if site else []
             steps += [f"ms {fault.settings.for_ms} # it is paused" for fault in after if fault.kind is FaultKind.PAUSE]
             steps += [_on_server(inline[replies])] if replies in inline else []
         if client.copies > op.copies:

@@ -189,11 +189,12 @@ class PlanFaults:
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
-        return self._arrive((actor, ""), (actor, client_site(kind, False)))
+        return self._arrive(*dict.fromkeys(((actor, ""), (actor, client_site(kind, False)))))
 
     def after(self, actor: str, kind: str) -> list[Fault]:
         """A client has its answer."""
-        return self._arrive((actor, client_site(kind, True)))
+        site = client_site(kind, True)
+        return self._arrive((actor, site)) if site else []
 
     def remove(self, place: MarkerDirectory) -> None:
         """Another program removes a marker directory."""
