@@ -24,6 +24,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
+from properties.judges.build import Story, marker
 
 PROFILE = load_profile("reference")
 
@@ -101,6 +102,15 @@ def test_a_lie_is_planted_in_a_history_that_was_recorded() -> None:
     assert tampered_history.let_go(None) is None
     quiet = History(history.header, tuple(event for event in history.events if event.kind == "fault"))
     assert tampered_history.let_go(quiet) is None
+
+
+def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> None:
+    story = Story(witness="effects")
+    story.start()
+    story.create(marker("a"))
+    story.look(marker("a"))
+    seen = tampered_history.let_go(story.history())
+    assert seen is not None and seen.caught and seen.mutant == tampered_history.PLANTS[1].name
 
 
 def test_what_a_profile_promises_nowhere_is_no_canary() -> None:

@@ -228,7 +228,7 @@ def test_what_a_shell_cannot_do_is_said_in_a_sentence_and_not_written(made: Plan
 def test_a_report_is_handed_over_as_scripts_and_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report"
     start = f"{START} --broken stores-nothing"
-    words = ["verify", "--sut", "http", "--start", start, "--storage", "local", "--budget", "10s", "--seed", "1",
+    words = ["verify", "--sut", "http", "--start", start, "--storage", "local", "--budget", "30s", "--seed", "1",
              "--guarantees", "G1"]  # fmt: skip
     assert main([*words, "--report", str(report)]) == 1
     capsys.readouterr()

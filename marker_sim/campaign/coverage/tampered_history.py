@@ -11,7 +11,7 @@ well as a judge that detects nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from marker_sim.campaign.result import Canary
@@ -52,10 +52,20 @@ def _planted(history: History) -> list[tuple[TamperedHistory, History]]:
             event = history.events[position]
             value = plant.value(event)
             if value is not None:
-                events = (*history.events[:position], event._replace(value=value), *history.events[position + 1 :])
-                made.append((plant, History(history.header, events)))
+                made.append((plant, History(history.header, tuple(_instead(history, event, value)))))
                 break
     return made
+
+
+def _instead(history: History, tampered: Event, value: Value) -> Iterator[Event]:
+    """The events with a false value in one, and in those that say the same of a file: effects and looks agree."""
+    for event in history.events:
+        same = event.path is not None and (event.path, event.value) == (tampered.path, tampered.value)
+        yield event._replace(value=value) if event is tampered or (same and _at_rest(event)) else event
+
+
+def _at_rest(event: Event) -> bool:
+    return (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
 
 
 def _breaches(history: History, guarantee: str) -> int:
@@ -70,8 +80,7 @@ def _longer_listing(event: Event) -> Value:
 
 def _longer_file(event: Event) -> Value:
     name = (event.path or "").rpartition("/")[2]
-    at_rest = (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
-    if at_rest and isinstance(event.value, bytes) and marker_file_index(name) is not None:
+    if _at_rest(event) and isinstance(event.value, bytes) and marker_file_index(name) is not None:
         return event.value + encode_names((NAME,))
     return None
 
