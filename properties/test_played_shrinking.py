@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
@@ -51,3 +54,12 @@ def test_the_result_is_the_smallest_plan_that_fails_nearly_always(lucky: int, en
     kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G4")
     made = PlayedShrinker(Server(4, lucky).again, PROFILE).shrink(kind, [broken], time.monotonic() + 60)
     assert (made.plan.entries, made.failed, made.runs) == (entries, 10, 10)
+
+
+def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:
+    kind, broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items()))
+    shorter = broken._replace(plan=replace(PLAN, ops=PLAN.ops[:2]))
+    state = SearchState(request=cast(Any, None), progress=print)
+    for each, kept in ((broken, broken), (shorter, shorter), (broken, shorter)):
+        state.keep(kind, each)
+        assert state.small[kind] is kept

@@ -211,6 +211,13 @@ class SearchState:
         self.found |= new
         return new
 
+    def keep(self, kind: Kind, broken: Broken) -> None:
+        """A plan that was made small, unless a smaller one of the same kind is known: losses stand for each other."""
+        known = self.small.get(kind)
+        if known and known.plan and broken.plan and known.plan.entries < broken.plan.entries:
+            return
+        self.small[kind] = broken
+
     def tell(self, kind: Kind, also: Iterable[Kind], confirmed: str = "") -> None:
         """A small plan for `kind` breaks `also` besides: that is one story, unless another was told of them before."""
         for each in (kind, *also):

@@ -88,8 +88,8 @@ class PlayedRounds:
                 continue
             search.found.setdefault(small.told, broken)
             for each in (small.told, *same):
-                if each in small.broken and not _smaller(search.small.get(each), small.broken[each]):
-                    search.small[each] = small.broken[each]
+                if each in small.broken:
+                    search.keep(each, small.broken[each])
             search.tell(small.told, same, small.sentence)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
@@ -158,10 +158,3 @@ class PlayedRounds:
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1
         return piece
-
-
-def _smaller(known: Broken | None, other: Broken) -> bool:
-    """Whether a plan that was told before is smaller than another one that breaks the same."""
-    if known is None or known.plan is None or other.plan is None:
-        return False
-    return known.plan.entries < other.plan.entries
