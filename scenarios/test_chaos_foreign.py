@@ -18,7 +18,7 @@ from scenarios.test_http import START
 def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     start = f"{START} --broken memory-only"
-    words = ("--sut", "http", "--start", start, "--budget", "24s", "--jobs", "2", "--dir", str(directory))
+    words = ("--sut", "http", "--start", start, "--budget", "10m", "--jobs", "2", "--dir", str(directory))
     process = _start(*words, "--seed", "3", cwd=tmp_path)
     _wait("no plan was run", partial(_has_more, directory, 1), TIMEOUT_S)  # The first unit is the canary.
     process.send_signal(signal.SIGKILL)
@@ -27,7 +27,8 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     before = _lines(directory)
     assert len(_lines(directory, "end")) == 0, "it was killed in the middle"
 
-    resumed = _start("--budget", "24s", "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
+    budget = f"{before[-1]['clock_s'] + 20:.0f}s"
+    resumed = _start("--budget", budget, "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
     out, err = resumed.communicate(timeout=TIMEOUT_S)
     assert resumed.returncode == 1, out + err
     assert not _marked(directory), "nothing outlives the end of a night"

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -47,8 +47,9 @@ def plan(*ops: Op, faults: tuple[Fault, ...] = (), threads: int = 1, storage: st
     return Plan(storage=storage, num_threads=threads, ops=ops, faults=faults, directories=places)
 
 
-def told(guarantee: str, made: Plan, start: str, sut: str = "http") -> ToldFailure:
-    return ToldFailure(guarantee=guarantee, plan=made, sut=sut, server=ServerOptions(start=start), source=SOURCE)
+def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str = "") -> ToldFailure:
+    server = ServerOptions(start=start)
+    return ToldFailure(guarantee=guarantee, plan=made, sut=sut, server=server, source=SOURCE, version=version)
 
 
 def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
@@ -261,13 +262,19 @@ def test_words_that_do_not_go_together_are_wrong_usage(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("version", "launcher"), [("0.15.1", hudi.STORAGE_LAUNCHER), ("1.0.2", hudi.LAUNCHER)])
+def test_a_bundle_that_was_built_is_started_as_its_version_is(version: str, launcher: str) -> None:
+    made = replace(plan(create(NAMES[0])), storage="s3")
+    assert f"$WORK/{launcher}" in shell_script(told("G1", made, "", "hudi:/built/bundle.jar", version))
+
+
 @pytest.mark.jvm
 def test_a_script_shows_the_glued_names_of_hudi_1_0_2(tmp_path: Path) -> None:
     made = plan(*(create(name) for name in NAMES[:3]), faults=(killed(2),))
     jars = [str(path) for path in hudi.bundle("1.0.2").find(print)]
     java = str(Path(hudi.find_java()).resolve().parent)
     code, said = bash(
-        shell_script(told("G4", made, "", "hudi:1.0.2")), tmp_path,
+        shell_script(told("G4", made, "", "hudi:1.0.2", "1.0.2")), tmp_path,
         PATH=f"{java}:/usr/bin:/bin", BUNDLE=":".join(jars), JARS=str(bundles.spark_home() / "jars" / "*"),
     )  # fmt: skip
     assert code == 1 and re.search(r"CREATE,p/f\d_0-0-0_001.parquet.marker.CREATEp/f2_0", said), said

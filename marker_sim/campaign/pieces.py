@@ -21,6 +21,7 @@ from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, exe
 from marker_sim.campaign.servability import cannot_serve, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
+from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import Known, counts_against
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -29,7 +30,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.target import CampaignRequest, PlayedRun
 from marker_sim.worker_pool import portable
 
 PIECE = 48
@@ -151,18 +152,31 @@ class PieceResult:
         self.statistics.add(history, findings)
         if look:
             self.statistics.look(history)
-        self.keep(number, plan, history, findings, settings.profile)
+        self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
         if number % RECHECK_EVERY == 0:
             made = digest(history) if number < _DIGESTS else ""
             differs = execute(plan, system)[0].events != history.events
             self.rechecked[number] = Rechecked(plan, made, differs)
 
-    def keep(
-        self, number: int, plan: Plan | None, history: History, findings: Iterable[Finding], profile: Profile
-    ) -> None:
-        """Keep the first run of each kind of violation that the profile holds against the system."""
-        for kind, broken in first_of_each_kind(number, plan, history, findings, profile).items():
-            self.found.setdefault(kind, broken)
+    def _keep(self, broken: dict[Kind, Broken]) -> None:
+        """Keep the first run of each kind."""
+        for kind, each in broken.items():
+            self.found.setdefault(kind, each)
+
+    def add_played(
+        self, number: int, played: PlayedRun, guarantees: frozenset[str] | None, profile: Profile
+    ) -> dict[Kind, Broken]:
+        """Judge and count a run that took real time; the first breach in it of each kind."""
+        history = played.history
+        findings = judge(history, guarantees)
+        self.statistics.add(history, findings)
+        for name, count in sorted(played.counts.items()):
+            self.statistics.reach(name, count)
+        self.steps += sum(event.kind == "invoke" for event in history.events)
+        self.last = history
+        broken = first_of_each_kind(number, played.plan, history, findings, profile)
+        self._keep(broken)
+        return broken
 
     def run_pair(self, number: int, plan: Plan, system: System, settings: SearchSettings) -> None:
         """Run a plan in both marker modes and judge that they agree."""

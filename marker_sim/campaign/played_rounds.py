@@ -15,7 +15,6 @@ from marker_sim.campaign.played_shrinking import PlayedShrinker
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
-from marker_sim.judges import judge
 from marker_sim.plan import Plan
 from marker_sim.targets.target import PlayedRun, Rounds
 
@@ -144,16 +143,10 @@ class PlayedRounds:
 
     def _judged(self, played: PlayedRun) -> PieceResult:
         """A round as a piece of one run."""
-        request, history, piece = self._search.request, played.history, PieceResult()
-        findings = judge(history, request.guarantees)
-        piece.statistics.add(history, findings)
-        for name, count in sorted(played.counts.items()):
-            piece.statistics.reach(name, count)
-        piece.steps = sum(event.kind == "invoke" for event in history.events)
-        piece.last = history
-        piece.keep(self._number, played.plan, history, findings, request.profile)
-        for kind, broken in piece.found.items() if played.plan is not None else ():
-            self._broken.setdefault(kind, []).append(broken)
+        request, piece = self._search.request, PieceResult()
+        broken = piece.add_played(self._number, played, request.guarantees, request.profile)
+        for kind, each in broken.items() if played.plan is not None else ():
+            self._broken.setdefault(kind, []).append(each)
         piece.interrupted = played.interrupted
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1

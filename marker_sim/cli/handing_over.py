@@ -115,6 +115,6 @@ def _told(stored: StoredPlan, sut: str | None) -> ToldFailure:
         evidence=evidence,
         often=stored.often,
         source=next((promise.source for promise in promises if promise.promised), ""),
-        version=stored.version if system == stored.sut else target.version,
+        version=(stored.version if system == stored.sut else "") or target.version,
         kit_version=stored.kit_version,
     )

@@ -95,7 +95,7 @@ def shell_script(failure: ToldFailure) -> str:
         bound_ms=BOUND_S * 1000,
         wait_s=BOUND_S + 2 + faults_ms // 1000,
         places=" ".join(map(quoted, plan.directories)),
-        hudi=_prepared(failure.sut.partition(":")[2], s3) if hudi else "",
+        hudi=_prepared(failure.version, s3) if hudi else "",
         start="" if hudi else quoted(_plain(server.start)),
         reader=quoted(server.reader) if server.reader else "",
         s3=s3,

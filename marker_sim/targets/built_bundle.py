@@ -67,11 +67,9 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
         raise UsageError(f"{given}, a jar without Hudi's timeline service ({SERVICE}); build the bundle: {BUILD}")
     if writes and ADAPTER not in entries:
         raise UsageError(f"{given}, a bundle for another Spark than 3.5 ({ADAPTER} is missing); build it: {BUILD}")
-    scala = next((found[1] for each in sorted(entries) if (found := _PROPERTIES.fullmatch(each))), "").rpartition("_")[
-        2
-    ]
-    if writes and scala == "2.13":
-        raise UsageError(f"{given}, a bundle for Scala {scala}; PySpark 3.5 has Scala 2.12, so build it: {BUILD}")
+    artifact = next((found[1] for each in sorted(entries) if (found := _PROPERTIES.fullmatch(each))), "")
+    if writes and artifact.endswith("_2.13"):
+        raise UsageError(f"{given}, a bundle for Scala 2.13; PySpark 3.5 has Scala 2.12, so build it: {BUILD}")
     return BuiltBundle(sut=f"{name}:{path}", version=version, jar=path)
 
 

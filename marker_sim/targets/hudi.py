@@ -69,9 +69,9 @@ class HudiTarget(HttpTarget):
     built: Path | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Packages, Java, the bundle, for S3 its client, and the object store."""
+        """Packages, Java, the bundle, for S3 its client, an archive of classes, and the object store."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
-        find_jars(self.version, NAME, request.storage, progress, self.built)
+        self.command(request, progress)
         check_surroundings(request)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:

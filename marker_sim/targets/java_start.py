@@ -20,12 +20,13 @@ from pathlib import Path
 from marker_sim.cache import cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held, replacing
-from marker_sim.supervisor import end, run_to_end, signal_session, start
+from marker_sim.supervisor import run_to_end
 from marker_sim.worlds.http.http_client import HttpConnection, answers
-from marker_sim.worlds.http.servers import Command, free_port
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.world import Surroundings
 
 COMPILE_TIMEOUT_S = 60.0
-START_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 60.0
 ARCHIVE, LAUNCHER_JAR = "classes.jsa", "launcher.jar"
 _COLLECTOR = "-XX:+UseSerialGC"  # Of the collectors the one that starts with the least work.
 _ASKED = ("create", "exists", "list", "delete")  # What loads the classes that are archived.
@@ -96,23 +97,18 @@ def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str
 def _store(words: list[str]) -> None:
     """Run a server that stores its classes when it ends; HarnessError when it does not answer or end."""
     with tempfile.TemporaryDirectory() as scratch:
-        port, place = free_port(), f"{scratch}/t/.hoodie/.temp/001"
-        values = {"port": str(port), "threads": "2", "interval_ms": "20", "storage": scratch}
-        with Path(scratch, "log").open("wb") as log:
-            server = start(Command(text=shlex.join(words)).arguments(values), {}, stdout=log)
-        try:
-            deadline = time.monotonic() + START_TIMEOUT_S
-            while not answers(port, place):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    raise HarnessError(f"{' '.join(words[-8:])} does not answer")
-                time.sleep(0.05)
-            connection = HttpConnection(port, timeout_s=5.0)
+        place, root = f"{scratch}/t/.hoodie/.temp/001", Path(scratch)
+        around, command = Surroundings({"storage": scratch}, {}), Command(text=shlex.join(words))
+        with Fleet(command, root / "work", root / "logs") as fleet:
+            server = fleet.start("archive", 2, 20, lambda name: around, lambda port: answers(port, place))
+            connection = HttpConnection(server.port, timeout_s=5.0)
             for operation in _ASKED:
                 name = {"markername": "p/f.parquet.marker.CREATE"} if operation == "create" else {}
                 connection.call(operation, {"markerdirpath": place, **name}, lambda: None)
             connection.abort()
-            signal_session(server, signal.SIGTERM)
-            while server.poll() is None and time.monotonic() < deadline:
+            server.signal(signal.SIGTERM)
+            deadline = time.monotonic() + END_TIMEOUT_S
+            while server.exited() is None:
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"{' '.join(words[-8:])} does not end")
                 time.sleep(0.05)
-        finally:
-            end(server)

@@ -19,13 +19,11 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.nightly.failures import NOT_REPRODUCED, VIOLATED, Sighting, parse_stored, plan_of
 from marker_sim.campaign.nightly.stages import FOREIGN, ROUNDS, SERVER
 from marker_sim.campaign.nightly.work import NightlyTask, counted, counts_of, sighting_of, worth_shrinking
-from marker_sim.campaign.pieces import Broken, Kind
+from marker_sim.campaign.pieces import Broken, Kind, PieceResult
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.campaign.result import Canary, Deciding
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
-from marker_sim.judges import judge
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
@@ -71,17 +69,12 @@ class ForeignWork:
         storage, profile = FOREIGN[task.stream], load_profile(task.profile)
         if not parse_target(task.sut).can.numbered:
             return self._campaign(task, storage)
-        target, statistics, found, steps = parse_target(task.sut), Statistics(), list[Sighting](), 0
+        target, piece, found = parse_target(task.sut), PieceResult(), list[Sighting]()
         for number in range(task.first, task.first + task.count):
             plan = self._plan(task, storage, number)
-            played = self._run(task, storage, plan)
-            history = played.history
-            statistics.add(history, judge(history, None))
-            for name, count in sorted(played.counts.items()):
-                statistics.reach(name, count)
-            steps += sum(event.kind == "invoke" for event in history.events)
-            found += self._sightings(task, storage, plan, broken_in(history, plan, profile), profile)
-        counts = counts_of(statistics, steps, profile)
+            broken = piece.add_played(number, self._run(task, storage, plan), None, profile)
+            found += self._sightings(task, storage, plan, broken, profile)
+        counts = counts_of(piece.statistics, piece.steps, profile)
         return counts | {"sightings": [asdict(each) for each in found], "goals": list(target.goals(storage))}
 
     def stored(self, task: NightlyTask) -> dict[str, Any]:

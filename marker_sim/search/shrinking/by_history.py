@@ -130,8 +130,7 @@ def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
             Op(actor=CLIENT, kind="create", directory=directory, name=name, copies=copies, apart_ms=apart_ms),
             Op(actor=READER, kind="list", directory=directory, after_ms=(copies + 1) * apart_ms),
         )
-        faults = tuple(placed for each in met if (placed := _among(*each, creates, plan)) is not None)
-        yield in_used_directories(replace(plan, ops=ops, faults=faults))
+        yield in_used_directories(replace(plan, ops=ops, faults=_placed(met, creates, plan)))
 
 
 def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
@@ -148,8 +147,14 @@ def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 def _with(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
     """The plan with these calls, and with the faults that have something to strike there."""
-    faults = tuple(placed for fault, event in struck if (placed := _among(fault, event, calls, plan)) is not None)
-    return in_used_directories(replace(plan, ops=tuple(call.op for call in calls), faults=faults))
+    ops = tuple(call.op for call in calls)
+    return in_used_directories(replace(plan, ops=ops, faults=_placed(struck, calls, plan)))
+
+
+def _placed(struck: list[_Struck], calls: list[_Made], plan: Plan) -> tuple[Fault, ...]:
+    """The faults at their places among the calls, without those that have nothing to strike there."""
+    placed = (_among(fault, event, calls, plan) for fault, event in struck)
+    return tuple(fault for fault in placed if fault is not None)
 
 
 def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault | None:
