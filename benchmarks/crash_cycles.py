@@ -88,7 +88,7 @@ def _write(root: Path, work: Assignment, data: bytes, nth: int, after: bool) -> 
         storage=storage, runtime=runtime, wire=None, directory=directory, options=MarkerOptions()  # type: ignore[arg-type]
     )  # fmt: skip
     encoded = RowFormat(lambda rows, made_by: data, decode_rows)
-    write_file(work, storage, runtime, direct_markers(context).create, 0.0, encoded)
+    write_file(work, context, direct_markers(context).create, 0.0, encoded)
 
 
 def _work(cycle: int) -> Assignment:

@@ -50,7 +50,7 @@ class System:
     layout: str = "hudi"
     profile: str = "reference"
     choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
-    write_client: type[WriteClient] = WriteClient
+    write_client: Callable[..., WriteClient] = WriteClient
     write_file: Callable[..., WriteStat] = write_file
     stage: type[Stage] = Stage
     outside: Outside | None = None

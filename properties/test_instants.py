@@ -15,7 +15,7 @@ from marker_sim.storages.local import LocalStorage
 from marker_sim.timeline import Entry, State, WriteStat, WriteToken, base_file_name
 from marker_sim.worlds.processes.seams import ThreadRuntime
 from marker_sim.writer.client import WriteClient
-from properties.test_late_attempts import OPTIONS, Places
+from properties.test_late_attempts import Places
 from properties.test_timeline import BOOTSTRAP, INSTANTS
 
 
@@ -56,10 +56,11 @@ def test_a_table_takes_writes_whatever_its_timeline_holds(before: list[str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         storage = LocalStorage(Path(folder))
         runtime = ThreadRuntime(SimpleNamespace(step=lambda: None), None, pytest.fail)  # type: ignore[arg-type]
+        places = Places(storage, runtime)
         there = {_commit(storage, instant) for instant in before}
         instants = [*before]
         for number in range(3):
-            client = WriteClient("t", storage, runtime, OPTIONS, Places(storage, runtime))
+            client = WriteClient("t", places.context("t"), places)
             instant = client.begin()
             assert instant > max(instants), "later than all that were there"
             assert {stat.file_id for stat in there} <= {file_id for _, file_id in client.slices}
@@ -68,7 +69,7 @@ def test_a_table_takes_writes_whatever_its_timeline_holds(before: list[str]) -> 
             storage.put(f"t/{stat.path}", b"PAR1")
             client.finalize(instant, (stat,))
             client.commit(instant, (stat,))
-        client = WriteClient("t", storage, runtime, OPTIONS, Places(storage, runtime))
+        client = WriteClient("t", places.context("t"), places)
         client.begin()
         assert client.slices["", "new"].base == stat.path, "the last write is the one that is read"
         assert all(storage.get(f"t/{stat.path}").data == b"PAR1" for stat in there), "and nothing was taken away"

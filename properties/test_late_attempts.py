@@ -39,8 +39,11 @@ class Places:
         self.before: Callable[[], object] = lambda: None
         self._seams: dict[str, Any] = {"storage": storage, "runtime": runtime, "wire": None, "options": OPTIONS}
 
+    def context(self, directory: str) -> Context:
+        return Context(directory=directory, **self._seams)
+
     def store(self, directory: str) -> Meeting:
-        return Meeting(Context(directory=directory, **self._seams), self.before)
+        return Meeting(self.context(directory), self.before)
 
     def stored(self, directory: str) -> tuple[str, ...]:
         return self.store(directory).list_all()
@@ -53,7 +56,7 @@ def test_a_file_that_comes_while_the_markers_go_is_deleted(ended_by: str, tmp_pa
     places = Places(storage, runtime)
 
     def client() -> WriteClient:
-        return WriteClient("t", storage, runtime, OPTIONS, places)
+        return WriteClient("t", places.context("t"), places)
 
     first = client()
     instant = first.begin()

@@ -13,13 +13,15 @@ from marker_sim.errors import HarnessError
 
 PROTOCOL = 1
 MODES = ("direct", "timeline")
+WRITE = "write"  # The mode of a process that writes.
+PARTS = ("attempt", "finalize", "commit", "rollback")  # Of a write, that a program may have.
 # Of each message: the fields that it has, and those that it may have.
 _OPERATION: dict[str, type] = {"id": int}
 _MAYBE: dict[str, type] = {"call": int}
 FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "hello": (
         {"protocol": int, "name": str, "modes": list},
-        {"version": str, "identity": bool, "reset": bool},
+        {"version": str, "identity": bool, "reset": bool, "write": list},
     ),
     "put": (_OPERATION | {"path": str, "data": str}, _MAYBE | {"if_absent": bool, "if_version": str}),
     "overwrite": (_OPERATION | {"path": str, "data": str}, _MAYBE),
@@ -29,6 +31,8 @@ FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "sleep": (_OPERATION | {"ms": int}, _MAYBE),
     "lock": (_OPERATION | {"name": str}, _MAYBE),
     "unlock": (_OPERATION | {"name": str}, _MAYBE),
+    "marker": (_OPERATION | {"call": int, "name": str}, {}),
+    "markers": (_OPERATION | {"call": int}, {}),
     "answer": ({"call": int}, {"result": bool, "names": list, "error": str, "message": str}),
     "wait": ({}, {}),
 }
@@ -65,6 +69,7 @@ class Hello(NamedTuple):
 
     identity: creates honour the identity of a request.
     reset: another `start` makes it forget everything, so it can be used for one process after another.
+    parts: of a write, that are its own.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Hello(NamedTuple):
     modes: tuple[str, ...]
     identity: bool
     reset: bool
+    parts: tuple[str, ...]
 
 
 def read_line(line: bytes) -> Said:
@@ -127,8 +133,16 @@ def read_hello(said: list[Said]) -> Hello:
     modes = tuple(mode for mode in MODES if mode in fields["modes"])
     if not modes or {*fields["modes"]} - {*MODES}:
         raise HarnessError(f'it has the modes {fields["modes"]}; "modes" names one or both of {", ".join(MODES)}')
+    parts = tuple(part for part in PARTS if part in fields.get("write", ()))
+    if {*fields.get("write", ())} - {*PARTS}:
+        raise HarnessError(f'it has the parts {fields["write"]} of a write; "write" names some of {", ".join(PARTS)}')
     return Hello(
-        fields["name"], fields.get("version", ""), modes, fields.get("identity", False), fields.get("reset", False)
+        name=fields["name"],
+        version=fields.get("version", ""),
+        modes=modes,
+        identity=fields.get("identity", False),
+        reset=fields.get("reset", False),
+        parts=parts,
     )
 
 

@@ -8,16 +8,17 @@ call takes nothing with it that others wait for.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from marker_sim.command.messages import PROTOCOL, Said
 from marker_sim.command.pool import ProgramPool
 from marker_sim.command.process import ProgramEnded, ProgramProcess
 from marker_sim.errors import HarnessError
-from marker_sim.markers.store import Context, Created, Factory, MarkerStore, Rejected
+from marker_sim.markers.store import Context, Created, Factory, Rejected
 from marker_sim.names import data_path, is_append
 from marker_sim.seams import (
     Condition,
@@ -26,7 +27,7 @@ from marker_sim.seams import (
     Mailbox,
     NotFound,
     PreconditionFailed,
-    StorageError,
+    SeamError,
     StorageFailed,
     StorageTimeout,
     Throttled,
@@ -45,25 +46,31 @@ ERRORS: dict[str, type[Exception]] = {
     "rejected": Rejected,
 }
 _WORDS = {kind: word for word, kind in ERRORS.items()}
+_NONE: Mapping[str, Any] = MappingProxyType({})
 Line = dict[str, Any]
+Acts = Mapping[str, Callable[[Line], Line]]
+OF_A_PART = ("marker", "markers")  # Operations of calls that are a part of a write.
 
 
 class OpenCall:
     """A call that is not answered yet.
 
-    lists: whether it asks for names. busy: the operation that its own thread is at, 0 for none.
+    lists: whether it asks for names.
+    acts: operations that only its own thread can do.
+    busy: the operation that this thread is at, 0 for none.
     """
 
-    __slots__ = ("busy", "lists", "mailbox")
+    __slots__ = ("acts", "busy", "lists", "mailbox")
 
-    def __init__(self, mailbox: Mailbox, lists: bool) -> None:
+    def __init__(self, mailbox: Mailbox, lists: bool, acts: Acts) -> None:
         self.mailbox = mailbox
         self.lists = lists
+        self.acts = acts
         self.busy = 0
 
 
 class ProgramSession:
-    """One process of a run, "direct" or "timeline"."""
+    """One process of a run: "direct" or "timeline" markers, or "write"."""
 
     def __init__(self, pool: ProgramPool, mode: str, context: Context) -> None:
         self._pool = pool
@@ -97,17 +104,20 @@ class ProgramSession:
 
     # Callers.
 
-    def call(self, operation: str, directory: str, **more: str) -> Any:
-        """What the program answers: a bool, or a tuple of names. Errors as it named them."""
+    def call(self, operation: str, acts: Acts = _NONE, /, **fields: Any) -> Any:
+        """What the program answers: a bool, or a tuple of names. Errors as it named them.
+
+        acts: operations that the program may ask for in this call alone.
+        """
         if self._why or self._pool.trouble:
             raise StorageFailed(self._why or self._pool.trouble)
         self._number = number = self._number + 1
-        call = self._calls[number] = OpenCall(self._runtime.mailbox(), operation == "list")
-        self._inbox.put({"event": "call", "call": number, "operation": operation, "directory": directory, **more})
+        call = self._calls[number] = OpenCall(self._runtime.mailbox(), operation == "list", acts)
+        self._inbox.put({"event": "call", "call": number, "operation": operation, **fields})
         while True:
             said: Said = call.mailbox.get()
             if said.do != "answer":
-                self._perform(said)
+                self._perform(said, acts.get(said.do))
                 continue
             if "error" in said.fields:
                 raise ERRORS[said.fields["error"]](said.fields.get("message", said.fields["error"]))
@@ -155,6 +165,8 @@ class ProgramSession:
         if said.call and (call is None or call.busy):
             why = "is not open" if call is None else f"is at operation {call.busy}; a thread does one at a time"
             raise HarnessError(f'it printed "{said.do}" for call {said.call}, which {why}')
+        if said.do in OF_A_PART and (call is None or said.do not in call.acts):
+            raise HarnessError(f'it printed "{said.do}" for call {said.call}, which has no such operation')
         self._operations[said.id] = said.call
         if call is None:
             self._runtime.spawn(said.do, partial(self._perform, said))
@@ -178,11 +190,12 @@ class ProgramSession:
 
     # Operations, by whichever actor does them.
 
-    def _perform(self, said: Said) -> None:
+    def _perform(self, said: Said, act: Callable[[Line], Line] | None = None) -> None:
         try:
-            more = self._acts[said.do](said.fields)
-        except (StorageError, ValueError) as error:
-            more = {"error": _WORDS.get(type(error), "unsupported"), "message": str(error)}
+            more = (act or self._acts[said.do])(said.fields)
+        except (SeamError, ValueError) as error:
+            word = "failed" if isinstance(error, SeamError) else "unsupported"
+            more = {"error": _WORDS.get(type(error), word), "message": str(error)}
         self._inbox.put({"event": "done", "id": said.id, **more})
 
     def _put(self, asked: Line) -> Line:
@@ -272,15 +285,16 @@ class IdentifiedMarkers(ProgramMarkers):
 def make_factory(pool: ProgramPool, mode: str) -> Factory:
     """The factory of a mode, "direct" or "timeline": one session for each process, one store for each directory."""
     kind = IdentifiedMarkers if pool.hello.identity else ProgramMarkers
+    return lambda context: kind(session_of(pool, mode, context), context.directory)
 
-    place = f"program: {mode}"  # A driver also reads, with a store of the server's kind.
 
-    def factory(context: Context) -> MarkerStore:
-        if place not in context.process:
-            context.process[place] = ProgramSession(pool, mode, context)
-        return kind(context.process[place], context.directory)
-
-    return factory
+def session_of(pool: ProgramPool, mode: str, context: Context) -> ProgramSession:
+    """The session of a process in a mode: a driver that writes may also read, with a store of the server's kind."""
+    place = f"program: {mode}"
+    if place not in context.process:
+        context.process[place] = ProgramSession(pool, mode, context)
+    session: ProgramSession = context.process[place]
+    return session
 
 
 def _start_line(mode: str, context: Context) -> Line:

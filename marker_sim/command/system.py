@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from marker_sim.command.pool import PREFIX, ProgramPool, pool_of
 from marker_sim.command.session import ProgramSession, make_factory
+from marker_sim.command.writes import ProgramWriteClient, program_attempt
 from marker_sim.system import Outside, System
 
 
@@ -34,7 +37,7 @@ def program_system(command: str) -> System:
     """The system that a command line starts; HarnessError when it cannot be started, or says no proper hello."""
     pool = pool_of(command)
     hello = pool.hello
-    return System(
+    made = System(
         name=f"{PREFIX}{command}",
         version=f"{hello.name} {hello.version}".strip(),
         direct=make_factory(pool, "direct") if "direct" in hello.modes else None,
@@ -43,3 +46,8 @@ def program_system(command: str) -> System:
         profile="python",
         outside=ProgramsOutside(pool),
     )
+    if "attempt" in hello.parts:
+        made = replace(made, write_file=partial(program_attempt, pool))
+    if {*hello.parts} - {"attempt"}:
+        made = replace(made, write_client=partial(ProgramWriteClient, pool))
+    return made

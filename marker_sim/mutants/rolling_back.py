@@ -10,7 +10,8 @@ _DELETE = (
     '        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'
 )
 _ROLL_BACK_FILES = "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n"
-_ROLL_BACK_ENTRIES = "        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n"
+_ROLL_BACK_ENTRIES = "        for state in UNDONE:\n            self._records.remove(Entry(instant, action, state))\n"
+_ROLL_BACK_UNDO = "        self._undo(instant, action)\n"
 _ROLL_BACK_DONE = "        self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)\n"
 _ROLL_BACK_BEGUN = "        for state in (State.REQUESTED, State.INFLIGHT):\n            self._records.write(Entry(rollback, ROLLBACK, state), record)\n"
 
@@ -63,7 +64,7 @@ ROLLING_BACK = (
         name="rolled-back-before-deleting",
         record="plausible: the rollback is completed first and the files deleted then",
         module="writer.client",
-        before=_ROLL_BACK_FILES + _ROLL_BACK_ENTRIES + _ROLL_BACK_DONE,
+        before=_ROLL_BACK_UNDO + _ROLL_BACK_DONE,
         after=_ROLL_BACK_ENTRIES + _ROLL_BACK_DONE + _ROLL_BACK_FILES,
         kills="G15",
     ),
@@ -87,7 +88,7 @@ ROLLING_BACK = (
         name="instant-removed-first",
         record="HUDI-6304, P 8849: timeline files were removed in the wrong order, a crash in between lost the rollback",
         module="writer.client",
-        before=_ROLL_BACK_BEGUN + _ROLL_BACK_FILES + _ROLL_BACK_ENTRIES,
+        before=_ROLL_BACK_BEGUN + _ROLL_BACK_UNDO,
         after=_ROLL_BACK_ENTRIES + _ROLL_BACK_BEGUN + _ROLL_BACK_FILES,
         kills="G16",
     ),
@@ -174,7 +175,7 @@ ROLLING_BACK = (
         name="instant-stays-on-timeline",
         record="plausible: the rolled back instant stays on the timeline, and the next writer meets it again",
         module="writer.client",
-        before="        for state in (State.INFLIGHT, State.REQUESTED):\n            self._records.remove(Entry(instant, action, state))\n",
+        before=_ROLL_BACK_ENTRIES,
         after="",
         kills="G16",
     ),

@@ -23,9 +23,8 @@ WRITING = (
         name="file-before-marker",
         record="plausible: the file is written while its marker is still asked for",
         module="writer.attempt",
-        before="    make_marker(marker_name(work.partition, name, MarkerType(work.kind)), runtime, create)\n",
-        after='    storage.put(f"{work.table}/{work.path}", b"")\n'
-        "    make_marker(marker_name(work.partition, name, MarkerType(work.kind)), runtime, create)\n",
+        before="    make_marker(marker_of(work), runtime, create)\n",
+        after='    storage.put(f"{work.table}/{work.path}", b"")\n    make_marker(marker_of(work), runtime, create)\n',
         kills="G13",
     ),
     Mutant(
@@ -133,9 +132,9 @@ WRITING = (
         name="cleared-by-second-stage",
         record="HUDI-4880, P 6733: markers were deleted at the start of a second attempt while the first still wrote",
         module="writer.attempt",
-        before='    name = work.path.rpartition("/")[2]\n',
+        before="    make_marker(marker_of(work), runtime, create)\n",
         after='    for path in storage.list(f"{work.table}/.hoodie/.temp/{work.instant}/") if work.token.stage % 100 else ():\n'
-        '        storage.delete(path)\n    name = work.path.rpartition("/")[2]\n',
+        "        storage.delete(path)\n    make_marker(marker_of(work), runtime, create)\n",
         kills="G17",
     ),
     Mutant(
@@ -217,8 +216,8 @@ WRITING = (
         name="reconciled-after-commit",
         record="plausible: the instant is completed first and reconciled then",
         module="writer.client",
-        before='        self._journal("commit", instant, paths, lambda: self._records.write(entry, data))\n',
-        after='        self._journal("commit", instant, paths, lambda: self._records.write(entry, data))\n'
+        before='        self._journal("commit", instant, paths, lambda: self._complete(entry, data))\n',
+        after='        self._journal("commit", instant, paths, lambda: self._complete(entry, data))\n'
         "        self._reconcile(instant, frozenset(paths))\n",
         kills="G14",
         also=(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from marker_sim.markers.files import retry_until_decided
-from marker_sim.markers.store import Rejected
+from marker_sim.markers.store import Context, Rejected
 from marker_sim.names import MarkerType, marker_name
 from marker_sim.seams import Runtime, SeamError, Storage
 from marker_sim.timeline import WriteStat, WriteToken, base_file_name, log_file_name
@@ -53,8 +53,7 @@ def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteT
 
 def write_file(
     work: Assignment,
-    storage: Storage,
-    runtime: Runtime,
+    context: Context,
     create: CreateMarker,
     slow_ms: float = 0.0,
     rows_as: RowFormat = LINES,
@@ -63,20 +62,36 @@ def write_file(
 
     create: the marker store's create, with the name and an identity that is the same for each retry.
     """
-    name = work.path.rpartition("/")[2]
-    make_marker(marker_name(work.partition, name, MarkerType(work.kind)), runtime, create)
+    storage, runtime = context.storage, context.runtime
+    make_marker(marker_of(work), runtime, create)
     if slow_ms:
         runtime.sleep(slow_ms)
-    rows = dict(work.rows)
-    if work.kind == "MERGE" and work.slice is not None:
-        rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
+    rows = rows_of(work, storage, runtime, rows_as)
     data = rows_as.encode(rows, str(work.token))
     path = f"{work.table}/{work.path}"
     # A local file is written under its own name, in pieces, so that a killed process leaves a part of it.
     write = storage.overwrite if storage.capabilities.host_lock else storage.put
     retry_until_decided(storage, runtime, lambda: write(path, data))
-    base = work.slice.instant if work.slice else ""
-    return WriteStat(work.partition, work.file_id, work.path, len(rows), base)
+    return stat_of(work, len(rows))
+
+
+def marker_of(work: Assignment) -> str:
+    """The name of the marker of an attempt."""
+    name = work.path.rpartition("/")[2]
+    return marker_name(work.partition, name, MarkerType(work.kind))
+
+
+def rows_of(work: Assignment, storage: Storage, runtime: Runtime, rows_as: RowFormat = LINES) -> dict[str, str]:
+    """The rows of its file: for a MERGE with those of the slice that it replaces."""
+    rows = dict(work.rows)
+    if work.kind == "MERGE" and work.slice is not None:
+        rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
+    return rows
+
+
+def stat_of(work: Assignment, rows: int) -> WriteStat:
+    """What an attempt tells the driver of a file with so many rows."""
+    return WriteStat(work.partition, work.file_id, work.path, rows, work.slice.instant if work.slice else "")
 
 
 def make_marker(name: str, runtime: Runtime, create: CreateMarker) -> None:

@@ -24,10 +24,9 @@ from typing import Any, Protocol
 from marker_sim.history import Value
 from marker_sim.markers.files import retry_until_decided
 from marker_sim.markers.several import for_each
-from marker_sim.markers.store import MarkerStore, Rejected
+from marker_sim.markers.store import Context, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory, data_path
-from marker_sim.options import MarkerOptions
-from marker_sim.seams import Runtime, SeamError, Storage
+from marker_sim.seams import SeamError
 from marker_sim.timeline import (
     COMMIT,
     HOODIE,
@@ -45,6 +44,7 @@ from marker_sim.writer.slices import Group, Slice, latest_slices
 
 ASK_TRIES = 6
 ASK_PAUSE_MS = 200.0
+UNDONE = (State.INFLIGHT, State.REQUESTED)  # The entries of an instant in the order in which a rollback removes them.
 
 
 class Markers(Protocol):
@@ -80,9 +80,7 @@ class WriteClient:
     def __init__(
         self,
         table: str,
-        storage: Storage,
-        runtime: Runtime,
-        options: MarkerOptions,
+        context: Context,
         markers: Markers,
         action: str = COMMIT,
         journal: Journal = no_journal,
@@ -90,13 +88,13 @@ class WriteClient:
         self.slices: dict[Group, Slice] = {}
         self._deleted: tuple[str, list[str]] = ("", [])
         self._table = table
-        self._storage = storage
-        self._runtime = runtime
-        self._options = options
+        self._storage = context.storage
+        self._runtime = context.runtime
+        self._options = context.options
         self._markers = markers
         self._action = action
         self._journal = journal
-        self._records = Records(storage, runtime, table)
+        self._records = Records(context.storage, context.runtime, table)
 
     def begin(self) -> str:
         """Recover unfinished instants and put a new one on the timeline; its string."""
@@ -113,7 +111,7 @@ class WriteClient:
         paths = tuple(sorted(stat.path for stat in stats))
         entry = Entry(instant, self._action, State.COMPLETED)
         data = encode_commit(stats, extra or {})
-        self._journal("commit", instant, paths, lambda: self._records.write(entry, data))
+        self._journal("commit", instant, paths, lambda: self._complete(entry, data))
         self._delete_markers(instant)
         self._delete_again(instant)
 
@@ -155,12 +153,20 @@ class WriteClient:
         rollback = rollback or instant_at(self._runtime.now_ms(), timeline.newest)
         for state in (State.REQUESTED, State.INFLIGHT):
             self._records.write(Entry(rollback, ROLLBACK, state), record)
-        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})
-        for state in (State.INFLIGHT, State.REQUESTED):
-            self._records.remove(Entry(instant, action, state))
+        self._undo(instant, action)
         self._records.write(Entry(rollback, ROLLBACK, State.COMPLETED), record)
         self._delete_markers(instant)
         self._delete_again(instant)
+
+    def _undo(self, instant: str, action: str) -> None:
+        """Delete the files of an instant, then take it off the timeline."""
+        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})
+        for state in UNDONE:
+            self._records.remove(Entry(instant, action, state))
+
+    def _complete(self, entry: Entry, data: bytes) -> None:
+        """Put the completed instant on the timeline."""
+        self._records.write(entry, data)
 
     def _sweep(self, timeline: Timeline, commits: dict[str, tuple[WriteStat, ...]]) -> None:
         """Remove markers that outlived their instant, and the files that only they name; unknown instants are left."""
@@ -198,9 +204,12 @@ class WriteClient:
 
         A file that the instant cannot have written stays, whatever a marker says, for it may be committed data.
         """
-        own = sorted(path for path in paths if _may_be_of(instant, path))
-        self._deleted = (instant, own)
-        for_each(self._runtime, self._options.finalize_parallelism, own, self._delete_file)
+        for_each(self._runtime, self._options.finalize_parallelism, self._to_delete(instant, paths), self._delete_file)
+
+    def _to_delete(self, instant: str, paths: set[str]) -> list[str]:
+        """Those of the paths that the instant may have written; they are deleted once more when it is over."""
+        self._deleted = (instant, sorted(path for path in paths if _may_be_of(instant, path)))
+        return self._deleted[1]
 
     def _delete_again(self, instant: str) -> None:
         """Delete files that late attempts wrote since; the instant is over, so errors are ignored."""

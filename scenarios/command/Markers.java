@@ -9,7 +9,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Markers in Java for `--sut command` (docs/command.md): one empty object a marker, put if absent, in both modes.
+ * Markers in Java for `--sut command` (docs/command.md): one empty object a marker, put if absent, in both modes; the
+ * parts of a write are in Writes.java.
  *
  * <p>One thread and callbacks: an operation is printed, and what is to be done with its outcome is kept under its id.
  * So any number of calls are under way at once. `--answers-first` is the faulty variant: it answers a create when the
@@ -22,16 +23,19 @@ public final class Markers {
   static boolean answersFirst;
 
   public static void main(String[] args) throws Exception {
-    answersFirst = args.length > 0 && args[0].equals("--answers-first");
+    answersFirst = List.of(args).contains("--answers-first");
+    Writes.fileFirst = List.of(args).contains("--file-first");
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       Map<String, Object> message = new Json(line).object();
       switch ((String) message.get("event")) {
         case "hello" -> say("do", "hello", "protocol", 1, "name", "java-markers", "version", "1",
-            "modes", List.of("direct", "timeline"), "reset", true);
+            "modes", List.of("direct", "timeline"), "reset", true,
+            "write", List.of("attempt", "finalize", "commit", "rollback"));
         case "start" -> { // A new process begins, and nothing of an earlier one may be left.
           WAITING.clear();
           operations = 0;
+          Writes.storage = message;
         }
         case "call" -> serve(message);
         case "done" -> WAITING.remove((Long) message.get("id")).accept(message);
@@ -78,7 +82,7 @@ public final class Markers {
           delete(call, paths(done), 0);
         }
       }, "prefix", prefix);
-      default -> fail(call, Map.of("error", "rejected", "message", "no such operation"));
+      default -> Writes.serve(call);
     }
   }
 

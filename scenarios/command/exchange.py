@@ -11,10 +11,13 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from marker_sim.command.pool import ProgramPool
+    from marker_sim.command.session import ProgramSession
 
 NAME = "dt=1/f1_0-0-0_001.parquet.marker.CREATE"
 
@@ -43,8 +46,9 @@ def main() -> None:
 
 
 def perform(pool: ProgramPool) -> list[object]:
-    """The kit's side: one process of a timeline server on a local file system, four calls one after another."""
-    from marker_sim.command.session import make_factory
+    """The kit's side: a process of a timeline server on a local file system and five calls, then one that writes."""
+    from marker_sim.command.messages import WRITE
+    from marker_sim.command.session import make_factory, session_of
     from marker_sim.command.system import ProgramsOutside
     from marker_sim.markers.store import Context, Rejected
     from marker_sim.options import MarkerOptions
@@ -78,16 +82,35 @@ def perform(pool: ProgramPool) -> list[object]:
             results.append(str(error))
         results.append(markers.exists())
         results.append(markers.delete())
+        outside.ended(context.process)
+        context.process.clear()
+        results.extend(perform_parts(session_of(pool, WRITE, context)))
 
+    outside = ProgramsOutside(pool)
     try:
         scheduler.spawn(process, body)
         scheduler.run_until_stop(10**10)
     finally:
         scheduler.close()
-        outside = ProgramsOutside(pool)
         outside.ended(context.process)
         outside.check()
     return results
+
+
+def perform_parts(session: ProgramSession) -> Iterator[object]:
+    """The kit's side of two parts of a write: the names of markers asked for, and the answers."""
+    where = {"table": "lake", "instant": "20240101000000000"}
+    file = f"lake/{NAME.removesuffix('.marker.CREATE')}"
+    asked: list[str] = []
+
+    def marker(line: dict[str, Any]) -> dict[str, Any]:
+        asked.append(line["name"])
+        return {}
+
+    answer = session.call("attempt", {"marker": marker}, **where, name=NAME, path=file, data="UEFSMQ==")
+    yield from (*asked, answer)
+    names = [NAME, NAME.replace("f1_0-0-0", "f1_0-0-1")]
+    yield session.call("finalize", {"markers": lambda _: {"names": names}}, **where, files=[file])
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class FileFuzzer:
         self._count_in(damages)
         apply(damages, hoodie, self._out)
         try:
-            client = WriteClient(table, self._storage, self._runtime, MarkerOptions(), _Markers(self._store_at))
+            client = WriteClient(table, self._context(table), _Markers(self._store_at))
             ended = within(self._bound_s, "begin", client.begin)
             self._typed("begin", ended, (SeamError, ValueError, Conflict))
             for path, data in kept.items():
@@ -293,15 +293,16 @@ class FileFuzzer:
         return self._store_at(directory)
 
     def _store_at(self, directory: str) -> DirectMarkers:
+        return DirectMarkers(self._context(directory))
+
+    def _context(self, directory: str) -> Context:
         wire: object = Wireless()
-        return DirectMarkers(
-            Context(
-                storage=self._storage,
-                runtime=self._runtime,
-                wire=wire,  # type: ignore[arg-type]
-                directory=directory,
-                options=MarkerOptions(),
-            )
+        return Context(
+            storage=self._storage,
+            runtime=self._runtime,
+            wire=wire,  # type: ignore[arg-type]
+            directory=directory,
+            options=MarkerOptions(),
         )
 
     def _table(self) -> str:

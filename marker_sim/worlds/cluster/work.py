@@ -136,9 +136,7 @@ def _write(
         environment.need_server()
     client = environment.system.write_client(
         table,
-        environment.storage,
-        environment.runtime,
-        environment.options,
+        environment.context(table),
         DriverMarkers(environment, choice.mode),
         DELTA_COMMIT if plan.merge_on_read else COMMIT,
         partial(note_part, environment, table),

@@ -104,7 +104,7 @@ class Child(ProcessEnvironment):
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
         """An attempt whose rows are Parquet."""
-        return self.system.write_file(work, self.storage, self.runtime, create, slow_ms, PARQUET)
+        return self.system.write_file(work, self.context(work.table), create, slow_ms, PARQUET)
 
     def _storage(self, spec: dict[str, str], process: str) -> tuple[CountedStorage, HostLocks | None]:
         inner: Storage

@@ -71,7 +71,7 @@ class SimulatedEnvironment(ProcessEnvironment):
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
         """An attempt whose rows are lines of text."""
-        return self.system.write_file(work, self.storage, self.runtime, create, slow_ms)
+        return self.system.write_file(work, self.context(work.table), create, slow_ms)
 
     # Bodies of actors.
 

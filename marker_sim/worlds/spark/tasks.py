@@ -16,6 +16,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ class WriteTasks(NamedTuple):
         work = self._assignment(index, WriteToken(index, stage, context.taskAttemptId()), rows)
         markers = child.markers(self.mode, self.place)
         create = attempt.after_marker(markers.create)
+        around = replace(child.context(work.table), storage=attempt)
 
         def took_back() -> bool:
             if markers.exists():
@@ -83,7 +85,7 @@ class WriteTasks(NamedTuple):
 
         def act() -> WriteStat:
             try:
-                stat = child.system.write_file(work, attempt, child.runtime, create, 0, PARQUET)
+                stat = child.system.write_file(work, around, create, 0, PARQUET)
             except SeamError:
                 with suppress(SeamError):
                     took_back()  # Half a file is as late as a whole one.
