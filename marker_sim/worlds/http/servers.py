@@ -94,11 +94,7 @@ class Server:
 
     def pids(self) -> list[int]:
         """It and every descendant that lives."""
-        try:
-            process = psutil.Process(self.pid)
-            return [self.pid, *(child.pid for child in process.children(recursive=True))]
-        except psutil.NoSuchProcess:
-            return [self.pid]
+        return _family(self.pid)
 
     def exited(self) -> int | None:
         """The exit code when it is over, whoever ended it."""
@@ -149,6 +145,19 @@ class Server:
             return "(no output)"
         shown = [line.strip() for line in lines if line.strip()][-LOG_LINES_QUOTED:]
         return " | ".join(shown) or "(no output)"
+
+
+def _family(pid: int) -> list[int]:
+    """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
+    found = [pid]
+    for each in found:
+        for children in Path(f"/proc/{each}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found += map(int, children.read_text().split())
+    if not Path("/proc/self/task", str(os.getpid()), "children").exists():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += (child.pid for child in psutil.Process(pid).children(recursive=True))
+    return found
 
 
 class Fleet:
