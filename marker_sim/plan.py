@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
@@ -26,6 +26,7 @@ SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"
+Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 OF_CROWD = "~"  # Before the number of a client, where one operation has several.
 COPY = "{copy}"
 COPIES_MAX = 10_000
@@ -100,6 +101,8 @@ class Write:
     markers: "" for the mode of the plan, else this write's own.
     after_ms: how long the driver waits first.
     abandon: it gives up when the tasks are done, and leaves the instant to the next write.
+    faults: indexes into `Plan.faults` of those that meet this write alone, of a released Hudi; name: what that is
+        counted as.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -107,6 +110,28 @@ class Write:
     markers: str = ""
     after_ms: int = 0
     abandon: bool = False
+    faults: tuple[int, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """What is particular to a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
+
+    Before its first write, and after each that is not abandoned, comes one without faults, and an audit.
+
+    version6: whether a 1.x writer keeps the table at version 6.
+    small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
+        else they make file groups of their own.
+    cluster: whether executors are processes of their own.
+    """
+
+    metadata: bool = False
+    version6: bool = False
+    partitions: Partitions = "plain"
+    small_files: bool = True
+    index: Literal["SIMPLE", "BLOOM"] = "SIMPLE"
+    cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +146,7 @@ class Plan:
     merge_on_read: what the tables are; a copy-on-write table turns an APPEND into a MERGE.
     embedded: the timeline server dies with the driver, as in Hudi.
     restart_threads: num_threads of the servers after the first, where that is less; 0 for the same.
+    shape: of the table, where a released Hudi writes one; None for the kit's worlds and for servers.
     """
 
     mode: str = "timeline"
@@ -138,6 +164,7 @@ class Plan:
     jitter: int = 0
     seed: int = 0
     restart_threads: int = 0
+    shape: TableShape | None = None
 
     @property
     def entries(self) -> int:
@@ -181,6 +208,10 @@ class Plan:
             for write in self.writes
         ]
         out["faults"] = [fault.to_dict() for fault in self.faults]
+        if self.shape is None:
+            del out["shape"]
+        else:
+            out["shape"] = asdict(self.shape)
         return out
 
     @staticmethod
@@ -251,6 +282,8 @@ class Plan:
         for write in self.writes:
             if not 0 <= write.table < len(self.tables):
                 problems.append(f"write table {write.table} is not one of {len(self.tables)}")
+            if not all(0 <= number < len(self.faults) for number in write.faults):
+                problems.append(f"write faults {list(write.faults)} are not of {len(self.faults)}")
             if write.markers not in ("", *MODES):
                 problems.append(f"write markers {write.markers!r} is none of {MODES}")
             for task in write.tasks:
@@ -286,7 +319,8 @@ _WRITE_DEFAULTS = tuple((f.name, f.default) for f in fields(Write) if f.name != 
 
 
 def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {name: given for name, default in defaults if (given := getattr(value, name)) != default}
+    given = {name: getattr(value, name) for name, default in defaults if getattr(value, name) != default}
+    return {name: list(each) if isinstance(each, tuple) else each for name, each in given.items()}
 
 
 def write_plan(plan: Plan, path: Path) -> None:

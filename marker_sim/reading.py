@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -44,6 +45,7 @@ def _path(steps: list[str | int]) -> str:
 def _accepted(kind: Any, steps: list[str | int]) -> str:
     """The words that a field takes, "" when it takes any of its type."""
     for step in steps:
+        kind = get_args(kind)[0] if NoneType in get_args(kind) else kind
         kind = get_args(kind)[0] if isinstance(step, int) else get_type_hints(kind)[step]
     words = [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else get_args(kind)
     return f"accepted are {', '.join(words)}" if words and all(isinstance(word, str) for word in words) else ""

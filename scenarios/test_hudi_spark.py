@@ -96,7 +96,7 @@ def verdicts(done: Campaign) -> dict[str, str]:
 def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
     rounds = iter(range(2))
     done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: next(rounds) == 1)
-    assert done.statistics.reached["driver killed at data-file"] >= 1
+    assert done.statistics.reached["driver killed at data-file, timeline mode"] >= 1
     assert done.statistics.reached["audit"] >= 2
     assert done.not_reached == ()
     found = verdicts(done)

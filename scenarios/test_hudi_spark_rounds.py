@@ -8,19 +8,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.plan import Plan, read_plan, write_plan
 from marker_sim.tables import LocalTree, Unreadable
 from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
-from marker_sim.worlds.hudi_spark.settings import draw_shape
+from marker_sim.worlds.hudi_spark.round_steps import KILLED_AT, RoundStep, armed, call_of, steps_of, with_steps
+from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, key_count, partition_names
 from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
@@ -76,7 +79,7 @@ NEVER_AIMED_AT = (
 def fitting(operation: str, path: str, process: str = "driver-1") -> set[str]:
     call = StorageCall(process, "driver", operation, f"t0/{path}")
     rng = random.Random(0)
-    return {phase.word for phase in PHASES if phase.fault(rng).armed("t0", "driver-1").fits(call)}
+    return {phase.word for phase in PHASES if armed(phase.fault(rng), "t0", "driver-1").fits(call)}
 
 
 @pytest.mark.parametrize("word", sorted(EFFECTS))
@@ -102,10 +105,10 @@ def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: st
     met: dict[tuple[str, str], int] = {}
     choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met, met)
     for _ in range(40):
-        spec = choices.next(10_000.0)
-        assert spec is not None
-        for step in spec.steps:
-            met[spec.mode, step.name] = met.get((spec.mode, step.name), 0) + 1
+        drawn = choices.next(10_000.0)
+        assert drawn is not None
+        for step in drawn.steps:
+            met[drawn.plan.mode, step.name] = met.get((drawn.plan.mode, step.name), 0) + 1
     for mode in ("direct", "timeline"):
         places = {
             phase.name for phase in PHASES if phase.mode in ("", mode) and (storage == "local" or not phase.rewrites)
@@ -126,21 +129,22 @@ def test_the_first_kill_of_timeline_mode_is_in_a_rewrite_and_its_write_writes_fi
     met: Counter[tuple[str, str]] = Counter()
     choices = Choices("1.0.2", modes, "local", seed, 240.0, (), met, met)
     for _ in modes:
-        spec = choices.next(1e6)
-        assert spec is not None
-        met.update((spec.mode, step.name) for step in spec.steps)
-        if spec.mode == "timeline":
-            assert spec.steps[0].name == REWRITE
-            assert spec.shape.threads < len(spec.shape.names) / 2, "two tasks at a time ask for markers"
+        drawn = choices.next(1e6)
+        assert drawn is not None
+        plan = drawn.plan
+        met.update((plan.mode, step.name) for step in drawn.steps)
+        if plan.mode == "timeline":
+            assert drawn.steps[0].name == REWRITE
+            assert plan.num_threads < len(partition_names(plan)) / 2, "two tasks at a time ask for markers"
     assert met["timeline", REWRITE] == 1
 
 
 def test_some_writes_that_write_files_again_have_hudis_defaults_and_some_few_threads() -> None:
-    drawn = [draw_shape(random.Random(seed), 0, "1.0.2", rewrites=True) for seed in range(60)]
-    assert all(shape.rewrites for shape in drawn)
-    assert {shape.threads for shape in drawn} == {1, 2, 20}
-    assert {len(shape.names) >= 60 for shape in drawn if shape.threads == 20} == {True}
-    assert all(shape.keys >= len(shape.names) for shape in drawn), "a row for each partition"
+    drawn = [draw_table(random.Random(seed), 0, "1.0.2", rewrites=True) for seed in range(60)]
+    assert all(map(has_rewrites, drawn))
+    assert {plan.num_threads for plan in drawn} == {1, 2, 20}
+    assert {len(partition_names(plan)) >= 60 for plan in drawn if plan.num_threads == 20} == {True}
+    assert all(key_count(plan) >= len(partition_names(plan)) for plan in drawn), "a row for each partition"
 
 
 def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> None:
@@ -148,10 +152,10 @@ def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> No
         met: Counter[tuple[str, str]] = Counter()
         choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, (), met, met)
         for _ in range(60):
-            spec = choices.next(1e6)
-            assert spec is not None
-            met.update((spec.mode, step.name) for step in spec.steps)
-            assert spec.shape.rewrites or REWRITE not in {step.name for step in spec.steps}
+            drawn = choices.next(1e6)
+            assert drawn is not None
+            met.update((drawn.plan.mode, step.name) for step in drawn.steps)
+            assert has_rewrites(drawn.plan) or REWRITE not in {step.name for step in drawn.steps}
         assert 2 <= met["timeline", REWRITE] < 30 if storage == "local" else not met["timeline", REWRITE]
 
 
@@ -173,7 +177,7 @@ def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_i
         file.write_bytes(b"name\n")
         with subprocess.Popen([sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE) as driver:
             life = cast(DriverLife, SimpleNamespace(name="driver-1", strike=(lambda: None) if late else driver.kill))
-            strikes = WriteFaultInjector(rewriting.step(random.Random(0), 1), "t0", life, recorder, tuple)
+            strikes = WriteFaultInjector(rewriting.step(random.Random(0), 1, "local"), "t0", life, recorder, tuple)
             strikes.arm(place, target)
             assert driver.stdin is not None
             driver.stdin.write(b"\n")
@@ -188,17 +192,41 @@ def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_i
 def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
     choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {}, {})
     for _ in range(80):
-        spec = choices.next(1e6)
-        assert spec is not None
-        kills = [each for step in spec.steps for each in step.faults if each.fault.target == "driver"]
-        assert all(each.call.n <= len(spec.shape.names) for each in kills)
-        if spec.shape.table_type == "MERGE_ON_READ":
-            assert "rollback-deletion" not in {each.word for each in kills}, "its rollbacks append to log files"
+        drawn = choices.next(1e6)
+        assert drawn is not None
+        kills = [each for step in drawn.steps for each in step.faults if each.target == "driver"]
+        assert all(call_of(each).n <= len(partition_names(drawn.plan)) for each in kills)
+        if drawn.plan.merge_on_read:
+            assert "rollback-deletion" not in {step.word for step in drawn.steps}, "its rollbacks append to log files"
 
 
 def test_the_same_seed_chooses_the_same_rounds() -> None:
     first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}, {}) for _ in range(2))
     assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_a_round_is_a_plan_that_is_stored_and_read_and_gives_the_same_steps_and_rows(
+    tmp_path: Path, storage: str
+) -> None:
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 4, 600.0, (), {}, {})
+    for _ in range(12):
+        drawn = choices.next(1e6)
+        assert drawn is not None
+        write_plan(drawn.plan, tmp_path / "plan.json")
+        read = read_plan(tmp_path / "plan.json")
+        assert read == drawn.plan
+        assert with_steps(replace(read, writes=(), faults=()), steps_of(read)) == read
+        assert read.entries == len(read.writes) + len(read.faults) > 0
+
+
+def test_the_shape_of_a_table_is_checked_when_a_plan_is_read() -> None:
+    good = with_steps(draw_table(random.Random(3), 0, "1.0.2"), [KILL]).to_dict()
+    shape = good["shape"] | {"partitions": "weekly"}
+    with pytest.raises(UsageError, match="partitions is 'weekly'; accepted are plain, nested"):
+        Plan.from_dict(good | {"shape": shape})
+    with pytest.raises(UsageError, match=r"write faults \[1\] are not of 1"):
+        Plan.from_dict(good | {"writes": [{"faults": [1]}]})
 
 
 class Driver:
@@ -241,35 +269,39 @@ class Nowhere:
         self._target = target
 
     def arm(self, *faults: ArmedFault, at: str = "whole") -> None:
-        for armed in faults:
-            armed.fired += 1
-            self._target.acts[armed](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+        for aimed in faults:
+            aimed.fired += 1
+            self._target.acts[aimed](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
 
     def disarm(self) -> None: ...
 
 
+KILL = RoundStep(
+    name=f"{KILLED_AT}data-file",
+    stage="write",
+    faults=(next(phase for phase in PHASES if phase.word == "data-file").fault(random.Random(0), 4, "local"),),
+)
+
+
 def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
+    """A table of one write that is killed."""
     recorder, target = Recorder(), TriggerActions()
-    shape = draw_shape(random.Random(3), 0, "1.0.2")
+    plan = with_steps(draw_table(random.Random(3), 0, "1.0.2"), [KILL])
     program = Program(
         home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
     )  # fmt: skip
     table = Table(
-        name="t0", shape=shape, recorder=recorder, place=cast(TableStorage, Nowhere(tmp_path, target)), target=target,
-        begin=lambda name: cast(DriverLife, Driver(name, outcomes)), program=program, rng=random.Random(1), pace=Pace(),
-        executors=tuple,
+        name="t0", plan=plan, recorder=recorder, place=cast(TableStorage, Nowhere(tmp_path, target)), target=target,
+        begin=lambda name: cast(DriverLife, Driver(name, outcomes)), program=program, pace=Pace(), executors=tuple,
     )  # fmt: skip
     return table, recorder
-
-
-KILL = next(phase for phase in PHASES if phase.word == "data-file").step(random.Random(0), 4)
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "out of time"])
     with pytest.raises(OutOfTime):
-        table.play([KILL])
+        table.play()
     ends = [(event.kind, event.operation, event.value) for event in recorder.events[-2:]]
     assert ends == [("fault", "kill", "end-of-run"), ("info", "write", None)]
 
@@ -281,7 +313,7 @@ def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
     monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "dies", last])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
-        table.play([KILL])
+        table.play()
     assert table.count.met[KILL.name] == 1
     assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
     infos = [event.error for event in recorder.events if event.kind == "info"]
@@ -298,7 +330,7 @@ def test_a_driver_that_dies_by_itself_after_a_fault_is_not_the_kits_trouble(
     monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
     table, _ = acted(tmp_path, ["ok", "dies", "dies"])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
-        table.play([KILL])
+        table.play()
     assert "its driver ended by itself" in table.count.refused[0]
 
 
@@ -306,7 +338,7 @@ def test_a_driver_that_dies_by_itself_after_a_fault_is_not_the_kits_trouble(
 def test_a_driver_that_fails_without_a_fault_is_the_surroundings_fault(tmp_path: Path, outcome: str) -> None:
     table, _ = acted(tmp_path, [outcome])
     with pytest.raises(HarnessError, match=r"failed without a fault .*its last words"):
-        table.play([KILL])
+        table.play()
 
 
 def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
@@ -320,7 +352,7 @@ def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
 
     monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", unreadable)
     table, recorder = acted(tmp_path, ["ok", "dies", "ok"])
-    table.play([KILL])
+    table.play()
     said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]
     assert said == ["unsupported: before any fault: no such codec"]
     assert len(asked) == 1

@@ -5,6 +5,9 @@ whose runs are short, when it does in four of four or five of six. Two runs go o
 for an answer most of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that
 breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
 same cause, so it is not made small again.
+
+Where a run takes a quarter of a minute and the machine for itself, as a table on Spark does, one of two runs is enough,
+and three of four in the end; none begins that the time has no room for.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking import by_evidence, by_history
+from marker_sim.search.shrinking import by_evidence, by_history, tables
 from marker_sim.search.shrinking.shrinker import shrink
 
 BESIDE = 2  # Runs beside each other.
 WAITING = ("G6", "G7")  # A run that breaks one of them waits for ten seconds, in which nobody is busy.
-LAST_RUNS = 10
-RELIABLE = 8  # Of the last runs.
+LAST_RUNS, FEW_LAST_RUNS = 10, 4
+RELIABLE, FEW_RELIABLE = 8, 3  # Of the last runs.
+SLOW_TRIES = 2
+ENTRY_S, FRAME = 5.0, 2  # Of a slow run: how long it takes for each entry, and as for how many more.
 FEW = 12  # Entries of a plan that has to break in five of six runs.
 CLOSING_SHARE = 0.3  # Of the time, for the last runs.
 PLANS_MAX = 2  # Failing plans whose candidates are tried.
@@ -55,15 +60,15 @@ class SmallPlan:
 
     @property
     def sentence(self) -> str:
-        """How often it fails."""
-        return f"breaks in {self.failed} of {self.runs} runs"
+        """How often it fails, "" when there was no time to see."""
+        return "" if not self.runs else f"breaks in {self.failed} of {self.runs} runs"
 
 
 class PlayedShrinker:
     """Makes plans small.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time. at_once: from how many, when runs wait most of the time.
+        several threads at a time. at_once: from how many, when runs wait most of the time; 1 for runs that are slow.
     """
 
     def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE) -> None:
@@ -73,7 +78,10 @@ class PlayedShrinker:
         self._fresh = False
         self._probing = True
         self._wanted: frozenset[str] = frozenset()
+        self._slow = at_once == 1
         self._beside = BESIDE
+        self._last_runs_max, self._reliable = (FEW_LAST_RUNS, FEW_RELIABLE) if self._slow else (LAST_RUNS, RELIABLE)
+        self._entry_s = ENTRY_S
 
     def shrink(
         self, kind: Kind, seen: Sequence[Broken], until: float, over: float | None = None, runs_max: int = 2_000
@@ -88,7 +96,7 @@ class PlayedShrinker:
         ordered = sorted(seen, key=lambda broken: _plan_of(broken).asked)[:PLANS_MAX]
         kept = [_plan_of(ordered[0])]
         self._wanted = self._as_seen_in(ordered, kind[0])
-        self._beside = self._at_once if kind[0] in WAITING else BESIDE
+        self._beside = self._at_once if kind[0] in WAITING or self._slow else BESIDE
 
         def fails(candidate: Plan) -> bool:
             failed = self._fails(candidate, until)
@@ -114,21 +122,22 @@ class PlayedShrinker:
         It is looked for from the last one back in growing steps, then between the last two of them.
         """
         best, back, rare = self._last_runs(kept[-1], until), 1, 0
-        while best.failed < RELIABLE and back < len(kept) and time.monotonic() < until:
+        while best.failed < self._reliable and back < len(kept) and time.monotonic() < until:
             rare, back = back, min(2 * back, len(kept))
             seen = self._last_runs(kept[-back], until)
             if seen.failed * best.runs > best.failed * seen.runs:
                 best = seen
-        while best.failed >= RELIABLE and back - rare > 1 and time.monotonic() < until:
+        while best.failed >= self._reliable and back - rare > 1 and time.monotonic() < until:
             middle = (back + rare) // 2
             seen = self._last_runs(kept[-middle], until)
-            back, rare, best = (middle, rare, seen) if seen.failed >= RELIABLE else (back, middle, best)
+            back, rare, best = (middle, rare, seen) if seen.failed >= self._reliable else (back, middle, best)
         return best
 
     def _last_runs(self, plan: Plan, until: float) -> SmallPlan:
         """Ten runs; fewer when the time is over, or when too many of them kept the guarantee."""
         failed, beside, runs, told = 0, dict[Kind, Broken](), 0, Counter[Kind]()
-        while runs < LAST_RUNS and runs - failed <= LAST_RUNS - RELIABLE and (not runs or time.monotonic() < until):
+        spare = self._last_runs_max - self._reliable
+        while runs < self._last_runs_max and runs - failed <= spare and self._has_room(plan, until, first=not runs):
             for seen in self._some(plan, until):
                 wanted = [each for each in seen if each[0] in self._wanted]
                 failed += bool(wanted)
@@ -142,9 +151,9 @@ class PlayedShrinker:
         """Candidates of all runs in turn until one fails."""
         turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
         for each in (each for turn in zip_longest(*turns) for each in turn if each is not None):
-            if time.monotonic() > until:
-                break
             broken, candidate = each
+            if not self._has_room(candidate, until):
+                break
             self._probing = any(
                 broken.history.events[index].process.startswith(PROBES) for index in broken.breach.evidence
             )
@@ -152,6 +161,8 @@ class PlayedShrinker:
                 return
 
     def _fails(self, plan: Plan, until: float) -> bool:
+        if self._slow:
+            return any(self._has_room(plan, until) and self._count(plan, until) for _ in range(SLOW_TRIES))
         failed = runs = 0
         while runs - failed <= 1:
             failed += self._count(plan, until)
@@ -161,6 +172,12 @@ class PlayedShrinker:
             ):
                 return True
         return False
+
+    def _has_room(self, plan: Plan, until: float, first: bool = False) -> bool:
+        """Whether one more run most likely fits; of those that are short, any does, and the first of all."""
+        if not self._slow:
+            return first or time.monotonic() < until
+        return time.monotonic() + self._entry_s * (plan.entries + FRAME) < until
 
     def _count(self, plan: Plan, until: float) -> int:
         return sum(any(each[0] in self._wanted for each in seen) for seen in self._some(plan, until))
@@ -174,9 +191,13 @@ class PlayedShrinker:
             except HarnessError:
                 return {}
 
-        fresh = self._fresh
-        with ThreadPoolExecutor(self._beside) as pool:
-            seen = list(pool.map(run, range(self._beside)))
+        fresh, began = self._fresh, time.monotonic()
+        if self._beside == 1:  # Here Ctrl-C is heard.
+            seen = [run(0)]
+        else:
+            with ThreadPoolExecutor(self._beside) as pool:
+                seen = list(pool.map(run, range(self._beside)))
+        self._entry_s = (time.monotonic() - began) / (plan.entries + FRAME)
         self._fresh = any(seen)  # A server that did wrong once may have kept something of it.
         return seen
 
@@ -188,6 +209,9 @@ def _plan_of(broken: Broken) -> Plan:
 
 def _candidates(broken: Broken) -> Iterator[Plan]:
     plan, history, breach = _plan_of(broken), broken.history, broken.breach
+    if plan.shape is not None:
+        yield from tables.candidates(plan, history, breach.evidence)
+        return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
     evidence = tuple(history.events[index] for index in breach.evidence)
     yield from by_evidence.candidates(plan, evidence, breach.under)

@@ -39,7 +39,7 @@ def replay_on_servers(
     cause: str,
     times: int,
 ) -> tuple[int, tuple[History, str, Breach] | None]:
-    """In how many of `times` runs against a real server a promise was broken, and the first of these.
+    """In how many of `times` runs against a real server or Hudi a promise was broken, and the first of these.
 
     guarantee: None for any.
     cause: of its breach; one of another cause counts where none of that cause was seen.
@@ -47,7 +47,7 @@ def replay_on_servers(
     target = parse_target(sut)
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
-            target=target, modes=("timeline",), storages=(plan.storage,), seed=plan.seed, profile=profile,
+            target=target, modes=(plan.mode,), storages=(plan.storage,), seed=plan.seed, profile=profile,
             budget_s=LONG_S, server=server, report=Path(scratch),
         )  # fmt: skip
         target.prepare(request, lambda line: None)

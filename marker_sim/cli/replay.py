@@ -27,10 +27,11 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import ServerOptions
+from marker_sim.targets.target import TABLES, ServerOptions
 
 REAL_TIMES = 3
 SERVER_TIMES = 10
+TABLE_TIMES = 3
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -47,8 +48,8 @@ class Wanted:
     keep: leave fixed failures where they are.
     every: run all failures of a cause.
     real: run plans that are still violated with real processes too.
-    times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes and
-        `SERVER_TIMES` for one of a foreign server.
+    times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes,
+        `SERVER_TIMES` for one of a foreign server and `TABLE_TIMES` for one of a table.
     """
 
     sut: str | None = None
@@ -144,7 +145,8 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
     same = system == stored.sut and stored.profile is not None
     profile = stored.profile if same and stored.profile else load_profile(parse_target(system).can.profile)
     if stored.world == "server":
-        return _run_on_servers(stored, system, profile, wanted.times or SERVER_TIMES, console)
+        times = TABLE_TIMES if stored.plan is not None and stored.plan.shape is not None else SERVER_TIMES
+        return _run_on_servers(stored, system, profile, wanted.times or times, console)
     if stored.world == "real":
         return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
     return _run_simulated(stored, system, profile, wanted, console)
@@ -153,6 +155,13 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 def _missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
     target = parse_target(system)
+    of_table = stored.plan is not None and stored.plan.shape is not None
+    if stored.plan is not None and of_table != (target.can.world == TABLES):
+        return (
+            f"its plan is of a table that Hudi writes, which {system} does not; give --sut hudi-spark:VERSION"
+            if of_table
+            else f"its plan is of a marker store, and {system} writes tables"
+        )
     if stored.world == "server" and stored.plan is not None:
         if target.can.plans:
             return ""

@@ -31,7 +31,7 @@ class StoredPlan:
     plan: None when there is none to run; hint says then what can be done.
     profile: None for the one that is shipped for the system.
     story: of a report, the number of the failure that it is told with, "" where that is not known.
-    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server.
+    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
     server: how that is started.
     deterministic: whether a repeated run was the same.
     also: what else its story breaks.
@@ -106,7 +106,8 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
                 if Path(entry["plan"]).name == path.name:
                     return (_stored(entry, verdict, plan, folder),)
             return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
-    return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan),)
+    world = SERVER if plan.shape is not None else "simulated"
+    return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan, world=world),)
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:

@@ -11,15 +11,20 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import OF_CROWD, Op, Plan, Write
+from marker_sim.plan import OF_CROWD, Op, Plan, TableShape, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _TIMES = ("first", "second", "third")
-_ACTORS = {"driver": "the driver", "server": "the server", "second": "the second server"}
+_ACTORS = {
+    "driver": "the driver", "server": "the server", "second": "the second server", "executor": "an executor",
+    "storage": "any process",
+}  # fmt: skip
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
     """The set-up, then each actor's operations in their order, then the faults by actor and step."""
+    if plan.shape is not None:
+        return (_table(plan, plan.shape), *(_write_of_hudi(plan, number) for number in range(len(plan.writes))))
     places = ", ".join((*plan.directories, *(plan.tables if plan.writes else ())))
     head = (
         f"{plan.mode.capitalize()} markers on {plan.storage}, {plan.num_threads} marker file(s), a batch every"
@@ -36,6 +41,30 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
         head += " No operation and no fault is needed: the probe at the end of every run shows the violation."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
     return (head, *operations, *writes, *(_fault(fault, bool(plan.writes)) for fault in order))
+
+
+def _table(plan: Plan, shape: TableShape) -> str:
+    kind = "MERGE_ON_READ" if plan.merge_on_read else "COPY_ON_WRITE"
+    peculiar = [
+        *(["with a metadata table"] if shape.metadata else []),
+        *(["kept at table version 6"] if shape.version6 else []),
+        *([] if shape.small_files else ["new rows in files of their own"]),
+        *(["executors as processes of their own"] if shape.cluster else []),
+    ]
+    return (
+        f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table as a Spark job,"
+        f" {', '.join((f'partitions {shape.partitions}', f'{shape.index} index', *peculiar))},"
+        f" {plan.num_threads} batch thread(s). First comes a write without faults; another one, and a look at the"
+        " table, after each write below in which somebody dies or fails."
+    )
+
+
+def _write_of_hudi(plan: Plan, number: int) -> str:
+    write = plan.writes[number]
+    what = "; ".join(_fault(plan.faults[fault], writes=False).rstrip(".") for fault in write.faults)
+    if write.abandon:
+        what = "the driver is killed when all its data files are there, so that the next one has to roll back"
+    return f"Write {number + 1}{f' ({write.name})' if write.name else ''}: {what or 'no fault'}."
 
 
 def _operation(op: Op, directory: str) -> str:
@@ -95,6 +124,8 @@ def _fault(fault: Fault, writes: bool) -> str:
             f"{when}, it is killed; its executors run for {fault.settings.executors_ms} ms more"
             f" and the next driver starts {max(0, fault.settings.restart_ms)} ms later."
         )
+    if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
+        return f"{when}, it is killed."  # What a released Hudi does next is its own business.
     sentence = _SETTING.sub(partial(_said, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)

@@ -20,7 +20,7 @@ from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions, Ta
 
 SERVERS = "real servers"
 COMPOSED = "{threads} {interval_ms}"  # What a command that the kit composes tells a server.
-OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, numbered=True, modes=("timeline",), refuses={})
+OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,6 @@ _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 OF_HUDI = TargetCapabilities(
     profile=NAME,
     world=SERVERS,
-    numbered=True,
     modes=("timeline",),
     refuses={
         "start": ", whose command the kit composes; leave --start out",

@@ -8,15 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from marker_sim.plan import Plan
 from marker_sim.targets.http import check_packages
 from marker_sim.targets.hudi import find_jars, parse_bundle
-from marker_sim.targets.target import CampaignRequest, Rounds, Target, TargetCapabilities, TargetRow
+from marker_sim.targets.target import (
+    TABLES,
+    CampaignRequest,
+    Rounds,
+    ServerOptions,
+    Target,
+    TargetCapabilities,
+    TargetRow,
+)
 
 if TYPE_CHECKING:
     from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 NAME = "hudi-spark"
-OF_WRITE_PATH = TargetCapabilities(profile=NAME, world="Spark")
+OF_WRITE_PATH = TargetCapabilities(profile=NAME, world=TABLES, alone=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,19 @@ class HudiSparkTarget(Target):
         from marker_sim.worlds.hudi_spark.forecast import forecast
 
         return forecast(self.version, request.modes, request.storage, request.seed, request.budget_s).sentence
+
+    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+        """The plan of a round, as if each before it had met all that it aimed at."""
+        from marker_sim.worlds.hudi_spark.choices import plan_of_number
+
+        return plan_of_number(self.version, self.can.modes, storage, seed, number)
+
+    def goals(self, storage: str) -> tuple[str, ...]:
+        """Each step in its mode."""
+        from marker_sim.worlds.hudi_spark.deciding_faults import places_of
+        from marker_sim.worlds.hudi_spark.rounds import in_mode
+
+        return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, storage))
 
     def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
         """Rounds of writes on a fresh table each."""

@@ -1,9 +1,9 @@
 """Rounds against one version of Hudi: modes and table types alternate, the rest is drawn from the seed.
 
-Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Real
-time decides what meets what, so a seed gives the same choices and not the same run. A place that was not met leaves
-inconclusive what it decides (deciding_faults.py); a table to which nothing could be written any more, the whole
-campaign.
+Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Each
+round is a plan. Real time decides what meets what, so a plan gives the same writes and faults and not the same run. A
+place that was not met leaves inconclusive what it decides (deciding_faults.py); a table to which nothing could be
+written any more, the whole campaign.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from pathlib import Path
 
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.errors import HarnessError
 from marker_sim.plan import Plan
 from marker_sim.supervisor import end_marked
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.hudi_spark.choices import Choices
+from marker_sim.worlds.hudi_spark.choices import Choices, TableRound
 from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding
 from marker_sim.worlds.hudi_spark.drivers import Program
-from marker_sim.worlds.hudi_spark.rounds import PlayedTable, Spec, play_round
+from marker_sim.worlds.hudi_spark.rounds import PlayedTable, play_round
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 CLOSING_S = 3.0
+ENDING_S = 1.0  # Of a driver that the time ran out for.
 
 
 @contextmanager
@@ -54,8 +56,8 @@ def open_rounds(
     try:
         with scratch_directory() as scratch:
             yield TableRounds(
-                request=request, program=program, choices=choices, scratch=scratch, names=names, meddle=meddle,
-                met=met, armed=armed,
+                request=request, version=version, program=program, choices=choices, scratch=scratch, names=names,
+                meddle=meddle, met=met, armed=armed,
             )  # fmt: skip
     finally:
         end_marked(VARIABLE, mark)
@@ -67,9 +69,11 @@ class TableRounds:
 
     met, armed: steps by mode and name, so far.
     refused: why tables took no write any more.
+    spared_s: of the budget, for making small what was found.
     """
 
     request: CampaignRequest
+    version: str
     program: Program
     choices: Choices
     scratch: Path
@@ -78,31 +82,44 @@ class TableRounds:
     met: Counter[tuple[str, str]]
     armed: Counter[tuple[str, str]]
     refused: list[str] = field(default_factory=list)
+    spared_s: float = 0.0
+    tables: int = 0
     lanes: int = 1
     at_once: int = 1
 
-    def draw(self, reached: Mapping[str, int]) -> Spec | None:
+    def draw(self, reached: Mapping[str, int]) -> TableRound | None:
         """The next round, None when none fits into the budget; the first always does."""
-        return self.choices.next(self.program.left_s())
+        return self.choices.next(self.program.left_s() - self.spared_s)
 
-    def play(self, drawn: Spec) -> PlayedTable:
+    def play(self, drawn: TableRound) -> PlayedTable:
         """Run it."""
-        return play_round(
-            drawn, program=self.program, scratch=self.scratch, pace=self.choices.pace,
-            sut=self.request.target.sut, profile=self.request.profile.name, meddle=self.meddle,
-        )  # fmt: skip
+        return self._run(drawn.plan, self.program.deadline - self.spared_s)
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedTable:
-        """No round is a plan."""
-        raise AssertionError("rounds of tables are no plans")
+        """Run a plan on a table of its own; HarnessError when the kit's surroundings fail."""
+        played = self._run(plan, deadline - ENDING_S)
+        if played.interrupted:
+            raise KeyboardInterrupt
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played
+
+    def _run(self, plan: Plan, deadline: float) -> PlayedTable:
+        number, self.tables = self.tables, self.tables + 1
+        return play_round(
+            plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
+            scratch=self.scratch, pace=self.choices.pace, sut=self.request.target.sut,
+            profile=self.request.profile.name, meddle=self.meddle,
+        )  # fmt: skip
 
     def spare(self, share: float) -> None:
-        """Nothing: no round can be made small."""
+        """Keep a share of the budget for making small what was found."""
+        self.spared_s = share * self.request.budget_s
 
-    def took(self, drawn: Spec, played: PlayedTable) -> None:
+    def took(self, drawn: TableRound, played: PlayedTable) -> None:
         """It is over."""
         for counter, counts in ((self.armed, played.count.armed), (self.met, played.count.met)):
-            counter.update({(drawn.mode, name): number for name, number in sorted(counts.items())})
+            counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})
         self.refused += played.count.refused
 
     def close(self) -> None:
@@ -128,6 +145,7 @@ class TableRounds:
             missed.append("rows read by hudi-rs")
         return replace(
             campaign,
+            server=request.server.to_dict(),
             not_reached=(*missed, *(f"a write after a kill: {why}" for why in self.refused)),
             deciding=deciding(request.modes, request.storage, self.names, self.armed, self.met),
         )

@@ -31,6 +31,7 @@ SERVER_OPTIONS = (
     "start", "reader", "dir_format", "identity", "batch_threads",
     "s3_endpoint", "s3_bucket", "s3_access_key", "s3_secret_key",
 )  # fmt: skip
+TABLES = "Spark"  # The world of those that write tables.
 REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}
 
 
@@ -44,12 +45,12 @@ class TargetCapabilities:
     plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
     world: where its runs take place; `--against` takes a system of the same world.
-    numbered: whether its runs in real time are plans that `Target.plan_of` draws, so that one can be a unit of work.
+    alone: whether a run takes a minute, and the machine for itself.
     """
 
     profile: str
     world: str = "the simulated world"
-    numbered: bool = False
+    alone: bool = False
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False
@@ -213,7 +214,7 @@ class Target:
         return None
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan with a number of the search with a seed; None when its runs have no such plans."""
+        """The plan with a number of the search with a seed; None for a system whose plans are simulated."""
         return None
 
     def goals(self, storage: str) -> tuple[str, ...]:

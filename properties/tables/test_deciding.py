@@ -21,7 +21,7 @@ from marker_sim.report.table import remarks
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.worlds.http.round_types import DECIDES, PLAYS
 from marker_sim.worlds.hudi_spark.choices import EXECUTOR_STEPS, Choices
-from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding, steps_of
+from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding, places_of
 from marker_sim.worlds.hudi_spark.forecast import forecast
 from marker_sim.worlds.hudi_spark.phases import PHASES
 from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles, storage_troubles
@@ -80,16 +80,16 @@ def test_a_violation_stays_one_whatever_was_not_met() -> None:
 
 def test_every_place_and_trouble_has_a_row_and_every_row_is_one() -> None:
     rng = random.Random(0)
-    steps = {step.name for step in (*executor_troubles(rng, 4), *storage_troubles(rng))}
+    steps = {step.name for step in (*executor_troubles(rng, 4, "s3"), *storage_troubles(rng))}
     assert {each.step for each in TABLE} == {phase.name for phase in PHASES} | steps
     for phase in PHASES:
         assert [each.mode for each in TABLE if each.step == phase.name] == [phase.mode]
-    assert {step.name for step in executor_troubles(rng, 4)} == EXECUTOR_STEPS
+    assert {step.name for step in executor_troubles(rng, 4, "s3")} == EXECUTOR_STEPS
     judged = {each.id for each in GUARANTEES if each.black_box} - {"G25"}
     assert {name for each in TABLE for name in each.guarantees} == judged
     for mode in MODES:
         for storage in ("local", "s3"):
-            assert {name for each in steps_of(mode, storage) for name in each.guarantees} == judged
+            assert {name for each in places_of(mode, storage) for name in each.guarantees} == judged
 
 
 def test_the_documents_table_is_that_of_the_code() -> None:
@@ -129,7 +129,7 @@ def test_a_budget_that_is_enough_leaves_nothing_out_and_a_short_one_says_what(
 ) -> None:
     for seed in range(4):
         short = forecast("1.0.2", modes, storage, seed, 120.0)
-        assert short.places == sum(len(steps_of(mode, storage)) for mode in modes)
+        assert short.places == sum(len(places_of(mode, storage)) for mode in modes)
         assert short.left_out and short.enough_s < 1_500
         assert "120 s leaves out" in short.sentence and f"about {short.enough_s:.0f} s" in short.sentence
         enough = forecast("1.0.2", modes, storage, seed, 1_800.0)
@@ -138,14 +138,14 @@ def test_a_budget_that_is_enough_leaves_nothing_out_and_a_short_one_says_what(
 
 def test_rounds_go_where_most_is_due_and_leave_alone_what_is_aimed_at_in_vain() -> None:
     """Direct mode is through but for a place that nothing meets, so that rounds go to timeline mode."""
-    met: dict[tuple[str, str], int] = {("direct", each.step): 1 for each in steps_of("direct", "local")}
+    met: dict[tuple[str, str], int] = {("direct", each.step): 1 for each in places_of("direct", "local")}
     never = ("direct", "driver killed at metadata")
     del met[never]
     armed = {**met, never: 4}
     choices = Choices("1.0.2", MODES, "local", 3, 600.0, (), met, armed)
     for _ in range(2):
-        spec = choices.next(1e6)
-        assert spec is not None and spec.mode == "timeline"
-        for step in spec.steps:
+        drawn = choices.next(1e6)
+        assert drawn is not None and drawn.plan.mode == "timeline"
+        for step in drawn.steps:
             assert ("timeline", step.name) not in met, "what was met already is left for later"
             met["timeline", step.name] = armed["timeline", step.name] = 1

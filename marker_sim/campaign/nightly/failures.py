@@ -40,8 +40,8 @@ class Sighting:
     text: the sentence, the message and the events.
     evidence: the events' numbers in the history of `plan`.
     deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
-    world: "simulated", "real", "spark", or for a foreign system "server", and "rounds" where no plan can be run again.
-    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty for "rounds".
+    world: "simulated", "real", "spark", or "server" for a foreign system.
+    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty in files of older versions that have none.
     cause: of the breach, "" in files of older versions.
     """
 

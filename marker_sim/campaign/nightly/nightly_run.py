@@ -22,7 +22,7 @@ from marker_sim import __version__
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
 from marker_sim.campaign.nightly.requirements import missing_here
-from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, ROUNDS, SHARES, NightlyStage, schedule
+from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, SHARES, NightlyStage, schedule
 from marker_sim.campaign.nightly.summary import write_summary
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import SPACE, NightlyTask
@@ -37,7 +37,7 @@ GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
-CAMPAIGN_MIN_S = 40.0  # Of a unit that is a campaign; the rest of a night is too short for one more.
+ALONE_MIN_S = 40.0  # Of a run that takes a minute; the rest of a night is too short for one more.
 # A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
 
@@ -111,9 +111,8 @@ class _Night:
         self._progress = progress
         can = parse_target(totals.sut).can
         self.foreign = not can.plans
-        # A campaign of minutes, as on Spark, wants the machine for itself.
-        self._campaigns = not can.plans and not can.numbered
-        self.jobs = 1 if self._campaigns else request.jobs
+        self._alone = can.alone
+        self.jobs = 1 if can.alone else request.jobs
         self._stages, _ = schedule(totals.night.stages, request.budget_s, _missing(totals))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         self._sizes = {"swarm": SEEDS * factor}
@@ -155,7 +154,7 @@ class _Night:
         for failure in self._totals.failures.open:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
-            if failure.sighting.world in ("spark", ROUNDS):
+            if failure.sighting.world == "spark" or not failure.sighting.plan:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -170,7 +169,7 @@ class _Night:
             return
         if not self.foreign:
             self._give(workers, "canary", night.number, 1)
-        elif self._stages and parse_target(self._totals.sut).can.numbered:
+        elif self._stages:
             self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
 
     def _count_points(self, workers: WorkerPool) -> None:
@@ -199,7 +198,7 @@ class _Night:
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
         """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
-        if self._campaigns and self._request.budget_s - self.clock_s < CAMPAIGN_MIN_S:
+        if self._alone and self._request.budget_s - self.clock_s < ALONE_MIN_S:
             return None
         if stream != "exhaustive":
             part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))

@@ -21,7 +21,7 @@ STREAMS = {
     "spark": ("spark",),
     "foreign": tuple(FOREIGN),
 }
-SERVER, ROUNDS = "server", "rounds"  # Worlds of failures there: of a plan, which can be run again, and of none.
+SERVER = "server"  # The world of failures there.
 # A cluster of JVMs wants the machine for itself; everything else may run beside itself.
 ALONE = frozenset({"spark"})
 # Below this a stage would spend its share on starting up.

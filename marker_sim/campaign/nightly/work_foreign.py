@@ -1,8 +1,7 @@
 """Units against systems whose runs take real time: servers that a command starts, Hudi, Hudi's write path on Spark.
 
-A unit of a server is the plan of a number, run on servers that live from unit to unit. What it breaks is made small on
-the real server, the 1st, 2nd, 4th and so on of its kind. Where runs are no plans (a table on Spark), a unit is a
-campaign of a few minutes, and what it breaks cannot be run again.
+A unit is the plan of a number, run on servers that live from unit to unit, or on a table of its own. What it breaks is
+made small on the real system, the 1st, 2nd, 4th and so on of its kind.
 """
 
 from __future__ import annotations
@@ -15,27 +14,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.nightly.failures import NOT_REPRODUCED, VIOLATED, Sighting, parse_stored, plan_of
-from marker_sim.campaign.nightly.stages import FOREIGN, ROUNDS, SERVER
-from marker_sim.campaign.nightly.work import NightlyTask, counted, counts_of, sighting_of, worth_shrinking
+from marker_sim.campaign.nightly.stages import FOREIGN, SERVER
+from marker_sim.campaign.nightly.work import NightlyTask, counts_of, sighting_of, worth_shrinking
 from marker_sim.campaign.pieces import Broken, Kind, PieceResult
-from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.campaign.result import Canary, Deciding
+from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker, broken_in
+from marker_sim.campaign.result import Canary
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
-from marker_sim.judges.findings import Breach
 from marker_sim.judges.promises.profiles import Profile, load_profile
-from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
-from marker_sim.seeds import plan_seed
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, Rounds, ServerOptions
 
-SHRINK_S, SHRINK_SHARE = 30.0, 0.25  # At most, and of the rest of the night.
+SHRINK_S, ALONE_SHRINK_S, SHRINK_SHARE = 30.0, 300.0, 0.25  # At most, and of the rest of the night.
 LONG_S, RUN_S = 600.0, 120.0  # Of a worker's servers, and of one run, at most.
-CAMPAIGN_S = 240.0
-CLOSING_S = 5.0
+CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 TIMES = 5
 
 
@@ -65,10 +59,8 @@ class ForeignWork:
         self._stack.close()
 
     def units(self, task: NightlyTask) -> dict[str, Any]:
-        """Plans by number, or one campaign."""
+        """Plans by number."""
         storage, profile = FOREIGN[task.stream], load_profile(task.profile)
-        if not parse_target(task.sut).can.numbered:
-            return self._campaign(task, storage)
         target, piece, found = parse_target(task.sut), PieceResult(), list[Sighting]()
         for number in range(task.first, task.first + task.count):
             plan = self._plan(task, storage, number)
@@ -103,14 +95,16 @@ class ForeignWork:
         text = ""
         worth = [kind for kind in broken if worth_shrinking(task.seen.get("/".join(kind[:3]), 0))]
         now = time.monotonic()
-        until = now + min(SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
+        alone = parse_target(task.sut).can.alone
+        longest_s = ALONE_SHRINK_S if alone else SHRINK_S
+        until = now + min(longest_s, (task.until - CLOSING_S - now) * SHRINK_SHARE)
         if worth and until > now:
             first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
 
             def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History:
                 return self._run(task, storage, candidate, fresh, probing).history
 
-            made = PlayedShrinker(again, profile).shrink(first, [broken[first]], until)
+            made = PlayedShrinker(again, profile, 1 if alone else BESIDE).shrink(first, [broken[first]], until)
             small, text = (made.broken, made.sentence) if made.told is not None else ({}, made.sentence)
         found = []
         for kind, seen in {**broken, **small}.items():
@@ -120,39 +114,13 @@ class ForeignWork:
             found.append(replace(sighting, entries_before=plan.entries, text=said, deterministic=False))
         return found
 
-    def _campaign(self, task: NightlyTask, storage: str) -> dict[str, Any]:
-        """A campaign of its own seed, as long as the night has room for."""
-        left_s = min(CAMPAIGN_S, task.until - CLOSING_S - time.monotonic())
-        profile = load_profile(task.profile)
-        with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
-            seed = plan_seed(task.seed, task.first)
-            request = foreign_request(task.sut, storage, task.server, task.profile, seed, Path(logs), max(1.0, left_s))
-            campaign = run_campaign(request, lambda line: None)
-        found = []
-        for failure in campaign.failures:
-            header = failure.history.header
-            breach = Breach(
-                message=failure.message, evidence=failure.evidence, under="not known any more", cause=failure.cause
-            )
-            text = str(violation(failure.history, failure.guarantee, breach))
-            found.append(
-                Sighting(
-                    guarantee=failure.guarantee, mode=failure.mode or header.mode, storage=storage, world=ROUNDS,
-                    seed=failure.seed, message=failure.message, text=text, evidence=failure.evidence, plan={},
-                    shrunk=False, deterministic=False, cause=failure.cause,
-                )
-            )  # fmt: skip
-        counts = counted(campaign, profile) | {"sightings": [asdict(each) for each in found], "quiet": []}
-        met = {_place(each): each.met for each in campaign.deciding}
-        counts["reached"] |= {name: times for name, times in met.items() if times}
-        return counts | {"goals": sorted(met), "canary": _as_canary(campaign.canary)}
-
     def _plan(self, task: NightlyTask, storage: str, number: int) -> Plan:
         plan = parse_target(task.sut).plan_of(task.seed, number, storage, task.server)
         assert plan is not None, f"{task.sut} has no plans"
         return plan
 
     def _run(self, task: NightlyTask, storage: str, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        now = time.monotonic()
         if self._of != storage:
             self._stack.close()
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
@@ -160,15 +128,13 @@ class ForeignWork:
             self._rounds = self._stack.enter_context(request.target.rounds(request, lambda line: None))
             self._of = storage
         assert self._rounds is not None
-        played = self._rounds.again(plan, time.monotonic() + RUN_S, fresh, probing)
+        until = now + RUN_S
+        if parse_target(task.sut).can.alone:  # It ends with the night, and says of its plan what it came to see.
+            until = min(until, max(task.until - CLOSING_S, now + ALONE_MIN_S))
+        played = self._rounds.again(plan, until, fresh, probing)
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
-
-
-def _place(deciding: Deciding) -> str:
-    """A place that decides guarantees, with its mode where it has one."""
-    return f"{deciding.name}, {deciding.mode} mode" if deciding.mode else deciding.name
 
 
 def _as_canary(planted: Canary | None) -> dict[str, Any]:

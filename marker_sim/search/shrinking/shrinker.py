@@ -40,6 +40,7 @@ from marker_sim.search.shrinking.operations import (
     without_two,
 )
 from marker_sim.search.shrinking.operations import miniatures as small_ops
+from marker_sim.search.shrinking.tables import smaller as of_tables
 from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 from marker_sim.search.shrinking.writes import miniatures as small_writes
 from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
@@ -87,6 +88,10 @@ class _Shrinker:
 
     def run(self) -> Plan:
         try:
+            if self.best.shape is not None:
+                while any(map(self.attempt, of_tables(self.best))):
+                    continue
+                return self.best
             while True:
                 before = self.best
                 self._thin_a_crowd()

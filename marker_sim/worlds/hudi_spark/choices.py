@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
-from marker_sim.worlds.hudi_spark.deciding_faults import steps_of
+from marker_sim.plan import Plan
+from marker_sim.seeds import plan_seed
+from marker_sim.worlds.hudi_spark.deciding_faults import places_of
 from marker_sim.worlds.hudi_spark.phases import RECONCILE, REWRITE, WritePhase, phases
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep, Stage
-from marker_sim.worlds.hudi_spark.rounds import Spec
-from marker_sim.worlds.hudi_spark.settings import Shape, draw_shape
+from marker_sim.worlds.hudi_spark.round_steps import RoundStep, Stage, steps_of, with_steps
+from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, partition_names, shape_of, table_type
 from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles, storage_troubles
 from marker_sim.worlds.hudi_spark.table import Pace
 
@@ -23,6 +26,24 @@ TRIES_MAX = 4
 SHAPES = 6  # Drawn for each round.
 REWRITES_SHARE = 0.25
 EXECUTOR_STEPS = frozenset({"executor killed", "executor paused", RECONCILE.name})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRound:
+    """A round that was chosen; it follows from its plan alone."""
+
+    number: int
+    plan: Plan
+
+    @property
+    def steps(self) -> tuple[RoundStep, ...]:
+        """What is done to its table."""
+        return steps_of(self.plan)
+
+    @property
+    def line(self) -> str:
+        """Which it is, for whoever watches."""
+        return f"round {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
 
 
 class Choices:
@@ -52,7 +73,7 @@ class Choices:
         kills = int((budget_s / ROUNDS_WANTED - FIRST_S) / EACH_S)
         self._kills = min(max(kills, KILLS_MIN), KILLS_MAX)
 
-    def next(self, left_s: float) -> Spec | None:
+    def next(self, left_s: float) -> TableRound | None:
         """The next round, None when no further one fits; the first always does."""
         number = self._number
         if number and left_s < FIRST_S + self.pace.estimate_s("write"):
@@ -60,66 +81,61 @@ class Choices:
         self._number += 1
         rng = random.Random(f"{self._seed} {number}")
         mode = max(self._modes, key=lambda each: (len(self._due(each)), -self._rounds[each]))
-        shape = self._shape(rng, mode)
-        master: Literal["local", "standalone"] = "standalone" if self._standalone(mode) else "local"
+        drawn = self._table(rng, mode)
+        shape = replace(shape_of(drawn), cluster=self._clustered(mode))
         self._rounds[mode] += 1
-        return Spec(
-            number=number,
-            seed=self._seed,
-            version=self._version,
-            mode=mode,
-            storage=self._storage,
-            master=master,
-            shape=shape,
-            steps=self._steps(rng, mode, shape, master),
-        )
+        plan = replace(drawn, shape=shape, seed=plan_seed(self._seed, number))
+        return TableRound(number=number, plan=with_steps(plan, self._steps(rng, plan)))
 
     def _due(self, mode: str) -> frozenset[str]:
         """The places of a mode that were not met yet, but for those that were aimed at in vain again and again."""
-        names = (each.step for each in steps_of(mode, self._storage) if not self._names or each.step in self._names)
+        names = (each.step for each in places_of(mode, self._storage) if not self._names or each.step in self._names)
         return frozenset(n for n in names if not self._met.get((mode, n)) and self._armed.get((mode, n), 0) < TRIES_MAX)
 
-    def _shape(self, rng: random.Random, mode: str) -> Shape:
-        """Of some shapes the one with most of the places that are due; with rewrites until a kill met one."""
+    def _table(self, rng: random.Random, mode: str) -> Plan:
+        """Of some tables the one with most of the places that are due; with rewrites until a kill met one."""
         due = self._due(mode)
         rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
-        drawn = [draw_shape(rng, self._rounds[mode], self._version, rewrites=rewrites) for _ in range(SHAPES)]
-        return max(drawn, key=lambda shape: sum(each.name in due for each in self._phases(mode, shape)))
+        number = self._rounds[mode]
+        drawn = [draw_table(rng, number, self._version, rewrites=rewrites) for _ in range(SHAPES)]
+        placed = [replace(plan, mode=mode, storage=self._storage) for plan in drawn]
+        return max(placed, key=lambda plan: sum(each.name in due for each in self._phases(plan)))
 
-    def _phases(self, mode: str, shape: Shape) -> tuple[WritePhase, ...]:
+    def _phases(self, plan: Plan) -> tuple[WritePhase, ...]:
         # At table version 6 a rollback of log files appends command blocks and deletes nothing.
-        deletes = shape.table_type == "COPY_ON_WRITE" or not (shape.version6 or self._version.startswith("0."))
-        rewrites = shape.rewrites and self._has_rewrites(mode)
-        places = partial(phases, mode, metadata=shape.metadata, deletes=deletes, rewrites=rewrites)
+        shape = shape_of(plan)
+        deletes = not plan.merge_on_read or not (shape.version6 or self._version.startswith("0."))
+        rewrites = has_rewrites(plan) and self._has_rewrites(plan.mode)
+        places = partial(phases, plan.mode, metadata=shape.metadata, deletes=deletes, rewrites=rewrites)
         return tuple(each for stage in STAGES for each in places(stage))
 
     def _has_rewrites(self, mode: str) -> bool:
         return mode == "timeline" and self._storage == "local"
 
-    def _standalone(self, mode: str) -> bool:
+    def _clustered(self, mode: str) -> bool:
         """Whether executors of a round are processes: in one of `ROUNDS_WANTED`, and when nothing else is due."""
         if self._names:
             return any(name.startswith("executor") for name in self._names)
         due = self._due(mode)
         return self._rounds[mode] % ROUNDS_WANTED == ROUNDS_WANTED - 1 or (bool(due) and due <= EXECUTOR_STEPS)
 
-    def _steps(self, rng: random.Random, mode: str, shape: Shape, master: str) -> tuple[RoundStep, ...]:
+    def _steps(self, rng: random.Random, plan: Plan) -> tuple[RoundStep, ...]:
         """Kills at the places met least so far, of a write and of a rollback in turn, and what else goes wrong here."""
-        if master == "standalone":
-            others = list(executor_troubles(rng, len(shape.names)))
+        mode, clustered, files = plan.mode, shape_of(plan).cluster, len(partition_names(plan))
+        if clustered:
+            others = list(executor_troubles(rng, files, self._storage))
         else:
             others = list(storage_troubles(rng)) if self._storage == "s3" else []
-        files = len(shape.names)
-        there = self._phases(mode, shape)
+        there = self._phases(plan)
         found: list[list[RoundStep]] = [
-            *([each.step(rng, files) for each in there if each.stage == stage] for stage in STAGES),
+            *([each.step(rng, files, self._storage) for each in there if each.stage == stage] for stage in STAGES),
             others,
         ]
         for steps in found:
             rng.shuffle(steps)
             steps.sort(key=lambda step: (self._tried(mode, step.name), step.name != REWRITE))
         turns: list[RoundStep] = []
-        shares = (1, 0, 2) if master == "standalone" else (2, 1, 1)
+        shares = (1, 0, 2) if clustered else (2, 1, 1)
         while any(found):
             for steps, share in zip(found, shares, strict=True):
                 turns += [step for step in steps[:share] if not self._names or step.name in self._names]
@@ -130,3 +146,13 @@ class Choices:
     def _tried(self, mode: str, name: str) -> tuple[int, int]:
         """Least first: how often a step was met, then how often it was aimed at."""
         return self._met.get((mode, name), 0), self._armed.get((mode, name), 0)
+
+
+def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
+    """The plan of a round of a seed, as if each before it had met all that it aimed at."""
+    met: Counter[tuple[str, str]] = Counter()
+    choices = Choices(version, modes, storage, seed, 0.0, (), met, met)
+    while (drawn := choices.next(math.inf)) is not None and drawn.number < number:
+        met.update((drawn.plan.mode, step.name) for step in drawn.steps)
+    assert drawn is not None
+    return drawn.plan

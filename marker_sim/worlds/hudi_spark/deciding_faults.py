@@ -51,7 +51,7 @@ TABLE = (
 )
 
 
-def steps_of(mode: str, storage: str) -> tuple[Decides, ...]:
+def places_of(mode: str, storage: str) -> tuple[Decides, ...]:
     """What there is to meet in a mode on a storage."""
     return tuple(each for each in TABLE if each.mode in ("", mode) and each.storage in ("", storage))
 
@@ -73,6 +73,6 @@ def deciding(
             met=met.get((mode, each.step), 0),
         )
         for mode in modes
-        for each in steps_of(mode, storage)
+        for each in places_of(mode, storage)
         if not names or each.step in names
     )

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.worlds.hudi_spark.drivers import DriverLife
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, STORAGE, RoundStep, WriteFault
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, STORAGE, RoundStep, armed, moment_of
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -38,8 +38,9 @@ class WriteFaultInjector:
         self._life = life
         self._recorder = recorder
         self._executors = executors
-        self._faults = [(fault, fault.armed(table, life.name)) for fault in (step.faults if step is not None else ())]
-        self._struck: Counter[WriteFault] = Counter()
+        self._word = "" if step is None else step.word
+        self._faults = [(fault, armed(fault, table, life.name)) for fault in (step.faults if step is not None else ())]
+        self._struck: Counter[Fault] = Counter()
         self._place: TableStorage | None = None
         self._path = ""
         self._stopped: dict[int, threading.Timer] = {}
@@ -49,10 +50,10 @@ class WriteFaultInjector:
         """The faults are armed from now on."""
         target.acts = {}
         self._place = place
-        for fault, armed in self._faults:
-            inject = self._kill_driver if fault.fault.target == DRIVER else self._inject
-            target.acts[armed] = partial(inject, fault)
-            place.arm(armed, at=fault.at)
+        for fault, aimed in self._faults:
+            inject = self._kill_driver if fault.target == DRIVER else self._inject
+            target.acts[aimed] = partial(inject, fault)
+            place.arm(aimed, at=moment_of(fault))
 
     def end(self) -> None:
         """Everybody goes on; nothing may be armed any more."""
@@ -63,46 +64,48 @@ class WriteFaultInjector:
     @property
     def fired(self) -> int:
         """How many faults affected somebody."""
-        return sum(self._fell(fault, armed) for fault, armed in self._faults)
+        return sum(self._fell(fault, aimed) for fault, aimed in self._faults)
 
     @property
     def met(self) -> bool:
         """Whether the last fault affected somebody, and not when a file that was cut was whole again."""
         if not self._faults or not self._fell(*self._faults[-1]):
             return False
-        return self._faults[-1][0].at != "cut" or (self._place is not None and self._place.stayed_short(self._path))
+        return moment_of(self._faults[-1][0]) != "cut" or (
+            self._place is not None and self._place.stayed_short(self._path)
+        )
 
     @property
     def deadly(self) -> bool:
         """Whether the driver was killed."""
-        return any(fault.fault.target == DRIVER and self._struck[fault] for fault, _ in self._faults)
+        return any(fault.target == DRIVER and self._struck[fault] for fault, _ in self._faults)
 
-    def _fell(self, fault: WriteFault, armed: ArmedFault) -> int:
+    def _fell(self, fault: Fault, aimed: ArmedFault) -> int:
         """How often it happened: for storage every firing counts, for a process only those that affected it."""
-        return armed.fired if fault.fault.target == STORAGE else self._struck[fault]
+        return aimed.fired if fault.target == STORAGE else self._struck[fault]
 
-    def _kill_driver(self, fault: WriteFault, call: StorageCall) -> None:
-        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=fault.word)
+    def _kill_driver(self, fault: Fault, call: StorageCall) -> None:
+        self._recorder.fault(self._life.name, "kill", path=call.path, act=self._life.strike, error=self._word)
         self._struck[fault] += 1
         self._path = call.path
 
-    def _inject(self, fault: WriteFault, call: StorageCall) -> None:
+    def _inject(self, fault: Fault, call: StorageCall) -> None:
         """Kill or stop an executor; which one made the call is not known, so one is drawn by the path."""
         pids = self._executors()
         if not pids:
             return
         pid = random.Random(call.path).choice(pids)
         name = f"executor-of-{self._life.name}"
-        kill = fault.fault.kind is FaultKind.KILL
+        kill = fault.kind is FaultKind.KILL
         if not _signal(pid, signal.SIGSTOP):
             return
         self._struck[fault] += 1
         if kill:
             act = partial(_signal, pid, signal.SIGKILL)
-            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=fault.word)
+            self._recorder.fault(name, "kill-executor", path=call.path, act=act, error=self._word)
             return
-        self._recorder.fault(name, "pause", "begin", path=call.path, error=fault.word)
-        timer = threading.Timer(fault.fault.settings.for_ms / 1000, self._go_on, (pid,))
+        self._recorder.fault(name, "pause", "begin", path=call.path, error=self._word)
+        timer = threading.Timer(fault.settings.for_ms / 1000, self._go_on, (pid,))
         timer.daemon = True
         self._stopped[pid] = timer
         timer.start()

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from marker_sim.worlds.hudi_spark.choices import Choices
-from marker_sim.worlds.hudi_spark.deciding_faults import steps_of
+from marker_sim.worlds.hudi_spark.deciding_faults import places_of
+from marker_sim.worlds.hudi_spark.settings import shape_of
 
 # Seconds on two cores: a round before its first step, a cluster of executors, a step of a stage with its recovery.
 ROUND_S, CLUSTER_S = 12.0, 8.0
@@ -40,7 +41,7 @@ class Forecast:
 
 def forecast(version: str, modes: tuple[str, ...], storage: str, seed: int, budget_s: float) -> Forecast:
     """What the rounds of a seed come to within a budget, and how long all of it takes."""
-    places = [(mode, each.step) for mode in modes for each in steps_of(mode, storage)]
+    places = [(mode, each.step) for mode in modes for each in places_of(mode, storage)]
     met = _times(version, modes, storage, seed, budget_s, len(places))
     left_out = [place for place in places if met.get(place, math.inf) > budget_s]
     all_met = met if len(met) == len(places) else {}
@@ -60,13 +61,14 @@ def _times(
     choices = Choices(version, modes, storage, seed, budget_s, (), met, met)
     spent_s = 0.0
     for _ in range(ROUNDS_MAX):
-        spec = choices.next(math.inf)
-        assert spec is not None
-        spent_s += ROUND_S + CLUSTER_S * (spec.master == "standalone")
-        for step in spec.steps:
+        drawn = choices.next(math.inf)
+        assert drawn is not None
+        mode = drawn.plan.mode
+        spent_s += ROUND_S + CLUSTER_S * shape_of(drawn.plan).cluster
+        for step in drawn.steps:
             spent_s += STEP_S[step.stage]
-            met[spec.mode, step.name] += 1
-            first.setdefault((spec.mode, step.name), spent_s)
+            met[mode, step.name] += 1
+            first.setdefault((mode, step.name), spent_s)
         if len(first) >= wanted:
             break
     return first

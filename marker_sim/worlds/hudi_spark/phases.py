@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, At, RoundStep, Stage, WriteFault
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, KILLED_AT, RoundStep, Stage
 
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
@@ -35,7 +35,7 @@ class WritePhase:
     pattern: of paths below the table.
     nths: which of the effects that fit.
     whens: on S3.
-    ats: on a local file system.
+    seen: on a local file system, where before is when a file is made and after when it is whole.
     mode: the mode that has it, "" for both.
     metadata: whether only a table with a metadata table has it.
     deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
@@ -48,7 +48,7 @@ class WritePhase:
     operation: Literal["put", "delete", "cut"] = "put"
     nths: tuple[int, ...] = (1,)
     whens: tuple[When, ...] = _BOTH
-    ats: tuple[At, ...] = ("whole",)
+    seen: tuple[When, ...] = ("after",)
     mode: str = ""
     metadata: bool = False
     deletes: bool = False
@@ -57,44 +57,46 @@ class WritePhase:
     @property
     def name(self) -> str:
         """What is counted."""
-        return f"driver killed at {self.word}"
+        return KILLED_AT + self.word
 
-    def step(self, rng: random.Random, files: int) -> RoundStep:
+    def step(self, rng: random.Random, files: int, storage: str) -> RoundStep:
         """A kill of the driver at this place, its details drawn; files: how many a write makes at least."""
-        return RoundStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files),))
+        return RoundStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
 
-    def fault(self, rng: random.Random, files: int = 1) -> WriteFault:
+    def fault(self, rng: random.Random, files: int = 1, storage: str = "s3") -> Fault:
         """The kill alone."""
-        call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), rng.choice(self.whens))
-        return WriteFault(fault=Fault.of(FaultKind.KILL, DRIVER, call), word=self.word, at=rng.choice(self.ats))
+        when = rng.choice(self.whens if storage == "s3" else self.seen)
+        call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), when)
+        return Fault.of(FaultKind.KILL, DRIVER, call)
 
 
 PHASES = (
     WritePhase(
-        word="requested", stage="write", pattern=_TIMELINE + r"\d+\.(delta)?commit\.requested$", ats=("made", "whole"),
+        word="requested", stage="write", pattern=_TIMELINE + r"\d+\.(delta)?commit\.requested$", seen=_BOTH,
     ),
     WritePhase(word="inflight", stage="write", pattern=_TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
     WritePhase(
-        word="flush", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", nths=(1, 1, 2), ats=("made", "whole"),
+        word="flush", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", nths=(1, 1, 2), seen=_BOTH,
         mode="timeline",
     ),
     WritePhase(
         word="rewrite", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\d+$", operation="cut", whens=("before",),
-        ats=("cut",), mode="timeline", rewrites=True,
+        seen=("before",), mode="timeline", rewrites=True,
     ),
     WritePhase(
-        word="type-file", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\.type$", ats=("made",), mode="timeline",
+        word="type-file", stage="write", pattern=r"\.hoodie/\.temp/\d+/MARKERS\.type$", seen=("before",),
+        mode="timeline",
     ),
     WritePhase(
         word="marker", stage="write", pattern=r"\.hoodie/\.temp/.*\.marker\.(CREATE|MERGE|APPEND)$", nths=(1, 2, 4),
         mode="direct",
     ),
-    WritePhase(word="data-file", stage="write", pattern=DATA, nths=(1, 2, 3), ats=("made", "whole")),
+    WritePhase(word="data-file", stage="write", pattern=DATA, nths=(1, 2, 3), seen=_BOTH),
     WritePhase(
         word="metadata", stage="write", pattern=r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
         metadata=True,
     ),
-    WritePhase(word="before-commit", stage="write", pattern=_COMPLETED + _WHOLE, whens=("before",), ats=("made",)),
+    WritePhase(word="before-commit", stage="write", pattern=_COMPLETED + _WHOLE, whens=("before",), seen=("before",)),
     WritePhase(word="after-commit", stage="write", pattern=_COMPLETED + "$", whens=("after",)),
     WritePhase(
         word="marker-deletion", stage="write", pattern=_MARKER_FILES, operation="delete", nths=(1, 1, 2),
@@ -105,7 +107,7 @@ PHASES = (
     deletes=True),
     WritePhase(
         word="rollback-before-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback" + _WHOLE,
-        whens=("before",), ats=("made",),
+        whens=("before",), seen=("before",),
     ),
     WritePhase(
         word="rollback-after-completion", stage="rollback", pattern=_TIMELINE + r"\d+(_\d+)?\.rollback$",
@@ -124,7 +126,7 @@ RECONCILE = WritePhase(word="reconcile", stage="write", pattern=DATA, operation=
 def last_data_file(count: int) -> RoundStep:
     """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
     phase = WritePhase(word="last-data-file", stage="write", pattern=DATA, nths=(count,), whens=("after",))
-    return phase.step(random.Random(0), count)
+    return phase.step(random.Random(0), count, "s3")
 
 
 def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:

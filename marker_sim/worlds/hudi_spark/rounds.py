@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
-from marker_sim.seeds import plan_seed
+from marker_sim.plan import Plan
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, OutOfTime, Program
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep
-from marker_sim.worlds.hudi_spark.settings import Shape, hudi_options, spark_conf
+from marker_sim.worlds.hudi_spark.settings import describe, hudi_options, shape_of, spark_conf
 from marker_sim.worlds.hudi_spark.table import Count, Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, bucket_place, local_place
 from marker_sim.worlds.recorder import Recorder
@@ -47,52 +44,36 @@ class Master:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """One round: what it chooses follows from `seed`, the campaign's, its number and what was met before it.
-
-    master: "local", where all of a job is one process, or "standalone", where executors are processes on two hosts.
-    """
-
-    number: int
-    seed: int
-    version: str
-    mode: str
-    storage: str
-    master: Literal["local", "standalone"]
-    shape: Shape
-    steps: tuple[RoundStep, ...]
-
-    @property
-    def line(self) -> str:
-        """Which it is, for whoever watches."""
-        return f"round {self.number}: {self.mode}, {self.shape.table_type}, {self.shape.partitions}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTable:
     """A round that is over.
 
+    plan: of it, without the steps that there was no time for.
     interrupted: by Ctrl-C.
     trouble: of the kit's surroundings, which ended it.
-    plan: None, for its seed does not determine it.
     """
 
     history: History
     count: Count
+    plan: Plan
     interrupted: bool
     trouble: str = ""
-    plan: None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened how often: steps that were met, and whatever else was counted."""
-        both = sorted({*self.count.met, *self.count.counts})
-        return {name: self.count.met.get(name, 0) + self.count.counts.get(name, 0) for name in both}
+        """What happened how often: steps that were met, in their mode, and whatever else was counted."""
+        return {in_mode(name, self.plan.mode): met for name, met in self.count.met.items()} | self.count.counts
+
+
+def in_mode(name: str, mode: str) -> str:
+    """A step of a mode, as campaigns count it."""
+    return f"{name}, {mode} mode"
 
 
 def play_round(
-    spec: Spec,
+    plan: Plan,
     *,
+    number: int,
+    version: str,
     program: Program,
     scratch: Path,
     pace: Pace,
@@ -100,30 +81,33 @@ def play_round(
     profile: str,
     meddle: Callable[[TableStorage, str], None] | None = None,
 ) -> PlayedTable:
-    """Run a round.
+    """Run a plan on a fresh table.
 
+    number: of the table.
+    version: of Hudi.
     sut, profile: for the header.
     meddle: called before each audit, for tests of the kit.
 
-    HarnessError when the kit's surroundings failed before there was anything to judge.
+    HarnessError when the kit's surroundings failed before there was anything to judge, UsageError for a plan that is
+    not of a table.
     """
-    recorder, target, name = Recorder(), TriggerActions(), f"t{spec.number}"
+    recorder, target, name = Recorder(), TriggerActions(), f"t{number}"
     here = scratch / name
     interrupted, trouble = False, ""
-    with _place(spec, recorder, target, here, name) as place, _master(spec, program, here) as master:
+    with _place(plan, recorder, target, here, name) as place, _master(plan, program, here) as master:
 
         def begin(process: str) -> DriverLife:
             conf = {**spark_conf(master.url, program.jars, here), **master.conf, **place.conf(process)}
-            options = hudi_options(spec.shape, spec.mode, spec.version)
+            options = hudi_options(plan, version)
             job = {"conf": conf, "options": options, "table": place.uri}
             return DriverLife(process, f"{name}-{process}", program, job, here)
 
         table = Table(
-            name=name, shape=spec.shape, recorder=recorder, place=place, target=target, begin=begin, program=program,
-            rng=random.Random(plan_seed(spec.seed, spec.number)), pace=pace, executors=master.executors, meddle=meddle,
+            name=name, plan=plan, recorder=recorder, place=place, target=target, begin=begin, program=program,
+            pace=pace, executors=master.executors, meddle=meddle,
         )  # fmt: skip
         try:
-            table.play(spec.steps)
+            table.play()
         except (OutOfTime, WriteRefused):
             pass
         except KeyboardInterrupt:
@@ -134,16 +118,17 @@ def play_round(
             table.close()
             recorder.close()
         place.check()
-        header = _header(spec, place, sut, profile, name)
+        header = _header(plan, place, sut, version, profile, name)
     shutil.rmtree(here, ignore_errors=True)
     return PlayedTable(
-        history=History(header, tuple(recorder.events)), count=table.count, interrupted=interrupted, trouble=trouble
-    )
+        history=History(header, tuple(recorder.events)), count=table.count, plan=table.played, interrupted=interrupted,
+        trouble=trouble,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
-def _place(spec: Spec, recorder: Recorder, target: TriggerActions, here: Path, name: str) -> Iterator[TableStorage]:
-    if spec.storage == "local":
+def _place(plan: Plan, recorder: Recorder, target: TriggerActions, here: Path, name: str) -> Iterator[TableStorage]:
+    if plan.storage == "local":
         with local_place(recorder, target, here / "storage", name) as place:
             yield place
     else:
@@ -152,8 +137,8 @@ def _place(spec: Spec, recorder: Recorder, target: TriggerActions, here: Path, n
 
 
 @contextlib.contextmanager
-def _master(spec: Spec, program: Program, here: Path) -> Iterator[Master]:
-    if spec.master == "local":
+def _master(plan: Plan, program: Program, here: Path) -> Iterator[Master]:
+    if not shape_of(plan).cluster:
         yield Master(url=LOCAL_MASTER, conf={}, executors=tuple)
         return
     with Standalone(here / "cluster", java=program.java, home=program.home, cores=1) as cluster:
@@ -165,23 +150,18 @@ def _master(spec: Spec, program: Program, here: Path) -> Iterator[Master]:
         yield Master(url=cluster.url, conf={"spark.executor.cores": "1", **SPECULATION}, executors=executors)
 
 
-def _header(spec: Spec, place: TableStorage, sut: str, profile: str, table: str) -> Header:
+def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str) -> Header:
     return Header(
         world="spark",
-        mode="direct" if spec.mode == "direct" else "timeline",
+        mode="direct" if plan.mode == "direct" else "timeline",
         sut=sut,
-        sut_version=spec.version,
+        sut_version=version,
         kit_version=__version__,
         profile=profile,
         identity=False,
-        num_threads=spec.shape.threads,
-        seed=spec.seed,
-        options={
-            **spec.shape.describe(),
-            "number": str(spec.number),
-            "master": spec.master,
-            "table_version": _table_version(place, table),
-        },
+        num_threads=plan.num_threads,
+        seed=plan.seed,
+        options={**describe(plan), "table_version": _table_version(place, table)},
         **place.describe(),
     )
 

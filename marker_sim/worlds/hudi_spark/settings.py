@@ -7,15 +7,16 @@ clustering of the data table never run. Bloom filters are small, so that files a
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
 
+from marker_sim.errors import UsageError
+from marker_sim.plan import Partitions, Plan, TableShape
 from marker_sim.tables import WRITE_KEY
 
 MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 KEYS = 24
-PARTITIONS = {
+PARTITIONS: dict[Partitions, tuple[str, ...]] = {
     "plain": ("p0", "p1", "p2", "p3"),
     "nested": ("2024/01/01", "2024/01/02", "2024/02/01", "2025/01/01"),
     "hive": ("p0", "p1", "p2", "p3"),
@@ -27,7 +28,7 @@ PARTITIONS = {
 TASKS = 2  # At a time, each of which waits for its marker: more are in no batch.
 # Batch threads and partitions of writes with so many batches that marker files are written again; the last has Hudi's
 # default of threads.
-REWRITING = ((1, "plain"), (1, "nested"), (2, "eight"), (20, "many"))
+REWRITING: tuple[tuple[int, Partitions], ...] = ((1, "plain"), (1, "nested"), (2, "eight"), (20, "many"))
 _PARALLEL = (
     "hoodie.upsert.shuffle.parallelism",
     "hoodie.insert.shuffle.parallelism",
@@ -44,80 +45,78 @@ _JVM = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How one table is written.
+def partition_names(plan: Plan) -> tuple[str, ...]:
+    """The partitions of a plan's table as rows carry them."""
+    return PARTITIONS[shape_of(plan).partitions]
 
-    version6: whether a 1.x writer keeps the table at version 6.
-    partitions: a key of PARTITIONS.
-    small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
-        else they make file groups of their own.
-    threads: MARKERS<n> at most.
+
+def key_count(plan: Plan) -> int:
+    """How many keys the rows of its table have."""
+    return max(KEYS, len(partition_names(plan)))
+
+
+def has_rewrites(plan: Plan) -> bool:
+    """Whether each write has more batches of markers than there are files for them."""
+    return len(partition_names(plan)) > TASKS * plan.num_threads
+
+
+def shape_of(plan: Plan) -> TableShape:
+    """Its shape; UsageError for a plan of another world."""
+    if plan.shape is None:
+        raise UsageError("the plan has no shape, so it is not one of a table that Hudi writes; give one that is")
+    return plan.shape
+
+
+def describe(plan: Plan) -> dict[str, str]:
+    """The shape of its table, for the header of a history."""
+    shape = shape_of(plan)
+    return {
+        "table_type": table_type(plan),
+        "metadata": str(shape.metadata).lower(),
+        "partitions": shape.partitions,
+        "small_files": str(shape.small_files).lower(),
+        "index": shape.index,
+        "batch_threads": str(plan.num_threads),
+        "master": "standalone" if shape.cluster else "local",
+    }
+
+
+def table_type(plan: Plan) -> str:
+    """As Hudi calls it."""
+    return TABLE_TYPES[plan.merge_on_read]
+
+
+def draw_table(rng: random.Random, number: int, version: str, *, rewrites: bool = False) -> Plan:
+    """A plan of a campaign's n-th table without writes: types alternate, the rest is drawn; rewrites: for writes that
+    do.
     """
-
-    table_type: str
-    metadata: bool
-    version6: bool
-    partitions: str
-    small_files: bool
-    index: str
-    threads: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its partitions as rows carry them."""
-        return PARTITIONS[self.partitions]
-
-    @property
-    def keys(self) -> int:
-        """How many keys its rows have."""
-        return max(KEYS, len(self.names))
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether each write has more batches of markers than there are files for them."""
-        return len(self.names) > TASKS * self.threads
-
-    def describe(self) -> dict[str, str]:
-        """For the header of a history."""
-        return {
-            "table_type": self.table_type,
-            "metadata": str(self.metadata).lower(),
-            "partitions": self.partitions,
-            "small_files": str(self.small_files).lower(),
-            "index": self.index,
-            "batch_threads": str(self.threads),
-        }
-
-
-def draw_shape(rng: random.Random, number: int, version: str, *, rewrites: bool = False) -> Shape:
-    """The shape of a campaign's n-th table: types alternate, the rest is drawn; rewrites: with writes that do."""
-    threads, partitions = rng.choice((2, 20)), rng.choice(("plain", "plain", "nested", "hive", "odd", "none"))
+    usual: tuple[Partitions, ...] = ("plain", "plain", "nested", "hive", "odd", "none")
+    threads, partitions = rng.choice((2, 20)), rng.choice(usual)
     if rewrites:
         threads, partitions = rng.choice(REWRITING)
-    return Shape(
-        table_type=TABLE_TYPES[number % 2],
+    shape = TableShape(
         metadata=rng.random() < 0.4,
         version6=not version.startswith("0.") and rng.random() < 0.25,
         partitions=partitions,
         small_files=rng.random() < 0.6,
         index=rng.choice(("SIMPLE", "BLOOM")),
-        threads=threads,
     )
+    return Plan(num_threads=threads, merge_on_read=bool(number % 2), shape=shape)
 
 
-def hudi_options(shape: Shape, mode: str, version: str) -> dict[str, str]:
-    """The options of every write of a table."""
+def hudi_options(plan: Plan, version: str) -> dict[str, str]:
+    """The options of every write of a plan's table."""
+    shape = shape_of(plan)
     options = {
         "hoodie.table.name": "t",
-        "hoodie.datasource.write.table.type": shape.table_type,
+        "hoodie.datasource.write.table.type": table_type(plan),
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.datasource.write.recordkey.field": "key",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.datasource.write.commitmeta.key.prefix": WRITE_KEY,
-        "hoodie.write.markers.type": MARKERS_TYPES[mode],
-        "hoodie.markers.timeline_server_based.batch.num_threads": str(shape.threads),
+        "hoodie.write.markers.type": MARKERS_TYPES[plan.mode],
+        "hoodie.markers.timeline_server_based.batch.num_threads": str(plan.num_threads),
         "hoodie.metadata.enable": str(shape.metadata).lower(),
         "hoodie.index.type": shape.index,
         "hoodie.index.bloom.num_entries": "100",
@@ -135,7 +134,7 @@ def hudi_options(shape: Shape, mode: str, version: str) -> dict[str, str]:
         options["hoodie.datasource.write.keygenerator.class"] = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
     if shape.partitions == "hive":
         options["hoodie.datasource.write.hive_style_partitioning"] = "true"
-    if shape.version6:
+    if shape.version6 and not version.startswith("0."):
         options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
     return options
 

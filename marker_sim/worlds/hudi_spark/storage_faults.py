@@ -14,7 +14,7 @@ import random
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.hudi_spark.phases import DATA, RECONCILE
-from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, STORAGE, At, RoundStep, Stage, WriteFault
+from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, STORAGE, RoundStep, Stage
 
 PAUSE_MS = (2_000, 6_000)
 REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
@@ -22,16 +22,15 @@ _FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.l
 _READS = ("get", "list")
 
 
-def executor_troubles(rng: random.Random, files: int) -> tuple[RoundStep, ...]:
+def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[RoundStep, ...]:
     """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
     call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
-    at: At = rng.choice(("made", "whole"))
     killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
     paused = Fault.of(FaultKind.PAUSE, EXECUTOR, call, for_ms=rng.randint(*PAUSE_MS))
     return (
-        _step("executor killed", WriteFault(fault=killed, word="data-file", at=at)),
-        _step("executor paused", WriteFault(fault=paused, word="data-file", at=at)),
-        _step(RECONCILE.name, WriteFault(fault=killed.at(1), word="data-file"), RECONCILE.fault(rng)),
+        _step("executor killed", killed),
+        _step("executor paused", paused),
+        _step(RECONCILE.name, killed.at(1), RECONCILE.fault(rng, 1, storage)),
     )
 
 
@@ -60,9 +59,9 @@ def storage_troubles(rng: random.Random) -> tuple[RoundStep, ...]:
     )
 
 
-def _failing(kind: FaultKind, call: Call, **how: int) -> WriteFault:
-    return WriteFault(fault=Fault.of(kind, STORAGE, call, **how), word="data-file")
+def _failing(kind: FaultKind, call: Call, **how: int) -> Fault:
+    return Fault.of(kind, STORAGE, call, **how)
 
 
-def _step(name: str, *faults: WriteFault, stage: Stage = "write") -> RoundStep:
+def _step(name: str, *faults: Fault, stage: Stage = "write") -> RoundStep:
     return RoundStep(name=name, stage=stage, faults=faults)

@@ -12,18 +12,20 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Plan
+from marker_sim.seeds import plan_seed
 from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, RoundStep
-from marker_sim.worlds.hudi_spark.settings import Shape
+from marker_sim.worlds.hudi_spark.round_steps import DRIVER, RoundStep, steps_of, with_steps
+from marker_sim.worlds.hudi_spark.settings import key_count, partition_names
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Gone
@@ -71,6 +73,7 @@ class Pace:
 class Table:
     """A table under test and the driver that writes it.
 
+    begun: how many steps of the plan were begun.
     executors: those that are processes of their own.
 
     meddle: called before each audit, for tests of the kit.
@@ -80,19 +83,19 @@ class Table:
         self,
         *,
         name: str,
-        shape: Shape,
+        plan: Plan,
         recorder: Recorder,
         place: TableStorage,
         target: TriggerActions,
         begin: Callable[[str], DriverLife],
         program: Program,
-        rng: random.Random,
         pace: Pace,
         executors: Callable[[], tuple[int, ...]],
         meddle: Callable[[TableStorage, str], None] | None = None,
     ) -> None:
         self.name = name
-        self.shape = shape
+        self.plan = plan
+        self.begun = 0
         self.recorder = recorder
         self.place = place
         self.target = target
@@ -100,10 +103,10 @@ class Table:
         self.life: DriverLife | None = None
         self._begin = begin
         self._program = program
-        self._rng = rng
         self._pace = pace
         self._executors = executors
         self._meddle = meddle
+        self._partitions = partition_names(plan)
         self._ordinal = 0
         self._lives = 0
         self._directory = MarkerDirectory(name, "")
@@ -112,24 +115,30 @@ class Table:
         self._completed = False
         self._last = -1
 
-    def play(self, steps: Iterable[RoundStep]) -> None:
+    def play(self) -> None:
         """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
         self.recover()
-        for step in steps:
+        for step in steps_of(self.plan):
             if self._program.left_s() < self._pace.estimate_s(step.stage):
                 break
             began = time.monotonic()
             if self.life is None:
                 self.recover()
+            self.begun += 1
             self.carry_out(step)
             self._pace.took(step.stage, time.monotonic() - began)
         if self.life is None:
             self.recover()
 
+    @property
+    def played(self) -> Plan:
+        """The plan as far as there was time."""
+        return with_steps(self.plan, steps_of(self.plan)[: self.begun])
+
     def carry_out(self, step: RoundStep) -> None:
         """One kill; the table is left as the dead driver left it."""
         if step.stage == "rollback":
-            if not self.write(last_data_file(len(self.shape.names))):
+            if not self.write(last_data_file(len(self._partitions))):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
         self.write(step)
@@ -180,7 +189,7 @@ class Table:
                 life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked
             )
         self._last = done
-        if step is not None:
+        if step is not None and step.name:
             self.count.armed[step.name] += 1
             self.count.met[step.name] += strikes.met
             self.count.armed[AUDIT_AFTER] += strikes.deadly
@@ -235,10 +244,10 @@ class Table:
     def _draw_rows(self) -> list[tuple[str, str, str, int]]:
         """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""
         self._ordinal += 1
-        names = self.shape.names
-        keys = [f"k{number:02d}" for number in range(self.shape.keys)]
-        first = {names[index]: self._rng.choice(keys[index :: len(names)]) for index in range(len(names))}
-        chosen = set(first.values()) | set(self._rng.sample(keys, self._rng.randint(ROWS_MIN, ROWS_MAX)))
+        names, rng = self._partitions, random.Random(plan_seed(self.plan.seed, self._ordinal))
+        keys = [f"k{number:02d}" for number in range(key_count(self.plan))]
+        first = {names[index]: rng.choice(keys[index :: len(names)]) for index in range(len(names))}
+        chosen = set(first.values()) | set(rng.sample(keys, rng.randint(ROWS_MIN, ROWS_MAX)))
         return [
             (key, names[int(key[1:]) % len(names)], f"w{self._ordinal}.{key}", self._ordinal) for key in sorted(chosen)
         ]

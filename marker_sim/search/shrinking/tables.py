@@ -1,0 +1,69 @@
+"""Smaller plans of a table that a released Hudi writes, where a try costs a quarter of a minute: few, the best first.
+
+What breaks is mostly seen by the first audit after what caused it. So one step alone is tried first, those beside the
+evidence before the others; then whatever is left goes one by one; then the table becomes as plain as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from marker_sim.faults import Call
+from marker_sim.history import History
+from marker_sim.plan import Plan, TableShape, Write
+
+
+def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:
+    """The plan with one of its steps alone, those whose faults were the last before the evidence first."""
+    steps = _steps(plan)
+    last = max(evidence, default=len(history.events))
+    struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
+    through, reached = list[int](), 0
+    for step in steps:
+        reached += sum(len(write.faults) + write.abandon for write in step)
+        through.append(reached)
+    near = next((number for number, count in enumerate(through) if count >= struck), len(steps) - 1)
+    for number in sorted(range(len(steps)), key=lambda number: (abs(number - near), number)) if len(steps) > 1 else ():
+        yield _with_steps(plan, (steps[number],))
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """The plan without a step, the first of them first; then simpler tables, and faults at the first call that fits."""
+    steps = _steps(plan)
+    if len(steps) > 1:
+        for position in range(len(steps)):
+            yield _with_steps(plan, (*steps[:position], *steps[position + 1 :]))
+    plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults))
+    shape = plan.shape or plain
+    yield replace(plan, merge_on_read=False, shape=plain)
+    yield replace(plan, shape=plain)
+    for name in ("cluster", "metadata", "version6", "partitions", "small_files", "index"):
+        yield replace(plan, shape=replace(shape, **{name: getattr(plain, name)}))
+    yield replace(plan, merge_on_read=False)
+    for position, fault in enumerate(plan.faults):
+        if isinstance(fault.trigger, Call) and fault.n > 1:
+            yield replace(plan, faults=(*plan.faults[:position], fault.at(1), *plan.faults[position + 1 :]))
+
+
+def _steps(plan: Plan) -> tuple[tuple[Write, ...], ...]:
+    """The writes by what comes between two writes without faults."""
+    steps, step = list[tuple[Write, ...]](), list[Write]()
+    for write in plan.writes:
+        step.append(write)
+        if not write.abandon:
+            steps.append(tuple(step))
+            step = []
+    return tuple(steps)
+
+
+def _with_steps(plan: Plan, steps: tuple[tuple[Write, ...], ...]) -> Plan:
+    """The plan with some of its steps, and the faults that they have."""
+    writes = [write for step in steps for write in step]
+    kept = [number for write in writes for number in write.faults]
+    renumbered = {number: position for position, number in enumerate(kept)}
+    return replace(
+        plan,
+        writes=tuple(replace(write, faults=tuple(renumbered[number] for number in write.faults)) for write in writes),
+        faults=tuple(plan.faults[number] for number in kept),
+    )
