@@ -13,13 +13,15 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.issue import issue_text
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.script import ToldFailure
+from marker_sim.report.table_script import script_of
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
 from marker_sim.report.words import in_context
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
+ENDINGS = {"bash": ".sh", "python": ".py", "markdown": ".md"}
 AROUND = 1  # Events beside those that prove it.
 
 
@@ -47,7 +49,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
     for stored in chosen.values():
         try:
             told = _told(stored, sut)
-            text = shell_script(told) if script else issue_text(told)
+            text, language = script_of(told) if script else (issue_text(told), "markdown")
         except UsageError as error:
             if len(chosen) == 1:
                 raise
@@ -57,7 +59,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
         if file is None:
             sys.stdout.write(text)
             continue
-        name = _file_name(stored.name, names) + (".sh" if script else ".md")
+        name = _file_name(stored.name, names) + ENDINGS[language]
         _write(file / name if file.is_dir() or len(chosen) > 1 else file, text, script)
     return code
 
@@ -92,7 +94,7 @@ def _told(stored: StoredPlan, sut: str | None) -> ToldFailure:
     if stored.world != "server" or target.can.plans:
         raise UsageError(
             f"{stored.name} was found with {system}, which is no server that a shell can start;"
-            " scripts show failures of --sut http and of hudi:VERSION"
+            " scripts show failures of --sut http, of hudi:VERSION and of hudi-spark:VERSION"
         )
     if stored.plan is None:
         raise UsageError(f"{stored.name} cannot be told as a script: {stored.hint}")
@@ -101,7 +103,9 @@ def _told(stored: StoredPlan, sut: str | None) -> ToldFailure:
             f"nothing beside {stored.name} says how the server is started; give the report directory that it comes from"
         )
     profile = stored.profile or load_profile(target.can.profile)
-    promises = (profile.promise(stored.guarantee, "timeline", stored.plan.storage, under) for under in FAULT_CLASSES)
+    promises = (
+        profile.promise(stored.guarantee, stored.plan.mode, stored.plan.storage, under) for under in FAULT_CLASSES
+    )
     evidence: tuple[str, ...] = ()
     if stored.history is not None and stored.evidence:
         evidence = tuple(line.text for line in in_context(read_history(stored.history), stored.evidence, AROUND))

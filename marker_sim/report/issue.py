@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from marker_sim.errors import UsageError
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.script import ToldFailure
+from marker_sim.report.table_script import script_of
 from marker_sim.report.words import plan_sentences, printable
 
 SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
@@ -27,13 +28,13 @@ def issue_text(failure: ToldFailure) -> str:
         lines += ["", "## What was seen", "", *_fenced("\n".join(failure.evidence))]
     lines += ["", "## A script that shows it", ""]
     try:
-        script = shell_script(failure)
+        script, language = script_of(failure)
     except UsageError as error:
         return "\n".join((*lines, f"{error}.", ""))
     if len(script) > SCRIPT_MAX:
         lines += ["It is long; attach what `marker-sim replay --script` writes.", ""]
         return "\n".join(lines)
-    return "\n".join((*lines, *_fenced(script.rstrip("\n"), "bash"), ""))
+    return "\n".join((*lines, *_fenced(script.rstrip("\n"), language), ""))
 
 
 def _fenced(text: str, language: str = "") -> tuple[str, str, str]:

@@ -84,7 +84,7 @@ def shell_script(failure: ToldFailure) -> str:
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     text = (files("marker_sim.report") / "script.sh.j2").read_text(encoding="utf-8")
-    return _environment().from_string(text).render(
+    return environment().from_string(text).render(
         head=[printable(line) for line in _head(failure, hudi, s3)],
         guarantee=failure.guarantee,
         title=failure.title,
@@ -113,8 +113,8 @@ def shell_script(failure: ToldFailure) -> str:
     )  # fmt: skip
 
 
-def _environment() -> Environment:
-    """Nothing is escaped: words of a shell are quoted one by one."""
+def environment() -> Environment:
+    """Of the templates of scripts. Nothing is escaped: words of a shell are quoted one by one."""
     return Environment(
         undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
         variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
