@@ -8,6 +8,7 @@ page.py         report.html, one file that needs no network
 columns.py      history.parquet, both ways
 script.py       a failure as a shell script that shows it without the kit (script.sh.j2, script.awk)
 script_steps.py the operations and faults of a plan as lines of that script
+table_script.py a failure of a table as a Python script that needs PySpark alone (table_script.py.j2)
 issue.py        a failure as a text for an issue tracker
 write.py        writes the report's files, each whole or not at all
 directory.py    one writer per report directory; earlier reports are moved aside

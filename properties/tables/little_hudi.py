@@ -1,4 +1,4 @@
-"""A stand-in for `pyspark.sql` with a Hudi of a few lines, to run scripts of tables in seconds: real files, real deaths.
+"""A stand-in for `pyspark.sql` with a Hudi of a few lines, to run scripts of tables in seconds; its drivers do die.
 
 Each commit stores the rows it was given; a write first rolls back what was left behind, by its markers. The environment
 variable LITTLE_HUDI breaks it: "leaves" a file of what it rolls back, "forgets" a row, "refuses" to write after that.
