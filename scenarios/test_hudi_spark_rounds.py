@@ -15,14 +15,18 @@ from typing import Any, cast
 
 import pytest
 
+from marker_sim.cli.app import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan, read_plan, write_plan
 from marker_sim.tables import LocalTree, Unreadable
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
 from marker_sim.worlds.hudi_spark.round_steps import KILLED_AT, RoundStep, armed, call_of, steps_of, with_steps
+from marker_sim.worlds.hudi_spark.rounds import in_mode
 from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, key_count, partition_names
 from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
@@ -356,3 +360,24 @@ def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
     said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]
     assert said == ["unsupported: before any fault: no such codec"]
     assert len(asked) == 1
+
+
+def test_a_plan_of_a_table_is_run_by_hudi_alone_and_hudi_runs_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(with_steps(draw_table(random.Random(3), 0, "1.0.2"), [KILL]), tmp_path / "table.json")
+    write_plan(Plan(), tmp_path / "store.json")
+    assert main(["replay", str(tmp_path / "table.json")]) == 4
+    assert "of a table that Hudi writes, which reference does not; give --sut hudi-spark" in capsys.readouterr().out
+    assert main(["replay", str(tmp_path / "store.json"), "--sut", "hudi-spark:1.0.2"]) == 4
+    assert "its plan is of a marker store, and hudi-spark:1.0.2 writes tables" in capsys.readouterr().out
+
+
+def test_the_plans_of_a_night_meet_every_place_in_turn_and_depend_on_their_number_alone() -> None:
+    target = parse_target("hudi-spark:1.0.2")
+    for storage in ("local", "s3"):
+        plans = [target.plan_of(7, number, storage, ServerOptions()) for number in range(24)]
+        assert plans[5] == target.plan_of(7, 5, storage, ServerOptions())
+        met = {in_mode(step.name, plan.mode) for plan in plans if plan is not None for step in steps_of(plan)}
+        assert set(target.goals(storage)) <= met
+        assert all(plan is not None and plan.storage == storage and plan.shape is not None for plan in plans)
