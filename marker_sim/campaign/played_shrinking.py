@@ -93,7 +93,7 @@ class PlayedShrinker:
         """
         began = time.monotonic()
         last = until - (until - began) * CLOSING_SHARE
-        ordered = sorted(seen, key=lambda broken: _plan_of(broken).asked)[:PLANS_MAX]
+        ordered = sorted(seen, key=lambda broken: (_plan_of(broken).asked, _plan_of(broken).entries))[:PLANS_MAX]
         kept = [_plan_of(ordered[0])]
         self._wanted = self._as_seen_in(ordered, kind[0])
         self._beside = self._at_once if kind[0] in WAITING or self._slow else BESIDE

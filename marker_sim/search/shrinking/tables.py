@@ -9,32 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from marker_sim.faults import Call
 from marker_sim.history import History
-from marker_sim.plan import Plan, TableShape, Write
+from marker_sim.plan import Plan, TableShape
+from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, steps_of, with_steps
 
 
 def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:
     """The plan with one of its steps alone, those whose faults were the last before the evidence first."""
-    steps = _steps(plan)
+    steps = steps_of(plan)
     last = max(evidence, default=len(history.events))
     struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
     through, reached = list[int](), 0
     for step in steps:
-        reached += sum(len(write.faults) + write.abandon for write in step)
+        reached += len(step.faults) + (step.stage == "rollback")  # The death that it has to roll back.
         through.append(reached)
     near = next((number for number, count in enumerate(through) if count >= struck), len(steps) - 1)
     for number in sorted(range(len(steps)), key=lambda number: (abs(number - near), number)) if len(steps) > 1 else ():
-        yield _with_steps(plan, (steps[number],))
+        yield with_steps(plan, (steps[number],))
 
 
 def smaller(plan: Plan) -> Iterator[Plan]:
     """The plan without a step, the first of them first; then simpler tables, and faults at the first call that fits."""
-    steps = _steps(plan)
-    if len(steps) > 1:
-        for position in range(len(steps)):
-            yield _with_steps(plan, (*steps[:position], *steps[position + 1 :]))
-    plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults))
+    steps = steps_of(plan)
+    for position in range(len(steps)) if len(steps) > 1 else ():
+        yield with_steps(plan, (*steps[:position], *steps[position + 1 :]))
+    plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
     shape = plan.shape or plain
     one = replace(plan, num_threads=1)  # With few partitions it writes its files again as one of many with many does.
     yield replace(one, merge_on_read=False, shape=plain)
@@ -44,28 +43,5 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     yield replace(plan, merge_on_read=False)
     yield one
     for position, fault in enumerate(plan.faults):
-        if isinstance(fault.trigger, Call) and fault.n > 1:
+        if fault.n > 1:
             yield replace(plan, faults=(*plan.faults[:position], fault.at(1), *plan.faults[position + 1 :]))
-
-
-def _steps(plan: Plan) -> tuple[tuple[Write, ...], ...]:
-    """The writes by what comes between two writes without faults."""
-    steps, step = list[tuple[Write, ...]](), list[Write]()
-    for write in plan.writes:
-        step.append(write)
-        if not write.abandon:
-            steps.append(tuple(step))
-            step = []
-    return tuple(steps)
-
-
-def _with_steps(plan: Plan, steps: tuple[tuple[Write, ...], ...]) -> Plan:
-    """The plan with some of its steps, and the faults that they have."""
-    writes = [write for step in steps for write in step]
-    kept = [number for write in writes for number in write.faults]
-    renumbered = {number: position for position, number in enumerate(kept)}
-    return replace(
-        plan,
-        writes=tuple(replace(write, faults=tuple(renumbered[number] for number in write.faults)) for write in writes),
-        faults=tuple(plan.faults[number] for number in kept),
-    )
