@@ -81,7 +81,7 @@ def _replay(
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
     times: Annotated[
         str | None,
-        typer.Option(metavar="K", help="Run each plan K times. Default: 1; with real processes 3, against servers 10."),
+        typer.Option(metavar="K", help="Run each plan K times. Default: 1; on servers 10, else in real time 3."),
     ] = None,
     real: Annotated[
         bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
