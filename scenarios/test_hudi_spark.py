@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.plan import read_plan, write_plan
 from marker_sim.tables.entries import facts, place_of
 from marker_sim.targets.bundles import Jars
 from marker_sim.targets.hudi_spark import HudiSparkTarget
@@ -76,7 +79,20 @@ def play(
         if enough():
             raise KeyboardInterrupt
 
-    asked = CampaignRequest(
+    asked = asking(tmp_path, version, budget_s, names, mode, storage, meddle)
+    return run_campaign(asked, lambda line: None, on_run=heard)
+
+
+def asking(
+    tmp_path: Path,
+    version: str,
+    budget_s: float,
+    names: tuple[str, ...] = (),
+    mode: str = "timeline",
+    storage: str = "local",
+    meddle: Callable[[TableStorage, str], None] | None = None,
+) -> CampaignRequest:
+    return CampaignRequest(
         target=HudiSparkTarget(sut=f"hudi-spark:{version}", version=version, names=names, meddle=meddle),
         modes=(mode,),
         storages=(storage,),
@@ -85,7 +101,6 @@ def play(
         profile=load_profile("hudi-spark"),
         report=tmp_path,
     )
-    return run_campaign(asked, lambda line: None, on_run=heard)
 
 
 def verdicts(done: Campaign) -> dict[str, str]:
@@ -105,7 +120,7 @@ def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
+def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_again(tmp_path: Path) -> None:
     planted: list[str] = []
 
     def damage(place: TableStorage, table: str) -> None:
@@ -131,6 +146,14 @@ def test_a_stray_file_and_markers_put_back_are_found(tmp_path: Path) -> None:
     assert residue.violations > 0
     assert planted[1] in residue.message
     assert verdicts(done)["G14"] == "holds"
+    plan = next(failure.plan for failure in done.failures if failure.guarantee == "G15")
+    assert plan is not None
+    write_plan(plan, tmp_path / "plan.json")
+    again = asking(tmp_path, "1.0.2", PATIENCE_S, meddle=damage)
+    with again.target.rounds(again, lambda line: None) as rounds:
+        history = rounds.again(read_plan(tmp_path / "plan.json"), time.monotonic() + PATIENCE_S).history
+    assert {kind[0] for kind in broken_in(history, plan, again.profile)} >= {"G15"}
+    assert [event.error for event in history.events if event.operation == "kill"] == ["data-file"]
 
 
 @pytest.mark.spark
