@@ -28,7 +28,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, Rounds, ServerOptions
 
 SHRINK_S, ALONE_SHRINK_S, SHRINK_SHARE = 30.0, 300.0, 0.25  # At most, and of the rest of the night.
-LONG_S, RUN_S = 600.0, 120.0  # Of a worker's servers, and of one run, at most.
+LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 TIMES = 5
 
@@ -85,6 +85,7 @@ class ForeignWork:
         """Whether the judges see a false statement in the history of a run."""
         storage = FOREIGN[task.space]
         plan = self._plan(task, storage, task.first)
+        plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
         return _as_canary(tampered_history.let_go(self._run(task, storage, plan).history)) | {"trouble": ""}
 
     def _sightings(
@@ -130,7 +131,7 @@ class ForeignWork:
         assert self._rounds is not None
         until = now + RUN_S
         if parse_target(task.sut).can.alone:  # It ends with the night, and says of its plan what it came to see.
-            until = min(until, max(task.until - CLOSING_S, now + ALONE_MIN_S))
+            until = min(now + ALONE_RUN_S, max(task.until - CLOSING_S, now + ALONE_MIN_S))
         played = self._rounds.again(plan, until, fresh, probing)
         if played.trouble:
             raise HarnessError(played.trouble)
