@@ -20,7 +20,7 @@ from marker_sim.report.words import plan_sentences, printable
 from marker_sim.tables import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
 from marker_sim.worlds.hudi_spark.round_steps import DRIVER, call_of, moment_of
-from marker_sim.worlds.hudi_spark.settings import hudi_options, key_count, partition_names
+from marker_sim.worlds.hudi_spark.settings import JVM, hudi_options, key_count, partition_names
 from marker_sim.worlds.hudi_spark.table import ROWS_MAX, ROWS_MIN
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
@@ -52,6 +52,7 @@ def table_script(failure: ToldFailure) -> str:
         .render(
             head=[printable(line).replace('"""', "'''") for line in _head(failure)],
             title=failure.title,
+            jvm=JVM,
             options=_literal({name: value for name, value in options.items() if value != WRITE_KEY}),
             partitions=_literal(list(partition_names(plan))),
             keys=key_count(plan),

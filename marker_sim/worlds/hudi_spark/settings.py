@@ -39,7 +39,7 @@ _PARALLEL = (
     "hoodie.markers.delete.parallelism",
 )
 # Hudi measures objects by attaching an agent to its own process, which takes two seconds and changes nothing.
-_JVM = (
+JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
     " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 )
@@ -153,8 +153,8 @@ def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, 
         "spark.executor.memory": "512m",
         "spark.driver.extraClassPath": path,
         "spark.executor.extraClassPath": path,
-        "spark.driver.extraJavaOptions": _JVM,
-        "spark.executor.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": JVM,
+        "spark.executor.extraJavaOptions": JVM,
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
