@@ -4,6 +4,8 @@ Each commit stores the rows it was given; a write first rolls back what was left
 variable LITTLE_HUDI breaks it: "leaves" a file of what it rolls back, "forgets" a row, "refuses" to write after that.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -17,39 +19,39 @@ class SparkSession:
     """As much of it as the scripts use."""
 
     class Builder:
-        def master(self, _):
+        def master(self, _: str) -> SparkSession.Builder:
             return self
 
-        def config(self, *_):
+        def config(self, *_: object) -> SparkSession.Builder:
             return self
 
-        def getOrCreate(self):
+        def getOrCreate(self) -> SparkSession:
             return SparkSession()
 
     builder = Builder()
 
-    def sql(self, query):
+    def sql(self, query: str) -> Frame:
         values = query.partition("FROM VALUES ")[2].rpartition(" AS t(")[0]
         return Frame(json.loads("[" + values.replace("(", "[").replace(")", "]") + "]"))
 
     @property
-    def read(self):
+    def read(self) -> Reader:
         return Reader()
 
 
 class Frame:
     """Rows that are written: key, partition, value and order."""
 
-    def __init__(self, rows):
+    def __init__(self, rows: list[list[str]]) -> None:
         self.rows = rows
 
     write = property(lambda self: self)
     format = mode = lambda self, _: self
 
-    def options(self, **_):
+    def options(self, **_: object) -> Frame:
         return self
 
-    def save(self, table):
+    def save(self, table: str) -> None:
         root, timeline = Path(table), Path(table) / ".hoodie" / "timeline"
         timeline.mkdir(parents=True, exist_ok=True)
         instant = f"{time.time_ns():020d}"
@@ -77,8 +79,8 @@ class Reader:
 
     format = option = lambda self, *_: self
 
-    def load(self, table):
-        root, found = Path(table), {}
+    def load(self, table: str) -> Rows:
+        root, found = Path(table), dict[str, str]()
         for commit in sorted((root / ".hoodie" / "timeline").glob("*_*.commit")):
             for path in root.glob(f"*/*_{commit.name.partition('_')[0]}.parquet"):
                 found |= {row[0]: row[2] for row in json.loads(path.read_text())}
@@ -87,23 +89,23 @@ class Reader:
         return Rows([{"key": key, "value": value} for key, value in found.items()])
 
 
-class Rows(list):
+class Rows(list[dict[str, str]]):
     """What was read."""
 
-    def select(self, *_):
+    def select(self, *_: str) -> Rows:
         return self
 
-    def collect(self):
+    def collect(self) -> Rows:
         return self
 
 
-def pending(timeline):
+def pending(timeline: Path) -> list[str]:
     """The instants that were left behind."""
     begun = {path.name.partition(".")[0] for path in timeline.glob("*.requested")}
     return sorted(begun - {path.name.partition("_")[0] for path in timeline.glob("*_*.*")})
 
 
-def roll_back(root, timeline, left):
+def roll_back(root: Path, timeline: Path, left: str) -> None:
     """Delete what the markers of an instant name."""
     markers = root / ".hoodie" / ".temp" / left
     kept = BROKEN == "leaves"
@@ -119,7 +121,7 @@ def roll_back(root, timeline, left):
     remove(markers)
 
 
-def remove(folder):
+def remove(folder: Path) -> None:
     """A folder with all that is in it."""
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()

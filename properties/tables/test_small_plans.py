@@ -124,6 +124,7 @@ def test_a_plan_is_told_in_sentences(storage: str) -> None:
             True
         ) == len(found.steps)
         assert "restart" not in "".join(writes) and all(said.endswith(".") for said in writes)
+    assert found is not None
     assert "no fault" in plan_sentences(replace(found.plan, writes=(replace(found.plan.writes[0], faults=()),)))[1]
 
 
