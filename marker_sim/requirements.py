@@ -30,7 +30,7 @@ class Requirement(NamedTuple):
         return _how(self.extra)
 
 
-_WIRES = "rounds of kind wire of --sut http and hudi:VERSION"
+_WIRES = "faults of connections of --sut http and hudi:VERSION"
 _SPARK = "--sut hudi-spark:VERSION"
 # By the module that is imported.
 REQUIREMENTS = {

@@ -15,13 +15,15 @@ from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import OPERATIONS, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.batching import batching
-from marker_sim.targets.http_rounds import plan_for_servers
+from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
+from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 400
 STORAGES = ("local", "s3")
 BATCHES = batching("{threads} {interval_ms}", None)
+WIRES: dict[str, tuple[str, ...]] = {"local": (WIRE,), "s3": (WIRE, STORAGE_WIRE)}
 LARGE = 50  # Clients that ask at once.
 
 
@@ -30,7 +32,7 @@ def simulated_plans(storage: str) -> list[Plan]:
 
 
 def plans_for_servers(storage: str) -> list[Plan]:
-    return [plan_for_servers(seed, seed, storage, BATCHES) for seed in range(SEEDS)]
+    return [plan_for_servers(seed, seed, storage, BATCHES, WIRES[storage]) for seed in range(SEEDS)]
 
 
 def traits(plan: Plan) -> set[str]:

@@ -45,7 +45,7 @@ def campaign(
     tmp_path: Path, command: str, reader: str, storage: str, budget_s: float = BUDGET_S, until_broken: bool = False
 ) -> Campaign:
     request = CampaignRequest(
-        target=HttpTarget(kinds=("plan",)),
+        target=HttpTarget(),
         modes=("timeline",),
         storages=(storage,),
         budget_s=budget_s,

@@ -30,30 +30,24 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
 from marker_sim.worlds.http.small_disk import why_not
-from marker_sim.worlds.proxies.faults import kinds_of
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
     f"{shlex.quote(sys.executable)} -S {shlex.quote(str(SERVER))} --port {{port}} --storage {{storage}}"
     " --threads {threads} --interval-ms {interval_ms}"
 )
-FAULTS_OF = {
-    "plan": set(),
-    "wire": {"kill", "restart", *(kind.value for kind in kinds_of())},
-}
 GONE_S = 10.0
 ENDS_S = 60.0
 
 
 def campaign(
-    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = ("plan",),
-    reader: str = "", startup_s: float = 30.0, batch_threads: int | None = None,
-    histories: list[History] | None = None, wanted: str = "",
+    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, reader: str = "",
+    startup_s: float = 30.0, batch_threads: int | None = None, histories: list[History] | None = None, wanted: str = "",
 ) -> Campaign:  # fmt: skip
-    """A budget of 5 s has room for one round. wanted: the guarantee whose first violation ends it."""
+    """wanted: the guarantee whose first violation ends it."""
     shown = histories if histories is not None else []
     request = CampaignRequest(
-        target=HttpTarget(version="7.7", startup_s=startup_s, kinds=kinds),
+        target=HttpTarget(version="7.7", startup_s=startup_s),
         modes=("timeline",),
         storages=("local",),
         budget_s=budget_s,
@@ -65,60 +59,52 @@ def campaign(
         server=ServerOptions(start=start, reader=reader, batch_threads=batch_threads),
         report=tmp_path,
     )
-    done = run_campaign(request, lambda line: None, on_run=shown.append)
-    for kind in {history.header.options["round"] for history in shown}:
-        assert FAULTS_OF[kind] <= done.statistics.faults.keys(), f"a round of kind {kind} without its faults"
-    return done
+    return run_campaign(request, lambda line: None, on_run=shown.append)
 
 
 def accused(done: Campaign) -> dict[str, str]:
     return {failure.guarantee: failure.message for failure in done.failures}
 
 
-@pytest.mark.parametrize("kind", FAULTS_OF)
-def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path, kind: str) -> None:
-    done = campaign(tmp_path, kinds=(kind,), seed=7, budget_s=12.0 if kind == "plan" else 5.0)
+def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
+    done = campaign(tmp_path, seed=7, budget_s=12.0)
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
-    wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
+    wanted = {"G1", "G3", "G4", "G6", "G8", "G9"}  # In the few plans of some seconds.
     assert {name for name in wanted if not rows[name].judged} == set()
     assert done.last is not None and done.seed == 7
-    assert kind == "plan" or done.last.header.seed == 7, "the seed that was given"
     assert done.sut_version == done.last.header.sut_version == "7.7"
-    assert kind != "plan" or rows["G12"].judged >= len(REFUSED)
-    if kind == "plan":  # It renames its files, so there is no cut to kill it in, which is no gap.
-        assert done.statistics.reached.get(CUT_KILL, 0) == 0 < done.statistics.reached[NEVER_CUT]
-        assert done.left_out == ()
+    assert rows["G12"].judged >= len(REFUSED)
+    # It renames its files, so there is no cut to kill it in, which is no gap.
+    assert done.statistics.reached.get(CUT_KILL, 0) == 0 < done.statistics.reached[NEVER_CUT]
+    assert done.left_out == ()
     assert (rows["G1"].read_at_ack_share or 0) > 0.5
     assert done.statistics.operations["create"]["ok"] > 20
 
 
 @pytest.mark.parametrize(
-    ("broken", "kind", "guarantee", "budget_s"),
+    ("broken", "guarantee", "budget_s"),
     [
-        ("ack-before-flush", "plan", "G1", 120.0),
-        ("joins-after-restart", "plan", "G4", 120.0),
-        ("forgets-after-restart", "plan", "G5", 120.0),
-        ("stale-list", "plan", "G11", 120.0),
-        ("deaf-after-a-pause", "plan", "G6", 120.0),
-        ("stays-busy", "plan", "G6", 120.0),
-        ("loses-workers", "plan", "G7", 240.0),
-        ("accepts-anything", "plan", "G12", 60.0),
-        ("splits-oddly", "plan", "G4", 60.0),
+        ("ack-before-flush", "G1", 120.0),
+        ("joins-after-restart", "G4", 120.0),
+        ("forgets-after-restart", "G5", 120.0),
+        ("stale-list", "G11", 120.0),
+        ("deaf-after-a-pause", "G6", 120.0),
+        ("stays-busy", "G6", 120.0),
+        ("loses-workers", "G7", 240.0),
+        ("accepts-anything", "G12", 60.0),
+        ("splits-oddly", "G4", 60.0),
     ],
 )
 def test_a_broken_server_is_accused_of_what_it_breaks(
-    tmp_path: Path, broken: str, kind: str, guarantee: str, budget_s: float
+    tmp_path: Path, broken: str, guarantee: str, budget_s: float
 ) -> None:
-    done = campaign(tmp_path, start=f"{START} --broken {broken}", kinds=(kind,), budget_s=budget_s, wanted=guarantee)
+    done = campaign(tmp_path, start=f"{START} --broken {broken}", budget_s=budget_s, wanted=guarantee)
     assert guarantee in accused(done), accused(done)
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
     assert failure.evidence
-    assert failure.history.header.options["round"] == kind
-    assert kind == "plan" or failure.seed == failure.history.header.seed == done.seed
-    assert (failure.plan is None) == (kind != "plan")
+    assert failure.plan is not None and failure.seed == failure.plan.seed
 
 
 @pytest.mark.parametrize(
@@ -135,7 +121,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 ) -> None:
     histories: list[History] = []
     start = START.replace(" --threads {threads} --interval-ms {interval_ms}", f" {told}")
-    done = campaign(tmp_path, start=start, kinds=("plan",), batch_threads=batch_threads, histories=histories)
+    done = campaign(tmp_path, start=start, batch_threads=batch_threads, histories=histories)
     assert accused(done).keys() == ({"G8"} if broken else set())
     assert {history.header.num_threads for history in histories} == held_to
     assert {history.header.options["interval_ms"] for history in histories} == {"50"}
@@ -150,7 +136,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = """sh -c 'cat "$0"/MARKERS[0-9]* 2>/dev/null || true' {dir}"""
-    done = campaign(tmp_path, kinds=("plan",), reader=reader, histories=histories)
+    done = campaign(tmp_path, reader=reader, histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -191,7 +177,7 @@ def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
     flag = tmp_path / "tried"
     start = f"sh -c 'test -e {flag} || {{ touch {flag}; echo Address already in use; exit 1; }}; exec {START}'"
-    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, budget_s=4.0)
     assert flag.exists()
     assert done.runs > 0
 
@@ -215,7 +201,7 @@ def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
 
 def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 1.8; kill -9 $server'"
-    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, budget_s=8.0)
     assert any("exited by itself" in failure.message for failure in done.failures if failure.guarantee == "G6")
 
 
@@ -223,7 +209,7 @@ def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
     started = tmp_path / "escaped"
     start = f"sh -c 'setsid sh -c \"echo $$ > {started}; exec sleep 601\" & exec {START}'"
     before = children()
-    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=4.0)
+    done = campaign(tmp_path, start=start, budget_s=4.0)
     assert done.runs > 0
     assert started.exists()
     assert gone(before)

@@ -25,13 +25,10 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
-from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
-from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.worlds.http.plan_faults import OUTSIDE
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.proxies.faults import kinds_of
-from marker_sim.worlds.proxies.install import missing
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front
 
@@ -41,13 +38,6 @@ START = (
     f"{PYTHON} {shlex.quote(str(SERVERS / 'marker_server.py'))} --port {{port}} --storage {{storage}}"
     " --endpoint {endpoint} --threads {threads} --interval-ms {interval_ms}"
 )
-FAULTS_OF = {
-    "plan": set(),
-    "storage-wire": {kind.value for kind in kinds_of("storage")},
-}
-AIMED = {
-    "storage-wire": {f"{kind.value} seen" for kind in kinds_of("storage")},
-}
 HONEST = ProbedCapabilities(
     put_if_absent=True, put_if_unchanged=True, list_after_put=True, read_after_delete=True, tries={},
     seen=dict.fromkeys(("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete"), "kept"),
@@ -55,14 +45,14 @@ HONEST = ProbedCapabilities(
 
 
 def campaign(
-    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, kinds: tuple[str, ...] = KINDS,
-    reader: str = "", endpoint: Endpoint | None = None, identity: bool = False, dir_format: str = "",
+    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, reader: str = "",
+    endpoint: Endpoint | None = None, identity: bool = False, dir_format: str = "",
     histories: list[History] | None = None, wanted: str = "",
 ) -> Campaign:  # fmt: skip
-    """A budget of 5 s has room for one round. wanted: the guarantee whose first violation ends it."""
+    """wanted: the guarantee whose first violation ends it."""
     shown = histories if histories is not None else []
     request = CampaignRequest(
-        target=HttpTarget(startup_s=30.0, kinds=kinds),
+        target=HttpTarget(startup_s=30.0),
         modes=("timeline",),
         storages=("s3",),
         budget_s=budget_s,
@@ -74,34 +64,27 @@ def campaign(
         server=ServerOptions(start=start, reader=reader, dir_format=dir_format, identity=identity, endpoint=endpoint),
         report=tmp_path,
     )
-    done = run_campaign(request, lambda line: None, on_run=shown.append)
-    for kind in {history.header.options["round"] for history in shown}:
-        assert FAULTS_OF[kind] <= done.statistics.faults.keys(), f"a round of kind {kind} without its faults"
-    return done
+    return run_campaign(request, lambda line: None, on_run=shown.append)
 
 
 def accused(done: Campaign) -> dict[str, str]:
     return {failure.guarantee: failure.message for failure in done.failures}
 
 
-@pytest.mark.parametrize("kind", FAULTS_OF)
-def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path, kind: str) -> None:
-    if kind == "storage-wire":
-        assert not missing(), missing()
+def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     histories: list[History] = []
-    done = campaign(tmp_path, kinds=(kind,), seed=7, histories=histories, budget_s=12.0 if kind == "plan" else 5.0)
+    done = campaign(tmp_path, seed=7, histories=histories, budget_s=12.0)
     assert accused(done) == {}
     assert done.not_reached == ()
-    assert {name for name in AIMED.get(kind, ()) if not done.statistics.reached.get(name)} == set()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
-    seldom = {"G2", "G5", "G11"} if kind == "plan" else set()  # In the few plans of some seconds.
-    wanted = {"G1", "G2", "G3", "G4", "G5", "G6", "G8", "G9", "G11"} - seldom
+    wanted = {"G1", "G3", "G4", "G6", "G8", "G9"}  # In the few plans of some seconds.
     assert {name for name in wanted if not rows[name].judged} == set()
-    assert kind != "plan" or rows["G12"].judged >= len(REFUSED)
+    assert rows["G12"].judged >= len(REFUSED)
     for history in histories:
         assert history.header.storage == "s3" and history.header.witness == "effects"
         servers = {event.process for event in history.events if event.operation == "started"}
-        writers = {event.process for event in history.events if event.kind == "effect"}
+        effects = (event for event in history.events if event.kind == "effect")
+        writers = {event.process for event in effects if not event.process.startswith(OUTSIDE)}
         assert writers and writers <= servers, "an effect carries the server life that had it"
     outcome = judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",))
     content, page = outcome.to_dict(), render_page(outcome)
@@ -110,28 +93,27 @@ def test_the_correct_server_is_not_accused_and_every_fault_fires(tmp_path: Path,
 
 
 BROKEN = [
-    ("memory-only", "plan", "G3", 120.0),
-    ("exists-while-flushing", "plan", "G2", 120.0),
-    ("swallows-failure", "plan", "G1", 120.0),
-    ("forgets-requests", "plan", "G5", 120.0),
+    ("memory-only", "G3", 120.0),
+    ("exists-while-flushing", "G2", 120.0),
+    ("swallows-failure", "G1", 120.0),
+    ("forgets-requests", "G5", 120.0),
 ]
 if os.environ.get("MARKER_SIM_PROFILE") == "nightly":  # What test_http.py shows on a disk by day.
     BROKEN += [
-        ("ack-before-flush", "plan", "G1", 120.0),
-        ("stays-busy", "plan", "G6", 120.0),
-        ("loses-workers", "plan", "G7", 120.0),
+        ("ack-before-flush", "G1", 120.0),
+        ("stays-busy", "G6", 120.0),
+        ("loses-workers", "G7", 120.0),
     ]
 
 
-@pytest.mark.parametrize(("broken", "kind", "guarantee", "budget_s"), BROKEN)
+@pytest.mark.parametrize(("broken", "guarantee", "budget_s"), BROKEN)
 def test_a_broken_server_is_accused_of_what_it_breaks_and_again_when_its_histories_are_judged_again(
-    tmp_path: Path, broken: str, kind: str, guarantee: str, budget_s: float
+    tmp_path: Path, broken: str, guarantee: str, budget_s: float
 ) -> None:
     histories: list[History] = []
     done = campaign(
         tmp_path,
         start=f"{START} --broken {broken}",
-        kinds=(kind,),
         budget_s=budget_s,
         wanted=guarantee,
         histories=histories,
@@ -140,14 +122,14 @@ def test_a_broken_server_is_accused_of_what_it_breaks_and_again_when_its_histori
     assert guarantee in accused(done), accused(done)
     failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
     assert failure.evidence
-    assert failure.history.header.options["round"] == kind
+    assert failure.plan is not None
     again = (finding for history in histories for finding in judge(history, frozenset({guarantee})))
     rows = done.statistics.rows(load_profile("http"))
     assert sum(len(finding.breaches) for finding in again) == sum(row.violations for row in rows) > 0
 
 
 def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path: Path) -> None:
-    done = campaign(tmp_path, kinds=("plan",), budget_s=12.0, identity=True)
+    done = campaign(tmp_path, budget_s=12.0, identity=True)
     assert accused(done) == {}
     assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
@@ -155,7 +137,7 @@ def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path:
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = f"{PYTHON} {shlex.quote(str(SERVERS / 'stored_names.py'))} {{dir}}"
-    done = campaign(tmp_path, kinds=("plan",), reader=reader, dir_format="s3", histories=histories)
+    done = campaign(tmp_path, reader=reader, dir_format="s3", histories=histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -167,11 +149,9 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
-        kinds = ("plan", *NEED_THE_FRONT)
-        done = campaign(tmp_path, endpoint=endpoint, kinds=kinds, budget_s=15.0, histories=histories)
+        done = campaign(tmp_path, endpoint=endpoint, budget_s=15.0, histories=histories)
         assert store.objects() == {}
     assert accused(done) == {}
-    assert {history.header.options["round"] for history in histories} == {"plan"}
     assert {history.header.witness for history in histories} == {"reads"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {row.id for row in rows.values() if row.verdict == "inconclusive"} <= {"G2", "G5", "G7", "G10", "G11", "G12"}
@@ -184,7 +164,7 @@ def test_a_broken_server_is_accused_on_an_endpoint_of_ones_own(tmp_path: Path) -
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
         start = f"{START} --broken ack-before-flush"
-        done = campaign(tmp_path, start=start, endpoint=endpoint, kinds=("plan",), budget_s=6.0)
+        done = campaign(tmp_path, start=start, endpoint=endpoint, budget_s=6.0)
     assert "G1" in accused(done), accused(done)
 
 
@@ -209,7 +189,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 1; kill -9 $server'"
-    done = campaign(tmp_path, start=start, kinds=("plan",), budget_s=8.0)
+    done = campaign(tmp_path, start=start, budget_s=8.0)
     assert "G6" in accused(done) and not done.trouble
 
 

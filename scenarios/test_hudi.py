@@ -37,9 +37,9 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import S3Front
 
 
-def campaign(tmp_path: Path, version: str, budget_s: float, kinds: tuple[str, ...], storage: str = "local") -> Campaign:
+def campaign(tmp_path: Path, version: str, budget_s: float, storage: str = "local") -> Campaign:
     request = CampaignRequest(
-        target=hudi.HudiTarget(sut=f"hudi:{version}", version=version, kinds=kinds),
+        target=hudi.HudiTarget(sut=f"hudi:{version}", version=version),
         modes=("timeline",),
         storages=(storage,),
         budget_s=budget_s,
@@ -113,7 +113,7 @@ def stored(front: S3Front) -> bytes:
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_every_listed_version_starts_and_answers(tmp_path: Path, storage: str) -> None:
     for version in hudi.VERSIONS:
-        done = campaign(tmp_path, version, 1.0, ("plan",), storage)
+        done = campaign(tmp_path, version, 1.0, storage)
         assert done.runs == 1
         assert done.statistics.operations["create"]["ok"] > 0
         assert done.sut_version == version
@@ -135,14 +135,14 @@ def left_over() -> list[list[str]]:
 
 def test_a_version_without_a_bundle_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"hudi:0\.9\.0 has no bundle.*0\.15\.0, 1\.0\.2, 1\.1\.1 or 1\.2\.0"):
-        campaign(tmp_path, "0.9.0", 1.0, ("plan",))
+        campaign(tmp_path, "0.9.0", 1.0)
 
 
 def test_a_missing_java_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HarnessError, match="needs Java and there is no java on PATH; install a JDK 17"):
-        campaign(tmp_path, "1.0.2", 1.0, ("plan",))
+        campaign(tmp_path, "1.0.2", 1.0)
 
 
 def test_an_old_java_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

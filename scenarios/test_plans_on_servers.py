@@ -303,7 +303,7 @@ def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPla
         plan=made.plan, seed=1, entries_before=HIDDEN.entries, mode=kind[1], cause=kind[3],
         confirmed=made.sentence, story=kind,
     )  # fmt: skip
-    done = campaign(tmp_path, kinds=("plan",), budget_s=3.0)
+    done = campaign(tmp_path, budget_s=3.0)
     start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
     done = replace(done, failures=(failure,), server=start)
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)

@@ -107,7 +107,7 @@ class CoverageGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """A place or kind of round in which some guarantees are most likely to break.
+    """A place, or something that happens, in which some guarantees are most likely to break.
 
     guarantees: those that do not hold before it was reached.
     mode: its mode, "" for every one.
@@ -178,7 +178,7 @@ class Campaign:
     gaps: the part of `not_reached` that makes guarantees inconclusive.
     too_rare: goals that were missed and need not have been reached.
     fault_rows: faults by phase, in the sampled runs.
-    deciding: the places and kinds of rounds that decide guarantees, where there are such.
+    deciding: the places and happenings that decide guarantees, where there are such.
     """
 
     sut: str

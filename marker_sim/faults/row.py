@@ -85,6 +85,7 @@ def proxied(
         family="proxy",
         cls="storage" if ends == "storage" else "wire",
         sentence=f"for {{for_ms}} ms, of connections between {ends} and servers: {sentence}",
+        storages=S3_MODELS if ends == "storage" else BATCHED_STORAGES,
         settings={"for_ms": _FOR_MS[ends], "upstream": (False, True), **settings},
         fails=fails,
         drawn=False,

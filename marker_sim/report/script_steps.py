@@ -66,6 +66,8 @@ def quoted(text: str) -> str:
 def not_in_a_shell(fault: Fault, plan: Plan) -> str:
     """Why a shell cannot do a fault, "" when it can."""
     local = plan.storage == "local"
+    if fault.kind.row.family == "proxy":
+        return "a script has no proxy to make connections fail"
     if fault.target == "server":
         if isinstance(fault.trigger, Call):
             able = local and fault.kind is FaultKind.IO_ERROR

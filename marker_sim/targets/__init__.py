@@ -4,7 +4,7 @@ target.py           what all of them have in common, and the request that a camp
 table.py            a row for each
 reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
 command.py          a program in any language, by its command line; its runs are plans
-http.py             any server that speaks the timeline server's HTTP, started by a command; http_rounds.py: its rounds
+http.py             any server that speaks the timeline server's HTTP, started by a command; http_plans.py: its plans
 hudi.py             Hudi's timeline server; java_start.py starts it quickly
 hudi_spark.py       Hudi's write path on Spark; hudi_spark_rounds.py: its rounds
 bundles.py          fetches released jars; built_bundle.py reads one that was just built

@@ -1,7 +1,7 @@
 """How a foreign server batches: what it was told, and what it is held to.
 
 A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
-held against it: then the number of `--batch-threads` counts, or Hudi's default, in every round and every server life.
+held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THREADS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What rounds choose from.
+    """What plans choose from.
 
     threads: batch threads.
     intervals_ms: between batches.

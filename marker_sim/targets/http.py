@@ -1,6 +1,6 @@
 """Any server that speaks the timeline server's HTTP, started by a command: `--sut http --start COMMAND`.
 
-What the rounds need of Python packages is imported when they begin, so that judging Python needs none of it.
+What the runs need of Python packages is imported when they begin, so that judging Python needs none of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
 from marker_sim.requirements import lacking
+from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import batching
 from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions, Target, TargetCapabilities, TargetRow
 
@@ -29,7 +30,6 @@ class HttpTarget(Target):
 
     start: the command of one that needs no `--start`.
     startup_s: how long it may take to answer.
-    kinds: of rounds, () for all.
     at_once: how many runs of a plan may wait for answers beside each other; few where a start is slow.
     """
 
@@ -37,7 +37,6 @@ class HttpTarget(Target):
     can: TargetCapabilities = OF_SERVER
     start: str = ""
     startup_s: float = 60.0
-    kinds: tuple[str, ...] = ()
     at_once: int = 6
 
     def check_options(self, server: ServerOptions, storage: str) -> None:
@@ -65,32 +64,29 @@ class HttpTarget(Target):
         check_program("--start", self.start or request.server.start)
         check_surroundings(request)
 
-    def forecast(self, request: CampaignRequest) -> str:
-        """Which kinds of rounds the budget has no room for."""
-        from marker_sim.targets.http_rounds import forecast
-
-        return forecast(request)
-
     def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
-        """Rounds against the server."""
-        from marker_sim.targets.http_rounds import open_rounds
+        """Plans against the server."""
+        from marker_sim.targets.http_plans import open_plans
 
         start = self.command(request, progress)
-        return open_rounds(start, request, self.version, self.startup_s, self.kinds, self.at_once)
+        return open_plans(start, request, self.version, self.startup_s, self.at_once)
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan that a campaign with this seed has as its round with this number, if it is one."""
-        from marker_sim.targets.http_rounds import plan_of_number
+        """The plan that a campaign with this seed has with this number."""
+        from marker_sim.targets.http_plans import plan_for_servers
+        from marker_sim.targets.run_environment import wires_on
 
         told = server.start or self.start or COMPOSED
-        return plan_of_number(seed, number, storage, batching(told, server.batch_threads))
+        batches, wires = batching(told, server.batch_threads), wires_on(storage, server.endpoint)
+        return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires)
 
     def goals(self, storage: str) -> tuple[str, ...]:
         """What decides the guarantees in plans."""
-        from marker_sim.targets.http_rounds import PLANS_DECIDE
+        from marker_sim.targets.http_plans import decided_by
+        from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        return tuple(OF_PLANS + name for name in PLANS_DECIDE)
+        return tuple(OF_PLANS + name for name in decided_by(None, wires_on(storage, None)))
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """What starts the server."""

@@ -1,7 +1,7 @@
-"""What a campaign against a foreign server stands on: scratch files, the storage of each round, its limits.
+"""What a campaign against a foreign server stands on: scratch files, the storage of its runs, their limits.
 
     local   a fresh directory
-    s3      the kit's front, one to each round, or an endpoint of the user's own
+    s3      the kit's front, or an endpoint of the user's own
 
 An object store is probed before anything is judged on it; one that does not keep what S3 promises is the kit's
 surroundings, and what it does to a server would be held against the server.
@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.targets.s3_endpoint import FORMS
 from marker_sim.worlds.http.local_world import LocalWorld
-from marker_sim.worlds.http.round_stage import STORAGE_WIRE
-from marker_sim.worlds.http.rounds import KINDS
+from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.small_disk import why_not
 from marker_sim.worlds.http.stage import RunStage, World
 from marker_sim.worlds.http.world import Endpoint
@@ -31,27 +30,23 @@ from marker_sim.worlds.proxies.install import missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """world: the storage under a round. kinds: of rounds that can be played. left_out: what cannot be done here.
+    """world: the storage under a run. wires: where connections can be made to fail. left_out: what cannot be done here.
 
     probed: what the honesty probe found, None for a file system.
     """
 
     scratch: Path
     world: Callable[[RunStage], World]
-    kinds: tuple[str, ...] = KINDS
+    wires: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     probed: dict[str, Any] | None = None
 
 
-def kinds_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
-    """The kinds of rounds that can be played on a storage; those on the wire to it need toxiproxy."""
-    if storage == "local":
-        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE)
-    if endpoint is None:
-        return tuple(kind for kind in KINDS if kind != STORAGE_WIRE or not missing())
-    from marker_sim.worlds.http.external_s3 import NEED_THE_FRONT
-
-    return tuple(kind for kind in KINDS if kind not in NEED_THE_FRONT)
+def wires_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
+    """Which connections can be made to fail here: none without toxiproxy."""
+    if missing():
+        return ()
+    return (WIRE, STORAGE_WIRE) if storage == "s3" and endpoint is None else (WIRE,)
 
 
 @contextmanager
@@ -60,39 +55,37 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
 
     dir_format: "" for the usual one.
     """
+    wires, why = wires_on(storage, endpoint), missing()
+    lacking = (f"faults of connections: {why}",) if why else ()
     form = dir_format or FORMS[storage][0]
     assert form in FORMS[storage], f"{form} is not for {storage}"
     with scratch_directory() as scratch:
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
-            why = why_not()
-            left_out = (f"a disk without a free block: {why}",) if why else ()
-            yield RunEnvironment(scratch=scratch, world=world, kinds=kinds_on(storage, endpoint), left_out=left_out)
+            full = why_not()
+            left_out = (*((f"a disk without a free block: {full}",) if full else ()), *lacking)
+            yield RunEnvironment(scratch=scratch, world=world, wires=wires, left_out=left_out)
         else:
-            yield _object_store(scratch, form, reader, endpoint)
+            ground = _object_store(scratch, form, reader, endpoint, wires)
+            yield replace(ground, left_out=(*ground.left_out, *lacking))
 
 
-def _object_store(scratch: Path, form: str, reader: str, endpoint: Endpoint | None) -> RunEnvironment:
+def _object_store(
+    scratch: Path, form: str, reader: str, endpoint: Endpoint | None, wires: tuple[str, ...]
+) -> RunEnvironment:
     """Imported here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.http import external_s3, front_world
 
     if endpoint is None:
         probed = front_world.probe_front()
         front = partial(front_world.FrontWorld, scheme=form, command=reader, probed=probed)
-        why = missing()
-        return RunEnvironment(
-            scratch=scratch,
-            world=front,
-            kinds=kinds_on("s3", None),
-            left_out=(f"a round of kind {STORAGE_WIRE}: {why}",) if why else (),
-            probed=probed.to_dict(),
-        )
+        return RunEnvironment(scratch=scratch, world=front, wires=wires, probed=probed.to_dict())
     probed = external_s3.probe_site(endpoint)
     return RunEnvironment(
         scratch=scratch,
         world=partial(external_s3.ExternalS3World, site=endpoint, scheme=form, command=reader, probed=probed),
-        kinds=kinds_on("s3", endpoint),
+        wires=wires,
         left_out=external_s3.NOT_ON_A_SITE,
         probed=probed.to_dict(),
     )

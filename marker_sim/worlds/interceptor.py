@@ -20,6 +20,7 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.recorder import Recorder
 
 SERVERS = "server-"  # What the names of server lives begin with.
+_ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call carries out.
 
 
 class StorageCall(NamedTuple):
@@ -68,13 +69,13 @@ class ArmedFault:
     @property
     def injected(self) -> bool:
         """Whether it happens to a process or for a while, and not to the call alone."""
-        of_a_process = self.kind.row.kills or self.kind.row.family == "process"
-        return self.outside or of_a_process or self.kind is FaultKind.DISK_FULL
+        elsewhere = self.kind.row.kills or self.kind.row.family in _ELSEWHERE
+        return self.outside or elsewhere or self.kind is FaultKind.DISK_FULL
 
     @property
     def passes(self) -> bool:
         """Whether the call itself is carried out as usual."""
-        return self.kind.row.family == "process" and not self.kind.row.kills
+        return self.kind.row.family in _ELSEWHERE and not self.kind.row.kills
 
     def fits(self, call: StorageCall) -> bool:
         """Whether it counts this call; those of "executor-10" are none of "executor-1"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.resources import files
@@ -17,10 +16,7 @@ from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, pars
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.report.verdict import without_option
-from marker_sim.targets.http_rounds import room_of
-from marker_sim.targets.run_environment import kinds_on
 from marker_sim.targets.table import NAMES, PLANNED, parse_target
-from marker_sim.worlds.http.round_types import LEAST_S, PLAYS
 
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
 S3 = (*HTTP, "--storage", "s3")
@@ -227,23 +223,6 @@ def test_help_names_every_system_and_every_shipped_profile(
     assert command != "verify" or f"{','.join(SHIPPED)}orafile" in shown
     for name in (*names[1:3], "hudi:1.0.2", "hudi-spark:1.0.2") if command == "verify" else names[1:3]:
         assert parse_target(name.replace("VERSION", "1.0.2"))
-
-
-def test_a_budget_says_what_it_leaves_out_and_which_leaves_nothing_out() -> None:
-    kinds = tuple(PLAYS)
-    assert set(kinds_on("local", None)) < set(kinds)
-    sentences = [room_of(seed, 14.0, kinds) for seed in range(20)]
-    for said in sentences:
-        match = re.fullmatch(
-            r"--budget 14s is short: rounds of kind ([a-z, -]+) will most likely be left out; (\d+)s have room.*", said
-        )
-        assert match, said
-        assert set(match[1].split(", ")) < set(kinds)
-        enough = float(match[2])
-        assert room_of(1, enough, kinds) == "" and enough <= 40, "the README's 60 s are enough"
-    assert len(set(sentences)) > 1, "which kinds come last depends on the seed"
-    assert set(LEAST_S) == set(PLAYS)
-    assert all(room_of(seed, 60.0, tuple(PLAYS)) == "" for seed in range(20))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("40s", 40), ("2m", 120), ("8h", 28800), ("1500ms", 1.5), ("0.5s", 0.5)])

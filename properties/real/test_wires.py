@@ -21,6 +21,7 @@ from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.plan import PLACES
+from marker_sim.search.wire_plans import draw, kinds_of
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.evidence import exchange
 from marker_sim.worlds.proxies.faults import (
@@ -28,8 +29,6 @@ from marker_sim.worlds.proxies.faults import (
     WireFaults,
     afflicted,
     described,
-    draw,
-    kinds_of,
 )
 from marker_sim.worlds.recorder import Recorder
 
@@ -113,7 +112,7 @@ def on_wire(kind: FaultKind, **settings: Any) -> Fault:
     return Fault.of(kind, "wire", Step(1), **settings)
 
 
-CLIENTS = set(kinds_of())
+CLIENTS = set(kinds_of("wire"))
 FAULTS = (
     *(on_wire(FaultKind.WIRE_LATENCY, late_ms=200, upstream=way) for way in (True, False)),
     on_wire(FaultKind.WIRE_JITTER, late_ms=100, jitter_ms=80),
@@ -133,7 +132,7 @@ FAULTS = (
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.value} {described(fault)}".strip())
 def test_each_fault_is_seen_while_it_is_on_and_never_before_or_after(wire: ProxiedWire, fault: Fault) -> None:
     recorder = Recorder()
-    faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
+    faults = WireFaults(recorder, "wire test", REQUEST, lambda seconds: None, 0)
     assert fine(wire.port)
     evidence = faults.strike(wire, fault)
     assert evidence.happened, evidence.seen
@@ -149,7 +148,7 @@ def test_a_fault_that_is_not_on_the_wire_is_not_seen(
 ) -> None:
     monkeypatch.setattr("marker_sim.worlds.proxies.faults.TRIES_OF_SOME", 2)
     monkeypatch.setattr("marker_sim.worlds.proxies.faults.afflicted", lambda wire, fault: nullcontext())
-    evidence = WireFaults(Recorder(), "test", REQUEST, lambda seconds: None).strike(wire, fault)
+    evidence = WireFaults(Recorder(), "wire test", REQUEST, lambda seconds: None, 0).strike(wire, fault)
     assert not evidence.happened, evidence.seen
 
 
@@ -186,7 +185,8 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
     recorder = Recorder()
     server = recorder.record("server-1", "server", "observe", "started")
     open_before = recorder.record("client-0", "client", "invoke", "create", path="a", caused_by=server)
-    faults = WireFaults(recorder, "test", REQUEST, lambda seconds: None)
+    other = recorder.record("server-2", "server", "observe", "started")
+    faults = WireFaults(recorder, "wire test", REQUEST, lambda seconds: None, server)
     with faults.span(wire, on_wire(FaultKind.WIRE_LATENCY, late_ms=10)):
         answered = recorder.record("client-1", "client", "invoke", "create", path="b", caused_by=server)
         recorder.record("client-1", "client", "ok", "create", path="b", value="created", caused_by=answered)
@@ -194,6 +194,8 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
     with faults.span(wire, on_wire(FaultKind.WIRE_DOWN)) as came:
         failed = recorder.record("client-2", "client", "invoke", "create", path="c", caused_by=server)
         recorder.record("client-2", "client", "info", "create", path="c", error="refused", caused_by=failed)
+        elsewhere = recorder.record("client-3", "client", "invoke", "create", path="d", caused_by=other)
+        recorder.record("client-3", "client", "info", "create", path="d", error="refused", caused_by=elsewhere)
     broken = {event.caused_by for event in recorder.events if event.operation == BROKEN}
     assert broken == {open_before, failed} and came == [2]
     view = HistoryIndex(History(Header(), recorder.close()))
@@ -234,9 +236,21 @@ def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: py
             server.call("post", "/reset")
 
 
-def test_every_seed_draws_every_kind_once_and_the_same_seed_the_same() -> None:
-    drawn = [draw(random.Random(seed)) for seed in range(200)]
-    assert drawn == [draw(random.Random(seed)) for seed in range(200)]
+@needs_server
+def test_a_wire_without_replies_shows_no_fault_and_blames_nobody(wire: ProxiedWire) -> None:
+    wire.cut()
+    recorder = Recorder()
+    fault = on_wire(FaultKind.WIRE_DOWN)
+    evidence = WireFaults(recorder, "wire test", REQUEST, lambda seconds: None, 0).strike(wire, fault)
+    assert not evidence.happened and "before the fault was put on" in evidence.seen and not recorder.events
+
+
+def test_two_turns_of_a_seed_draw_every_kind_once_and_the_same_seed_the_same() -> None:
+    def both(seed: int) -> tuple[Fault, ...]:
+        return tuple(fault for turn in (0, 1) for fault in draw(random.Random(seed), "wire", turn))
+
+    drawn = [both(seed) for seed in range(200)]
+    assert drawn == [both(seed) for seed in range(200)]
     assert all({fault.kind for fault in faults} == CLIENTS and len(faults) == 9 for faults in drawn)
     assert {fault.settings.upstream for faults in drawn for fault in faults} == {True, False}
     partly = {fault.kind for faults in drawn for fault in faults if fault.settings.percent < 100}
@@ -245,14 +259,14 @@ def test_every_seed_draws_every_kind_once_and_the_same_seed_the_same() -> None:
 
 def test_every_wire_fault_counts_as_one_of_the_wire() -> None:
     assert {FAULT_CLASS[word] for word in (BROKEN, *(kind.value for kind in CLIENTS))} == {"wire"}
-    assert {fault.kind.value for fault in draw(random.Random(1), "storage")} == {
+    assert {fault.kind.value for fault in draw(random.Random(1), "storage", 1)} == {
         "storage-wire-latency",
         "storage-wire-reset-peer",
         "storage-wire-down",
     }
 
 
-def test_no_generator_of_plans_draws_what_a_proxy_does() -> None:
+def test_no_plan_of_the_simulated_world_has_what_a_proxy_does() -> None:
     assert not any(kind in drawable(*place) for place in PLACES for kind in FaultKind if kind.row.family == "proxy")
 
 

@@ -19,7 +19,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.table import remarks
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from marker_sim.worlds.http.round_types import DECIDES, PLAYS
+from marker_sim.targets.http_plans import PLANS_DECIDE
 from marker_sim.worlds.hudi_spark.choices import EXECUTOR_STEPS, Choices
 from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding, places_of
 from marker_sim.worlds.hudi_spark.forecast import forecast
@@ -100,19 +100,18 @@ def test_the_documents_table_is_that_of_the_code() -> None:
     assert told == [("step", "mode", "storage", "decides"), *expected]
 
 
-def test_every_kind_of_round_decides_something_and_the_document_says_what() -> None:
-    assert set(DECIDES) == set(PLAYS)
-    told = re.findall(r"^\| `([\w-]+)` \| (G[^|]+) \|$", FOREIGN.read_text(encoding="utf-8"), re.M)
-    assert told == [(kind, ", ".join(names)) for kind, names in DECIDES.items()]
+def test_what_decides_in_plans_for_servers_is_in_the_document() -> None:
+    told = re.findall(r"^\| `([\w -]+)`[^|]* \| (G[^|]+) \|$", FOREIGN.read_text(encoding="utf-8"), re.M)
+    assert told == [(name, ", ".join(guarantees)) for name, guarantees in PLANS_DECIDE.items()]
 
 
 def test_an_inconclusive_row_says_what_was_not_tried_as_well() -> None:
     statistics = Statistics()
     statistics.add(history(), (Finding(guarantee="G7", applicable=True),))
-    kind = Deciding(name="rounds of kind directory", guarantees=("G7",))
+    kind = Deciding(name="in plans: wire", guarantees=("G7",))
     made = replace(campaign(violated=False), statistics=statistics, deciding=(kind,))
     (row,) = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",)).rows
-    assert row.verdict == "inconclusive" and row.message.endswith("not tried: rounds of kind directory")
+    assert row.verdict == "inconclusive" and row.message.endswith("not tried: in plans: wire")
     assert "no run had anything to judge" in row.message
 
 

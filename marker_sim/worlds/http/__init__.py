@@ -1,16 +1,14 @@
-"""Rounds against foreign servers: started by a command, driven over HTTP, judged by what is stored.
+"""Plans against foreign servers: started by a command, driven over HTTP, judged by what is stored.
 
-planned_run.py        one plan: scripts.py its clients, plan_faults.py its faults, broken_requests.py those of requests
+planned_run.py        one plan: scripts.py its clients, plan_faults.py its faults, broken_requests.py those of requests,
+                      plan_wires.py those of connections
 stage.py              what all runs stand on
-rounds.py             one round and its history; round_stage.py: its phases, probe and final reads
-round_types.py        what happens in each type of round
-wire_rounds.py, storage_wire_rounds.py  the types, with proxies
 servers.py            a server as a process group: start, kill, pause, end all of it
 fault_injector.py     faults of server processes
 file_rewrites.py      how marker files are rewritten: in place, replaced, cut
-requests.py           a request as an operation of the history; load.py: client threads
+requests.py           a request as an operation of the history
 http_client.py        one request, and what its result means
-world.py              the storage of a round, as a protocol
+world.py              the storage of a run, as a protocol
 local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint
 small_disk.py         a file system that can be filled
 s3_capabilities.py    what the consistency probe found of an object store, and what follows

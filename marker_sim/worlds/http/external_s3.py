@@ -1,4 +1,4 @@
-"""The user's S3 endpoint as the storage of a round: read by requests, without faults, and left as it was."""
+"""The user's S3 endpoint as the storage of runs: read by requests, without faults, and left as it was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
-from marker_sim.worlds.http.round_stage import STORAGE_WIRE
 from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.stage import RunStage
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 SITE_TIMEOUT_S = 5.0
-NEED_THE_FRONT = (STORAGE_WIRE,)
 NOT_ON_A_SITE = (
     "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
     "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
@@ -31,7 +29,7 @@ NOT_ON_A_SITE = (
 
 
 class ExternalS3World:
-    """The endpoint during one round: read by requests, without faults. Its keys are removed when the round is over."""
+    """The endpoint during one run: read by requests, without faults. Its keys are removed when the run is over."""
 
     def __init__(self, stage: RunStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities) -> None:
         self.interceptor: Interceptor | None = None
@@ -94,7 +92,7 @@ class ExternalS3World:
         self._remove(f"{place.path}/")
 
     def close(self) -> None:
-        """Remove the round's objects."""
+        """Remove the run's objects."""
         self._remove(self._mine)
         self._storage.close()
 

@@ -1,4 +1,4 @@
-"""Injects the faults of a round into real server processes, records each, and looks at storage around them.
+"""Injects the faults of a run into real server processes, records each, and looks at storage around them.
 
 Everything that stops or ends a server holds `ServerFaultInjector.hands`, so a read of storage at an answer, which stops
 the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they are
@@ -32,11 +32,9 @@ KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SEC
 
 
 class Clients(Protocol):
-    """Who asks the servers. servers: those that live now. refill: replaces clients that hang in a request."""
+    """Who asks the servers. servers: those that live now."""
 
     servers: tuple[Server, ...]
-
-    def refill(self) -> None: ...
 
 
 class CallFaults(Protocol):
@@ -46,17 +44,16 @@ class CallFaults(Protocol):
 
 
 class NobodyLives(Exception):
-    """Every server of the round ended by itself, which is recorded, so no server is left for a fault."""
+    """Every server of the run ended by itself, which is recorded, so no server is left for a fault."""
 
 
 class ServerFaultInjector:
-    """The servers of one round and what happens to them. `servers` are those alive, the first one first.
+    """The servers of one run and what happens to them. `servers` are those alive, the first one first.
 
-    world and load: given once they are made, before the first server starts. counts: what happened how often. missed:
-    faults that were declared and did not fire.
+    world and load: given once they are made, before the first server starts. counts: what happened how often.
 
     exited: whether a server ended by itself.
-    workdir: of the servers of this round, below that of the fleet. before: puts a proxy before a server that came up
+    workdir: of the servers of this run, below that of the fleet. before: puts a proxy before a server that came up
         and returns its port; None for no proxies.
     """
 
@@ -78,7 +75,6 @@ class ServerFaultInjector:
         self.hands = threading.Lock()
         self.servers: list[Server] = []
         self.counts: dict[str, int] = {}
-        self.missed: list[str] = []
         self.trouble: list[BaseException] = []
         self.load: Clients | None = None
         self.faults: CallFaults | None = None
@@ -141,14 +137,7 @@ class ServerFaultInjector:
         if self.trouble:
             raise self.trouble[0]
         if self.fleet.closing.is_set():
-            raise HarnessError("the campaign ended during a round")
-
-    def kill(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
-        """SIGKILL at once, then look at what is left."""
-        with self.hands:
-            self.shoot(server)
-        self.note("kill at a random moment")
-        self.bury(server, places)
+            raise HarnessError("the campaign ended during a run")
 
     def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
         """Wait until a server that was killed is dead, and look at what it left."""
@@ -164,12 +153,6 @@ class ServerFaultInjector:
         """A fault of the plan is due at a call; the recorder's lock is held, so nothing here waits."""
         if self.faults is not None:
             self.faults.inject(armed, call)
-
-    def declare(self, what: str, fired: int) -> None:
-        """A fault was meant to happen, and did so often; one that did not leaves the campaign inconclusive."""
-        self.note(what, fired)
-        if not fired:
-            self.missed.append(what)
 
     def restart(self, slot: str = "first") -> Server:
         """Start again on the same directories, with a fresh port."""
@@ -197,12 +180,10 @@ class ServerFaultInjector:
             self._now_living([other for other in self.servers if other is not server])
 
     def wait(self, duration_s: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Let time pass, refill the load, notice exits; True as soon as `until` holds."""
+        """Let time pass, notice exits; True as soon as `until` holds."""
         deadline = time.monotonic() + duration_s
         while not until():
             self.check()
-            if self.load is not None:
-                self.load.refill()
             left = deadline - time.monotonic()
             if left <= 0:
                 return False

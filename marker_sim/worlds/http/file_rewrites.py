@@ -31,7 +31,7 @@ MARKER_FILES = r"/MARKERS\d+$"
 
 
 class Rewrites:
-    """How marker files of a round change.
+    """How marker files of a run change.
 
     operations: what can be aimed at.
     root: of the watch.

@@ -1,4 +1,4 @@
-"""The kit's S3 front as the storage of a round: it sees every request and can make it fail.
+"""The kit's S3 front as the storage of runs: it sees every request and can make it fail.
 
 Each server life signs with an access key of its own, its name in the history, so that an effect says who had it. All
 faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sent is applied by then, or never.
@@ -13,6 +13,7 @@ from marker_sim.faults import Fault, When
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.plan_wires import start_toxiproxy
 from marker_sim.worlds.http.s3_capabilities import REGION, SECRET, capabilities, environment, honest, name_of
 from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.http.stage import RunStage
@@ -31,7 +32,7 @@ OWN_PROBE_ROUNDS = 8
 
 
 class FrontWorld:
-    """A front and a bucket for one round.
+    """A front and a bucket.
 
     scheme: s3a, s3 or s3n.
     command: the user's reader, or "".
@@ -67,9 +68,7 @@ class FrontWorld:
 
     def _stand_before(self) -> None:
         """Put a proxy between servers and front."""
-        from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
-
-        self._toxiproxy = Toxiproxy().__enter__()
+        self._toxiproxy = start_toxiproxy()
         try:
             self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
         except BaseException:

@@ -53,7 +53,7 @@ _Signature = dict[str, tuple[int, int, int]]
 
 
 class LocalReader:
-    """Looks at the marker directories of one round. Safe to call from any thread; looks happen one after another.
+    """Looks at the marker directories of one run. Safe to call from any thread; looks happen one after another.
 
     writers: the processes of all servers that live.
     command: the user's reader, "" for Hudi's format.

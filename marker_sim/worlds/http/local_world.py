@@ -1,4 +1,4 @@
-"""A local directory under a round of real servers.
+"""A local directory under runs of real servers.
 
 It is made to fail without destroying what was answered: directories stand where the marker files of a marker directory
 that has none yet would be written, or RLIMIT_FSIZE of the servers' processes is lowered to the size of the largest
@@ -43,7 +43,7 @@ FORMS: dict[str, Callable[[Path], str]] = {
 
 
 class LocalWorld:
-    """A directory of the round below `root`: a server may have its storage for itself while another round is played.
+    """A directory below `root`: a server may have its storage for itself while another run goes on.
 
     form: a key of `FORMS`.
     command: the user's reader, or "".

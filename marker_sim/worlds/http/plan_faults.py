@@ -6,6 +6,7 @@ at a call on storage         by the interceptor: before or after it on S3; on lo
                              before it where the kernel holds the caller (file_permissions.py)
 at a call below one directory   by the interceptor on S3; on local storage directories stand where the n-th marker file
                              and those after it would be written, so they cannot be
+on connections               by proxies, from when another fault would strike (plan_wires.py)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, When
@@ -29,9 +31,11 @@ from marker_sim.worlds.http import broken_requests
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_LATE, MARKER_FILES
 from marker_sim.worlds.http.http_client import ROUTES
+from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RoundStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
+from marker_sim.worlds.proxies.faults import described
 
 STORAGE_FAULT = "storage fault"
 CONFINED = "storage fault below one marker directory"
@@ -77,8 +81,9 @@ _OF_THE_DISK = (FaultKind.DISK_FULL, FaultKind.NO_SPACE)
 ONLY_REAL = {
     FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
     FaultKind.NO_SPACE: "not drawn: its full disk is this",
+    **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
 }
-_BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; rounds of kind wire have it"
+_BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
 _REPAIR = "what other programs damage, no server promises to repair"
 _ONE_BY_ONE = "calls of foreign processes on local files cannot fail or be slow one by one"
 CANNOT = {
@@ -143,10 +148,12 @@ class PlanFaults:
 
     met: how often each kind happened.
     second_is_coming: whether a second server was begun and does not answer so far.
+    wires: what faults of connections are put on.
     """
 
     def __init__(self, plan: Plan, injector: ServerFaultInjector, places: tuple[MarkerDirectory, ...]) -> None:
         self.met: Counter[str] = Counter()
+        self.wires = PlanWires(plan, injector)
         self.second_is_coming = False
         self._plan = plan
         self._injector = injector
@@ -236,32 +243,61 @@ class PlanFaults:
             for armed in world.interceptor.disarm():
                 if not armed.injected:
                     self.met[armed.kind.value] += armed.fired
-        self.met[STORAGE_FAULT] = sum(self.met[kind.value] for kind in FaultKind if kind.row.cls == "storage")
+        self.met[STORAGE_FAULT] = sum(
+            self.met[kind.value] for kind in FaultKind if kind.row.cls == "storage" and kind.row.family != "proxy"
+        )
         confined = any(isinstance(fault.trigger, Call) for fault in self._plan.faults)
         self.met[CONFINED] = self.met[STORAGE_FAULT] if confined else 0
         while self._due:
             self._do_what_is_due(all_of_it=True)
         while self._at_end:
             self._at_end.pop()()
+        self._heal_wires()
         self._restart()
 
+    def _heal_wires(self) -> None:
+        """What was not seen on its wire did not happen, and then none of what a plan has there counts as one."""
+        seen = self.wires.heal()
+        for evidence in seen:
+            word = evidence.fault.kind.value
+            self.met[word] += evidence.happened
+            if not evidence.happened:
+                self._injector.note(f"{word} {described(evidence.fault)} not seen on its wire: {evidence.seen}")
+            self._injector.note("requests that a wire fault broke", evidence.broken)
+        for wire in wires_of(self._plan):
+            wanted = [fault for fault in self._plan.faults if wire_of(fault) == wire]
+            happened = sum(evidence.happened for evidence in seen if wire_of(evidence.fault) == wire)
+            self.met[wire] = happened if happened == len(wanted) else 0
+
     def _arrive(self, *keys: tuple[str, str]) -> list[Fault]:
+        """What is due where a client or a server is now, but for faults of connections, which have a thread."""
         due: list[Fault] = []
         with self._lock:
             for key in keys:
                 self._count[key] += 1
                 due += self._waiting.get(key, {}).pop(self._count[key], [])
-        return due
+        for fault in filter(wire_of, due):
+            self.wires.due(fault)
+        return [fault for fault in due if not wire_of(fault)]
 
     def _strike(self, server: Server, due: list[Fault]) -> None:
         for fault in due:
-            with self._injector.hands:
-                if not server.ended and not self._healed:
-                    self._begin(server, fault)
+            if fault.kind.row.kills:  # On a dead server's wire no fault could be seen.
+                self.wires.after_those_due(partial(self._strike_now, server, fault))
+            else:
+                self._strike_now(server, fault)
+
+    def _strike_now(self, server: Server, fault: Fault) -> None:
+        with self._injector.hands:
+            if not server.ended and not self._healed:
+                self._begin(server, fault)
 
     def _begin(self, server: Server, fault: Fault, call: StorageCall | None = None) -> None:
         """Do a fault of a server now; what follows from it later is put off."""
         injector = self._injector
+        if wire_of(fault):
+            self.wires.due(fault)
+            return
         self.met[fault.kind.value] += 1
         path = call.path if call is not None else None
         settings = fault.settings

@@ -7,24 +7,36 @@ costs as long as its clients take. All tables of a run lie below a folder of its
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import NobodyLives
 from marker_sim.worlds.http.plan_faults import PlanFaults
-from marker_sim.worlds.http.rounds import PlayedRound
+from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
 
 SCRIPTS_S = 8.0
-CONFINED_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
+LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedPlan:
+    """A run that is over. counts: what happened how often."""
+
+    history: History
+    counts: dict[str, int]
+    plan: Plan
+    interrupted: bool = False
+    trouble: str = ""
 
 
 class ServerSlot:
@@ -36,17 +48,17 @@ class ServerSlot:
         self._fleet = fleet
         self._world: World | None = None
         self._server: Server | None = None
-        self._ground = (0, 0, False)
+        self._ground: tuple[object, ...] = ()
         self._runs = 0
         self._worlds = 0
 
-    def run(self, plan: Plan, deadline: float, probing: bool = True) -> PlayedRound:
+    def run(self, plan: Plan, deadline: float, probing: bool = True) -> PlayedPlan:
         """Run a plan; HarnessError when the kit's surroundings failed.
 
         deadline: when the campaign has to be over (time.monotonic).
         probing: whether it ends with probes.
         """
-        ground = (plan.num_threads, plan.interval_ms, fills_disk(plan))
+        ground = (plan.num_threads, plan.interval_ms, fills_disk(plan), wires_of(plan))
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
@@ -102,7 +114,7 @@ class _PlannedRun(RunStage):
         )
         super().__init__(
             slot.system(), fleet, table, places, plan.num_threads, plan.interval_ms, f"plan {plan.seed}", deadline,
-            storage=slot.storage(), small_disk=fills_disk(plan),
+            storage=slot.storage(), storage_wire=STORAGE_WIRE in wires_of(plan), small_disk=fills_disk(plan),
         )  # fmt: skip
         self.plan = plan
         self.faults = PlanFaults(plan, self.injector, places)
@@ -113,6 +125,7 @@ class _PlannedRun(RunStage):
     def play(self, living: Server | None, probing: bool) -> bool:
         """All phases; whether the server may serve another run."""
         injector = self.injector
+        self.faults.wires.open()
         if living is None:
             injector.start()
         else:
@@ -124,8 +137,9 @@ class _PlannedRun(RunStage):
         self.scripts.start()
         try:
             lasting = any(map(_lasts, self.plan.faults))
-            until = min(time.monotonic() + (CONFINED_S if lasting else SCRIPTS_S), self.deadline)
-            self.faults.drive(lambda: self.scripts.over or (not lasting and self.scripts.idle_s > IDLE_S), until)
+            longer = lasting or wires_of(self.plan)
+            until = min(time.monotonic() + (LONGER_S if longer else SCRIPTS_S), self.deadline)
+            self.faults.drive(lambda: self._through(lasting), until)
             self.scripts.stop()
             self.faults.heal()
         except NobodyLives:
@@ -134,11 +148,18 @@ class _PlannedRun(RunStage):
         if probing:
             self.probe()
         quiet = not self.recorder.open_since(self.recorder.now_ns())
-        keep = quiet and injector.servers == [first] and not self.faults.met.total() and self.scripts.over
+        unharmed = not self.faults.met.total() and not wires_of(self.plan)
+        keep = quiet and injector.servers == [first] and unharmed and self.scripts.over
         self.close(kill=not keep)
         return keep
 
-    def over(self) -> PlayedRound:
+    def _through(self, lasting: bool) -> bool:
+        """Whether clients are through, and every fault of a wire, or all of them wait for an answer."""
+        if self.scripts.over:
+            return self.faults.wires.idle
+        return not lasting and self.scripts.idle_s > IDLE_S
+
+    def over(self) -> PlayedPlan:
         """The history of the run."""
         events = self.recorder.events
         deletions = sum(event.kind == "ok" and event.operation == "delete" for event in events)
@@ -150,8 +171,7 @@ class _PlannedRun(RunStage):
         if rewritten:
             self.injector.note(rewritten)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
-        history = self.history(self.plan.seed, {"round": "plan"}, self.plan)
-        return PlayedRound(history=history, counts=counts, plan=self.plan)
+        return PlayedPlan(history=self.history(self.plan), counts=counts, plan=self.plan)
 
     def leave(self, keep: bool) -> Server | None:
         """Stop every thread, and every server but one that is kept."""
@@ -162,4 +182,5 @@ class _PlannedRun(RunStage):
         for server in self.injector.servers:
             if server is not kept:
                 server.kill()
+        self.faults.wires.close()
         return kept

@@ -16,7 +16,7 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are 
 
 
 class Requests:
-    """What clients of one round send.
+    """What clients of one run send.
 
     directory: how requests write a marker directory.
     identity: each create carries one, and its resend the same (`requestid`, our extension).

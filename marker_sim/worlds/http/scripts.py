@@ -82,9 +82,6 @@ class Scripts:
         for thread in self._threads:
             thread.start()
 
-    def refill(self) -> None:
-        """A client that waits for an answer is not replaced: its operations come one after another."""
-
     def stop(self) -> None:
         """No client begins another operation."""
         self._ended.set()

@@ -151,9 +151,10 @@ def _family(pid: int) -> list[int]:
     """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
     found = [pid]
     for each in found:
-        for children in Path(f"/proc/{each}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                found += map(int, children.read_text().split())
+        with contextlib.suppress(OSError):  # It is gone.
+            for children in Path(f"/proc/{each}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    found += map(int, children.read_text().split())
     if not Path("/proc/self/task", str(os.getpid()), "children").exists():
         with contextlib.suppress(psutil.NoSuchProcess):
             found += (child.pid for child in psutil.Process(pid).children(recursive=True))

@@ -105,8 +105,8 @@ class RunStage:
             threading.Thread(target=self._watch, args=(self._listen_to_echo,), daemon=True),
         ]
 
-    def history(self, seed: int, options: dict[str, str], plan: Plan | None = None) -> History:
-        """What was recorded. plan: what was run, None where its seed does not determine it."""
+    def history(self, plan: Plan) -> History:
+        """What was recorded. plan: what was run."""
         system, injector = self.system, self.injector
         header = Header(
             world="foreign",
@@ -118,9 +118,9 @@ class RunStage:
             identity=system.identity,
             num_threads=injector.num_threads,
             answer_bound_ms=self.recorder.bound_ms(),
-            seed=seed,
-            plan=None if plan is None else plan.to_dict(),
-            options=options | {"interval_ms": str(injector.interval_ms)} | system.batching,
+            seed=plan.seed,
+            plan=plan.to_dict(),
+            options={"interval_ms": str(injector.interval_ms)} | system.batching,
             **self.world.describe(),
         )
         return History(header, tuple(self.recorder.events))

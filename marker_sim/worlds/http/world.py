@@ -1,4 +1,4 @@
-"""The storage of a round against real servers, as a protocol: rounds do not depend on the kind of storage.
+"""The storage of a run against real servers, as a protocol: runs do not depend on the kind of storage.
 
 local_world.py   a new directory: read at rest; faults are obstacles in the directory and file-size limits
 front_world.py   the kit's S3 front: every effect is seen in order, and faults are injected at requests
@@ -67,7 +67,7 @@ class DirectoryReader(Protocol):
 
 
 class RoundStorage(Protocol):
-    """The storage of one round, as seen by servers and fault injectors.
+    """The storage of one run, as seen by servers and fault injectors.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls
     whens         when a fault at a call can strike: before or after a call is applied; () without an interceptor
@@ -79,7 +79,7 @@ class RoundStorage(Protocol):
     begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held. `begin` says
                   whether anything can meet it
     remove        takes away a marker directory with all it holds, as a process of that name that is no server would
-    close         removes what the round stored; called after the history is closed, may be called twice
+    close         removes what the run stored; called after the history is closed, may be called twice
     """
 
     interceptor: Interceptor | None

@@ -2,6 +2,6 @@
 
 install.py    finds or builds the toxiproxy program
 toxiproxy.py  one toxiproxy process, its proxies and their toxics
-faults.py     the closed list of wire faults: drawn from a seed, applied and recorded
+faults.py     the wire faults of faults/table.py: applied, shown and recorded
 evidence.py   how the fault on a connection shows in an exchange
 """

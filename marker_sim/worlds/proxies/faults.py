@@ -1,4 +1,4 @@
-"""Faults of a wire between processes, drawn by their rows in faults/table.py: put on, recorded, and shown to happen.
+"""Faults of a wire between processes: put on, recorded, and shown to happen.
 
     fault            what is on the wire                    shown by an exchange on a connection of its own
     wire-latency     every chunk is late                    a reply took at least the latency
@@ -11,22 +11,20 @@
     wire-limit-data  the connection ends after some bytes   no whole reply, and no more bytes than allowed
     wire-down        nobody listens                         refused
 
-Each is a span in the history (`begin` to `end`) of the process "wire NAME". Requests that it broke, or that it may have
+Each is a span in the history (`begin` to `end`). On a wire of clients, requests that it broke, or that it may have
 swallowed, are `wire-broken` faults of a moment with the invocation they touched: nobody knows what became of these.
 The lossy faults end with every connection of the wire closed, so that no request waits for bytes that are gone.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.worlds.proxies.evidence import Exchange, exchange
 from marker_sim.worlds.recorder import Recorder
 
@@ -74,24 +72,6 @@ class Evidence:
     broken: int = 0
 
 
-def draw(rng: random.Random, cls: str = "wire") -> tuple[Fault, ...]:
-    """Every kind of a class once, in a drawn order, each with drawn settings."""
-    kinds = kinds_of(cls)
-    return tuple(_draw(kind, rng) for kind in rng.sample(kinds, len(kinds)))
-
-
-def kinds_of(cls: str = "wire") -> tuple[FaultKind, ...]:
-    """What a proxy can do before servers ("wire") or before their object store ("storage")."""
-    return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
-
-
-def _draw(kind: FaultKind, rng: random.Random) -> Fault:
-    settings = {name: rng.choice(choices) for name, choices in kind.row.settings.items()}
-    if kind is FaultKind.WIRE_BANDWIDTH and not settings["upstream"]:
-        settings["kb_per_s"] = 1  # Replies are short.
-    return Fault.of(kind, kind.row.cls, Step(1), **settings)
-
-
 def _toxic(fault: Fault) -> FaultKind:
     """The kind of fault that a proxy has, wherever it stands."""
     return FaultKind(fault.kind.value.removeprefix("storage-"))
@@ -130,12 +110,13 @@ def afflicted(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
 
 
 def undisturbed(wire: ProxiedWire, fault: Fault, request: bytes) -> Exchange:
-    """The quickest of some exchanges before a fault is put on; HarnessError when one of them fails."""
+    """The quickest of some exchanges before a fault is put on, or the first that has no reply."""
     linger = fault.kind is FaultKind.WIRE_SLOW_CLOSE
-    seen = [exchange(wire.port, request, CALM_S, linger) for _ in range(TRIES)]
-    for calm in seen:
-        if calm.end != "reply":
-            raise HarnessError(f"wire {wire.name} answers nothing without a fault ({calm.end}), so none can be shown")
+    seen: list[Exchange] = []
+    for _ in range(TRIES):
+        seen.append(exchange(wire.port, request, CALM_S, linger))
+        if seen[-1].end != "reply":
+            return seen[-1]
     return min(seen, key=lambda calm: max(calm.took_s, calm.lingered_s))
 
 
@@ -218,20 +199,26 @@ def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, st
 class WireFaults:
     """Puts faults on a wire one after another and tells the history.
 
-    name: of the wire in it.
+    process: whose faults they are there.
     request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
     wait: lets time pass.
+    life: index of the start of the server whose requests are on the wire.
     """
 
-    def __init__(self, recorder: Recorder, name: str, request: bytes, wait: Callable[[float], object]) -> None:
-        self.process = f"wire {name}"
+    def __init__(
+        self, recorder: Recorder, process: str, request: bytes, wait: Callable[[float], object], life: int
+    ) -> None:
         self._recorder = recorder
+        self._process = process
         self._request = request
         self._wait = wait
+        self._life = life
 
     def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
-        """Put a fault on, see whether it works, let it last, take it off. HarnessError when the wire is not calm."""
+        """Put a fault on, see whether it works, let it last, take it off. On a wire without replies none is shown."""
         calm = undisturbed(wire, fault, self._request)
+        if calm.end != "reply":
+            return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
         with self.span(wire, fault) as came:
             happened, seen = observe(wire.port, fault, self._request, calm)
             self._wait(fault.settings.for_ms / 1000)
@@ -241,24 +228,29 @@ class WireFaults:
     def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
         """The fault is on the wire and in the history while the block runs; then the list holds how much it broke."""
         came: list[int] = []
-        began = self._recorder.fault(self.process, fault.kind.value, "begin", error=described(fault))
+        began = self._recorder.fault(self._process, fault.kind.value, "begin", error=described(fault))
+        lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"
         try:
             with afflicted(wire, fault):
                 yield came
         finally:
-            lost = self._never_ended() if fault.kind.row.fails else frozenset()
+            lost = self._never_ended() if lossy and of_clients else frozenset()
             with self._recorder.lock:
-                came.append(self._tell_broken(began, fault.kind.row.fails, lost))
-                self._recorder.fault(self.process, fault.kind.value, "end")
+                came.append(self._tell_broken(began, lossy, lost) if of_clients else 0)
+                self._recorder.fault(self._process, fault.kind.value, "end")
 
     def _never_ended(self) -> frozenset[int]:
         """The invocations that are open although every connection was cut a moment ago."""
-        lost = frozenset(self._recorder.open_calls("client"))
+        lost = frozenset(filter(self._is_here, self._recorder.open_calls("client")))
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
             time.sleep(POLL_S)
             lost &= frozenset(self._recorder.open_calls("client"))
         return lost
+
+    def _is_here(self, invoke: int) -> bool:
+        """Whether a request was made to the server behind the wire."""
+        return self._recorder.events[invoke].caused_by == self._life
 
     def _tell_broken(self, began: int, lossy: bool, lost: frozenset[int]) -> int:
         """Record each request that the fault touched; the recorder's lock is held."""
@@ -266,10 +258,10 @@ class WireFaults:
         for event in self._recorder.events[max(began, 0) :]:
             if event.role == "client" and event.kind in ("info", "fail") and event.caused_by is not None:
                 answered = (event.error or "")[:3].isdigit()
-                if lossy or not answered:
+                if (lossy or not answered) and self._is_here(event.caused_by):
                     broken.add(event.caused_by)
         for invoke in sorted(broken):
-            self._recorder.record(self.process, "nemesis", "fault", BROKEN, caused_by=invoke)
+            self._recorder.record(self._process, "nemesis", "fault", BROKEN, caused_by=invoke)
         return len(broken)
 
 

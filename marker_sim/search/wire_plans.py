@@ -1,0 +1,112 @@
+"""Plans in which connections fail: those between clients and servers, or between servers and their object store.
+
+    clients that ask again and again ─► a server dies while creates are under way on a slow wire
+                                     ─► one fault of a wire after the other
+
+Nothing else goes wrong. A fault takes some time to be shown by exchanges of the kit, so one that is due waits for those
+before it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.odd_names import PARTITIONS
+from marker_sim.plan import COPY, Op, Plan
+from marker_sim.search.merged_plans import batches
+
+DIRECTORIES = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/002", "u/.hoodie/.temp/003")
+WEIGHTS = (6, 3, 1)
+PLAIN = tuple(part for part in PARTITIONS if part.isascii())
+ODD = tuple(part for part in PARTITIONS if "\ufeff" not in part)  # Which a server may refuse.
+GROUPS, CLIENTS = 4, 4  # Clients that do the same at the same time.
+LASTS_MS, TURNS_MAX = 3_500, {"local": 50, "s3": 25}  # The kit's S3 carries out one call at a time.
+PACES_MS = (20, 40, 60)
+READS = ("list", "list-data", "list-log", "exists")
+AGAIN, HOT, READ = 0.08, 0.12, 0.14  # The last name, one that all ask for, none.
+FIRST, SECOND_WAVE = 24, 32  # Requests until a wire is slow, and from then on until a server dies.
+SLOW_TURNS, SLOW_MS = 7, 100  # So long clients wait in the beginning, so that few ask before the wire is slow.
+FEW = 4  # Kinds that one plan has all of.
+EARLY, LATE = 0.2, 0.6  # Of the requests: where the other faults are due.
+HELD_UP = Fault.of(
+    FaultKind.WIRE_LATENCY, "server", Step(FIRST), late_ms=250, for_ms=1_000, upstream=True
+)  # Its requests wait on the wire when the server dies.
+
+
+def make_wire_plan(
+    seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...], cls: str, turn: int
+) -> Plan:
+    """The plan of a seed for a timeline server on "local" or "s3".
+
+    threads, intervals_ms: what servers may be told.
+    cls: of the faults, "wire" for connections of clients, "storage" for those to the object store.
+    turn: which part of the kinds it has; two turns have all of them.
+    """
+    rng = random.Random(f"wire/1/{seed}/{storage}/{cls}")
+    num_threads, interval_ms = batches(rng, threads, intervals_ms)
+    pace_ms = rng.choice(PACES_MS)
+    turns = min(TURNS_MAX[storage], LASTS_MS // (pace_ms + interval_ms))
+    ops = tuple(op for group in range(GROUPS) for op in _asked(rng, group, turns, pace_ms))
+    drawn = draw(rng, cls, turn)
+    asked = GROUPS * CLIENTS * turns
+    steps = [int(asked * (EARLY + (LATE - EARLY) * number / len(drawn))) for number in range(len(drawn))]
+    faults = [fault.at(step) for fault, step in zip(drawn, steps, strict=True)]
+    if cls == "wire":
+        died = Fault.of(FaultKind.KILL, "server", Step(FIRST + SECOND_WAVE), restart_ms=rng.choice((0, 100)))
+        faults = [HELD_UP, died, *faults]
+    return Plan(
+        mode="timeline",
+        storage=storage,
+        num_threads=num_threads,
+        interval_ms=interval_ms,
+        directories=DIRECTORIES,
+        ops=ops,
+        faults=tuple(faults),
+        seed=seed,
+    )
+
+
+def draw(rng: random.Random, cls: str, turn: int) -> tuple[Fault, ...]:
+    """The kinds of a class that are for a turn, in a drawn order, each with drawn settings."""
+    kinds = kinds_of(cls)
+    mine = kinds[turn % 2 :: 2] if len(kinds) > FEW else kinds
+    return tuple(_draw(kind, rng) for kind in rng.sample(mine, len(mine)))
+
+
+def kinds_of(cls: str) -> tuple[FaultKind, ...]:
+    """What a proxy can do before servers ("wire") or before their object store ("storage")."""
+    return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
+
+
+def _draw(kind: FaultKind, rng: random.Random) -> Fault:
+    settings = {name: rng.choice(choices) for name, choices in kind.row.settings.items()}
+    if kind is FaultKind.WIRE_BANDWIDTH and not settings["upstream"]:
+        settings["kb_per_s"] = 1  # Replies are short.
+    return Fault.of(kind, "server", Step(1), **settings)
+
+
+def _asked(rng: random.Random, group: int, turns: int, pace_ms: int) -> Iterator[Op]:
+    """What each client of a group asks for, one after the other."""
+    last: Op | None = None
+    for turn in range(turns):
+        dice, directory = rng.random(), rng.choices(range(len(DIRECTORIES)), WEIGHTS)[0]
+        kind, name, request = "create", "", ""
+        if dice < READ:
+            kind = rng.choice(READS)
+        elif last is not None and dice < READ + AGAIN:
+            directory, name, request = last.directory, last.name, last.request
+        elif dice < READ + AGAIN + HOT:
+            name = f"hot/h{turn // 4}_0-0-0_001.parquet.marker.CREATE"
+        else:
+            partition = rng.choice(ODD if directory == 1 else PLAIN)
+            request = f"{group}-{COPY}-{turn}"
+            ending = rng.choice((".parquet.marker.CREATE", ".parquet.marker.MERGE", ".log.1.marker.APPEND"))
+            name = f"{partition}/f{request}_001{ending}".lstrip("/")
+        op = Op(
+            actor=f"executor-{group}", kind=kind, directory=directory, name=name, request=request,
+            after_ms=SLOW_MS if turn < SLOW_TURNS else pace_ms, copies=CLIENTS,
+        )  # fmt: skip
+        yield op
+        last = op if kind == "create" else last

@@ -1,0 +1,248 @@
+"""The runs of a campaign against a server that a command starts: plans drawn by number, a few beside each other.
+
+By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
+of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from queue import Empty, LifoQueue
+
+from marker_sim.campaign.result import Campaign, Deciding
+from marker_sim.campaign.statistics import Statistics
+from marker_sim.plan import Plan
+from marker_sim.search.hostile_plans import make_hostile_plan
+from marker_sim.search.merged_plans import make_merged_plan
+from marker_sim.search.wire_plans import make_wire_plan
+from marker_sim.seeds import plan_seed
+from marker_sim.targets.batching import Batching, batching
+from marker_sim.targets.run_environment import RunEnvironment, open_ground
+from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.worlds.http import file_rewrites
+from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
+from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
+from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.stage import ForeignSystem
+from marker_sim.worlds.http.world import Endpoint
+
+CLOSING_S = 1.0
+AT_A_TIME = 2
+FIRST_S = 5.0  # What a plan takes, as long as none is over.
+EVERY, HOSTILE_AT, CONFINED_AT = 6, 1, 2  # Of so many plans: the hostile one, that with storage failing in one place.
+WIRES_EVERY, WIRES_AT = 12, {WIRE: 3, STORAGE_WIRE: 5}  # Those with connections that fail, where they can.
+RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
+# What has to happen in plans before a guarantee holds.
+PLANS_DECIDE = {
+    "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
+    "kill": ("G1", "G2", "G3", "G4", "G6", "G9"),
+    "second-server": ("G1", "G2", "G3", "G4"),
+    "pause": ("G3", "G6"),
+    "directory-removed": ("G1", "G2", "G3", "G4"),
+    STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
+    CONFINED: ("G7",),
+    HOSTILE: ("G12",),
+    "deletion": ("G10", "G11"),
+    WIRE: ("G4", "G5", "G6"),
+    STORAGE_WIRE: ("G3", "G6"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedPlan:
+    """A plan and its number in the campaign."""
+
+    number: int
+    plan: Plan
+
+    @property
+    def line(self) -> str:
+        """Which it is, for whoever watches."""
+        plan = self.plan
+        return f"plan {self.number}: {len(plan.single_ops)} operations, {len(plan.faults)} faults"
+
+
+@contextmanager
+def open_plans(
+    start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int
+) -> Iterator[ServerPlans]:
+    """The plans against the server that `start` starts, with the files and storage they need until the block ends.
+
+    version: of the system under test.
+    startup_s: how long a server may take to answer.
+    at_once: how many runs of a plan may go on beside each other.
+    HarnessError when files or storage cannot be had.
+    """
+    began, server = time.monotonic(), request.server
+    batches = batching(start, server.batch_threads)
+    with open_ground(request.storage, server.dir_format, server.reader, server.endpoint) as ground:
+        system = ForeignSystem(
+            name=request.target.sut, version=version, profile=request.profile, world=ground.world,
+            identity=server.identity, batching=batches.words,
+        )  # fmt: skip
+        fleet = Fleet(Command(text=start, startup_s=startup_s), ground.scratch / "work", request.report / "logs")
+        choices = PlanChoices(request.seed, request.budget_s, began, request.storage, batches, ground.wires)
+        with fleet:
+            plans = ServerPlans(choices, system, fleet, ground, server, at_once)
+            try:
+                yield plans
+            finally:
+                plans.end()
+
+
+class ServerPlans:
+    """The plans of one campaign; `targets.target.Rounds` says what each method is for."""
+
+    lanes = AT_A_TIME
+
+    def __init__(
+        self,
+        choices: PlanChoices,
+        system: ForeignSystem,
+        fleet: Fleet,
+        ground: RunEnvironment,
+        server: ServerOptions,
+        at_once: int,
+    ) -> None:
+        self.at_once = at_once
+        self._server = server
+        self._choices, self._system, self._fleet, self._ground = choices, system, fleet, ground
+        self._slots: LifoQueue[ServerSlot] = LifoQueue()
+        for number in range(max(self.lanes, at_once)):
+            self._slots.put(ServerSlot(f"p{number}", system, fleet))
+
+    def draw(self, reached: Mapping[str, int]) -> NumberedPlan | None:
+        """The next plan, None when none fits into the budget; the first always does."""
+        return self._choices.next()
+
+    def play(self, drawn: NumberedPlan) -> PlayedPlan:
+        """Run it."""
+        return self.again(drawn.plan, min(self._choices.deadline, time.monotonic() + self._choices.run_s))
+
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedPlan:
+        """Run a plan; from any thread, of which `at_once` run at a time.
+
+        deadline: when the campaign has to be over (time.monotonic).
+        fresh: whether servers of earlier runs are ended first.
+        probing: whether it ends with probes.
+        """
+        slot = self._slots.get()
+        try:
+            if fresh:
+                slot.close()
+            return slot.run(plan, deadline, probing)
+        finally:
+            self._slots.put(slot)
+
+    def spare(self, share: float) -> None:
+        """Keep a share of the budget for making small what was found."""
+        self._choices.spare(share)
+
+    def took(self, drawn: NumberedPlan, played: PlayedPlan) -> None:
+        """It is over."""
+        self._choices.took(drawn)
+
+    def end(self) -> None:
+        """End the servers that live on from run to run, and remove what they stored."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._slots.get_nowait().close()
+
+    def close(self) -> None:
+        """End every server."""
+        self._fleet.end_all()
+
+    def line(self, statistics: Statistics, steps: int) -> str:
+        """How far it is."""
+        return f"{statistics.runs} plans, {steps:,} requests"
+
+    def complete(self, campaign: Campaign) -> Campaign:
+        """What happened in the plans, and what the server was held to."""
+        reached = campaign.statistics.reached
+        header = None if campaign.last is None else campaign.last.header
+        looks = header is not None and (header.witness == "reads" or header.layout == "names")
+        unread = looks and "storage read at an answer" not in reached
+        return replace(
+            campaign,
+            not_reached=(*(["storage read at an answer"] if unread else []), *file_rewrites.missed(reached)),
+            deciding=tuple(
+                Deciding(
+                    name=OF_PLANS + name,
+                    guarantees=PLANS_DECIDE[name],
+                    tried=int(OF_PLANS + name in reached),
+                    met=reached.get(OF_PLANS + name, 0),
+                )
+                for name in decided_by(self._server.endpoint, self._ground.wires)
+            ),
+            left_out=(*self._ground.left_out, *file_rewrites.unknown(reached)),
+            s3=self._ground.probed,
+            batching=self._system.batching,
+            server=self._server.to_dict(),
+        )
+
+
+def decided_by(endpoint: Endpoint | None, wires: tuple[str, ...]) -> tuple[str, ...]:
+    """What has to happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
+
+    endpoint: an object store of the user's own.
+    wires: where connections can be made to fail.
+    """
+    impossible = {WIRE, STORAGE_WIRE} - {*wires} | ({STORAGE_FAULT, CONFINED} if endpoint is not None else set())
+    return tuple(name for name in PLANS_DECIDE if name not in impossible)
+
+
+class PlanChoices:
+    """The plans that fit into the budget, each as long as those before it took.
+
+    storage: that they are drawn for.
+    wires: where connections can be made to fail.
+    run_s: how long one of them may take.
+    """
+
+    def __init__(
+        self, seed: int, budget_s: float, began: float, storage: str, batches: Batching, wires: tuple[str, ...]
+    ) -> None:
+        self._seed, self._storage, self._batches, self._wires = seed, storage, batches, wires
+        self._budget_s = budget_s
+        self.run_s = max(RUN_S, RUN_SHARE * budget_s)
+        self.deadline = self._until = began + budget_s - CLOSING_S
+        self._taken_s = 0.0
+        self._begun: dict[int, float] = {}
+
+    def spare(self, share: float) -> None:
+        """Begin no plan in the last part of the budget."""
+        self._until = min(self._until, self.deadline - share * self._budget_s)
+
+    def next(self) -> NumberedPlan | None:
+        """The next plan, None when none fits any more; the first always does."""
+        now, number = time.monotonic(), len(self._begun) + 1
+        if self._begun and now + (self._taken_s or FIRST_S) > self._until:
+            return None
+        self._begun[number] = now
+        plan = plan_for_servers(number, plan_seed(self._seed, number), self._storage, self._batches, self._wires)
+        return NumberedPlan(number=number, plan=plan)
+
+    def took(self, drawn: NumberedPlan) -> None:
+        """A plan is over."""
+        taken_s = time.monotonic() - self._begun[drawn.number]
+        self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
+
+
+def plan_for_servers(number: int, seed: int, storage: str, batches: Batching, wires: tuple[str, ...]) -> Plan:
+    """The plan of a seed; what goes wrong in it is chosen by its number in a campaign.
+
+    wires: where connections can be made to fail.
+    """
+    if number % EVERY == HOSTILE_AT:
+        return make_hostile_plan(seed, storage, batches.threads, batches.intervals_ms)
+    for wire in wires:
+        if number % WIRES_EVERY == WIRES_AT[wire]:
+            cls, turn = "wire" if wire == WIRE else "storage", number // WIRES_EVERY
+            return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn)
+    confined = number % EVERY == CONFINED_AT
+    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, confined)

@@ -1,0 +1,160 @@
+"""Faults of connections in a plan: a proxy before each server life, or before the object store, and what strikes there.
+
+A life has a wire of its own, and not one wire that follows the server from port to port, because a request that was
+meant for a dead life must never reach the next one: nobody could tell which of them it met. Faults strike one
+after the other, in a thread of their own: exchanges of the kit show that each works, and two would hide each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault
+from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Plan
+from marker_sim.worlds.http.fault_injector import PROBE_INSTANT, ServerFaultInjector
+from marker_sim.worlds.http.http_client import BASE, ROUTES
+from marker_sim.worlds.http.servers import Server
+from marker_sim.worlds.proxies.faults import PADDING_BYTES, Evidence, WireFaults
+from marker_sim.worlds.proxies.install import missing
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
+
+WIRE, STORAGE_WIRE = "wire", "storage-wire"
+POLL_S = 0.02
+_CLASSES = {"wire": WIRE, "storage": STORAGE_WIRE}
+
+
+def wire_of(fault: Fault) -> str:
+    """The wire that a fault is put on: between clients and servers, or servers and object store; "" for none."""
+    return _CLASSES[fault.kind.row.cls] if fault.kind.row.family == "proxy" else ""
+
+
+def wires_of(plan: Plan) -> frozenset[str]:
+    """The wires that a plan needs."""
+    return frozenset(map(wire_of, plan.faults)) - {""}
+
+
+def start_toxiproxy() -> Toxiproxy:
+    """A server of proxies, which whoever asked for it closes; HarnessError when there is none here."""
+    if why := missing():
+        raise HarnessError(f"a plan has faults of connections; {why}")
+    from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
+
+    return Toxiproxy().__enter__()
+
+
+class PlanWires:
+    """The wires of one run, and the faults that strike them."""
+
+    def __init__(self, plan: Plan, injector: ServerFaultInjector) -> None:
+        self._wires = wires_of(plan)
+        self._injector = injector
+        self._toxiproxy: Toxiproxy | None = None
+        self._doors: dict[Server, ProxiedWire] = {}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._striker = ThreadPoolExecutor(1, thread_name_prefix="wire")
+        self._due: list[Future[Evidence | None]] = []
+        self._tried = 0
+        self._then: list[tuple[int, Callable[[], None]]] = []
+
+    def open(self) -> None:
+        """Servers that start from now on are behind proxies, if the plan needs that; HarnessError when it cannot be."""
+        if WIRE in self._wires:
+            self._toxiproxy = start_toxiproxy()
+            self._injector.before = self._before
+
+    def due(self, fault: Fault) -> None:
+        """A fault is to strike as soon as those before it are over; nothing here waits."""
+        with self._lock:
+            if not self._over.is_set():
+                self._due.append(self._striker.submit(self._strike, fault, len(self._due) + 1))
+
+    def after_those_due(self, act: Callable[[], None]) -> None:
+        """Call `act` as soon as every fault that is due was tried, the last of them while it lasts, or never."""
+        with self._lock:
+            waits = self._tried < len(self._due)
+            if waits:
+                self._then.append((len(self._due), act))
+        if not waits:
+            act()
+
+    @property
+    def idle(self) -> bool:
+        """Whether every fault that was due is over."""
+        return all(each.done() for each in self._due)
+
+    def heal(self) -> list[Evidence]:
+        """What is on a wire is taken off, and nothing strikes any more; what was seen of each fault that struck."""
+        self._stop()
+        struck = [each.result() for each in self._due if not each.cancelled()]
+        return [each for each in struck if each is not None]
+
+    def close(self) -> None:
+        """End the proxies."""
+        self._stop()
+        if self._toxiproxy is not None:
+            self._toxiproxy.close()
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._over.set()
+        self._striker.shutdown(cancel_futures=True)
+
+    def _before(self, server: Server) -> int:
+        """Put a wire before a server; its port."""
+        assert self._toxiproxy is not None
+        wire = self._doors[server] = self._toxiproxy.proxy(server.name, server.port)
+        return wire.port
+
+    def _strike(self, fault: Fault, number: int) -> Evidence | None:
+        try:
+            return self._put_on(fault, number)
+        finally:
+            self._was_tried(number)
+
+    def _was_tried(self, number: int) -> None:
+        with self._lock:
+            self._tried = number
+            acts = [act for after, act in self._then if after <= number]
+            self._then = [(after, act) for after, act in self._then if after > number]
+        for act in acts:
+            act()
+
+    def _put_on(self, fault: Fault, number: int) -> Evidence | None:
+        """Put a fault on the wire of the server that lives, or will; None where there is none."""
+        injector = self._injector
+
+        def last(seconds: float) -> None:
+            self._was_tried(number)
+            self._over.wait(seconds)
+
+        while not (living := [server for server in injector.servers if not server.ended]):
+            if injector.exited or self._over.wait(POLL_S):
+                return None
+        server, of_clients = living[0], wire_of(fault) == WIRE
+        wire = self._doors[server] if of_clients else injector.world.wire
+        if wire is None or self._over.is_set():
+            return None
+        process, request = ("wire clients", self._to_server()) if of_clients else ("storage", self._to_storage())
+        return WireFaults(injector.recorder, process, request, last, server.started).strike(wire, fault)
+
+    def _to_server(self) -> bytes:
+        """Asks a server whether a marker directory exists that nothing uses, in more bytes than it takes."""
+        method, route = ROUTES["exists"]
+        directory = self._injector.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        target = f"{BASE}{route}?{urlencode({'markerdirpath': directory})}"
+        padding = "p" * PADDING_BYTES
+        return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Padding: {padding}\r\n\r\n".encode()
+
+    def _to_storage(self) -> bytes:
+        """A listing below a prefix that nothing uses, signed by nobody."""
+        bucket = self._injector.world.surroundings("kit").values["bucket"]
+        return f"GET /{bucket}?list-type=2&prefix=kit-probe/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
