@@ -26,7 +26,7 @@ from typing import Any
 from hypothesis import Phase
 
 from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_example import MachineStatistics
+from marker_sim.campaign.machine_judging import MachineStatistics
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.plan import PLACES

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import Phase
 
 from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_example import MachineStatistics
+from marker_sim.campaign.machine_judging import MachineStatistics
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation

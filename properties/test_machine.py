@@ -1,4 +1,4 @@
-"""The state machine of the write path: the system under test survives it, planted faults do not, failures come back."""
+"""The state machines: the system under test survives them, planted faults do not, failures come back."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ import pytest
 from hypothesis import Phase
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from marker_sim.campaign.conformance import test_the_write_path_survives_the_state_machine
-from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.conformance import (
+    test_the_marker_store_survives_the_state_machine,
+    test_the_write_path_survives_the_state_machine,
+)
+from marker_sim.campaign.machine import attack, machine_for, store_machine_for
 from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.runs import execute
 from marker_sim.cli import main
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
+from marker_sim.loading import load_system
+from marker_sim.markers.direct import DirectMarkers
+from marker_sim.markers.store import Context, Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, read_plan
 from marker_sim.system import reference
 
-__all__ = ["test_the_write_path_survives_the_state_machine"]
+__all__ = ["test_the_marker_store_survives_the_state_machine", "test_the_write_path_survives_the_state_machine"]
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.
 FOUND_WITHIN = 120
@@ -56,6 +62,33 @@ def test_a_planted_fault_is_found_by_its_guarantee_alone(
     with pytest.raises(VIOLATIONS[guarantee]):
         attack(machine, max_examples=FOUND_WITHIN, database=None, phases=[Phase.generate])
     assert machine.seen.violations.total() >= 1
+
+
+@pytest.mark.parametrize(
+    ("system", "mode"), [("mutant:ack-before-flush", "timeline"), ("mutant:direct-fire-and-forget", "direct"),
+                         ("properties.test_machine:Remembering", "direct")],
+)  # fmt: skip
+def test_a_marker_store_that_lies_is_found_without_a_write(system: str, mode: str, tmp_path: Path) -> None:
+    machine = store_machine_for(load_system(system), mode, "s3", plans=tmp_path / "plans", chaos_seed=1)
+    with pytest.raises(GuaranteeViolation):
+        attack(machine, max_examples=FOUND_WITHIN, database=None, phases=[Phase.generate])
+    plan = only_plan(tmp_path / "plans")
+    assert plan.ops and not plan.writes
+    _, findings = replay_plan(plan, system, None)
+    assert any(finding.breaches for finding in findings), "the stored plan is the example"
+
+
+def test_every_rule_of_the_marker_store_fires(tmp_path: Path) -> None:
+    rules: Counter[str] = Counter()
+    for chaos_seed in range(7, 7 + ROUNDS_MAX):
+        machine = store_machine_for(reference(), "timeline", "s3", plans=tmp_path, chaos_seed=chaos_seed)
+        seen = attack(machine, max_examples=ROUND, database=None, phases=[Phase.generate])
+        rules += seen.rules
+        silent = [name for name in machine.declared() if not rules[name]]
+        if not silent:
+            break
+    assert silent == [] and len(rules) >= 9
+    assert seen.judged.total() > 100, "what was asked is judged"
 
 
 @pytest.mark.parametrize(("mode", "storage"), [("timeline", "s3"), ("timeline", "local"), ("direct", "hdfs")])
@@ -141,6 +174,22 @@ def test_the_example_database_replays_a_failure_at_once(tmp_path: Path) -> None:
     assert elsewhere.seen.examples == 0, "another system has a memory of its own"
 
 
+class Remembering(DirectMarkers):
+    """Answers "exists" from memory, also after a deletion."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._known: set[tuple[str, str]] = context.process.setdefault("known", set())
+        self._here = context.directory
+
+    def create(self, name: str, request: str = "") -> Created:
+        if (self._here, name) in self._known:
+            return Created.EXISTS
+        made = super().create(name, request)
+        self._known.add((self._here, name))
+        return made
+
+
 HASTY = """
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
@@ -183,8 +232,9 @@ def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Pa
     code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "test_own.py")
     assert code == 0 and "1 passed" in output, "who names files gets those files"
     code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "-k", "own or direct-s3")
-    assert code == 1 and "1 failed, 1 passed" in output, output
+    assert code == 1 and "2 failed, 1 passed" in output, output
     assert "replay: marker-sim replay" in output and "--sut mine:Hasty" in output
-    assert list((tmp_path / ".hypothesis" / "marker-sim").glob("G*-direct_s3_mine_Hasty.json"))
+    for name in ("direct_s3_mine_Hasty", "store_direct_s3_mine_Hasty"):
+        assert list((tmp_path / ".hypothesis" / "marker-sim").glob(f"G*-{name}.json"))
     code, output = session_of_a_third_party(tmp_path, "--marker-sut", "reference", "-k", "own or timeline-local")
-    assert code == 0 and "2 passed" in output, output
+    assert code == 0 and "3 passed" in output, output

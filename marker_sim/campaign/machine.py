@@ -1,7 +1,9 @@
-"""The Hypothesis state machine of the write path, for any system under test: `machine_for` makes it, `attack` runs it.
+"""Hypothesis state machines of the write path and of the marker store: `machine_for` makes one, `attack` runs it.
 
-    machine_rules.py     the rules: tasks of the next write, and faults some steps ahead
-    machine_example.py   one example: runs writes piece by piece, judges the whole history, stores a failure's plan
+    machine_rules.py        the write path: tasks of the next write, and faults some steps ahead
+    machine_example.py      one example of it, which runs writes piece by piece
+    machine_operations.py   the marker store alone: what clients ask, and faults
+    machine_judging.py      what both have: the judgement of a whole example, and the plan of a failure
 
     attack(machine_for(load_system("package.module:factory"), "direct", "s3"))
 
@@ -20,13 +22,14 @@ import secrets
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import SkipTest
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from marker_sim.campaign.machine_example import MachineStatistics
+from marker_sim.campaign.machine_judging import JudgedExample, MachineStatistics
+from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
@@ -34,6 +37,7 @@ from marker_sim.system import System
 
 PLANS = Path(".hypothesis") / "marker-sim"
 STEPS = 40
+Machine = TypeVar("Machine", bound=JudgedExample)
 
 
 def machine_for(
@@ -45,13 +49,41 @@ def machine_for(
     guarantees: frozenset[str] | None = None,
     chaos_seed: int | None = None,
 ) -> type[WritePathMachine]:
-    """A state machine class that attacks one system in one mode on one storage, with its own `seen`.
+    """A state machine class that attacks the write path on one system in one mode on one storage, with its own `seen`.
 
     plans: the directory for plans of failing examples. guarantees: ids to judge, by default all. chaos_seed: the seed
     of Hypothesis, by default a random one. The name of the class differs by system, mode and storage, because it is the
     key in Hypothesis' example database.
     """
-    name = re.sub(r"\W", "_", f"{mode}_{storage}_{system.name}")
+    name = f"{mode}_{storage}_{system.name}"
+    return _settled(WritePathMachine, name, system, mode, storage, plans, guarantees, chaos_seed)
+
+
+def store_machine_for(
+    system: System,
+    mode: str,
+    storage: str,
+    *,
+    plans: Path = PLANS,
+    guarantees: frozenset[str] | None = None,
+    chaos_seed: int | None = None,
+) -> type[MarkerMachine]:
+    """The same for the marker store alone."""
+    name = f"store_{mode}_{storage}_{system.name}"
+    return _settled(MarkerMachine, name, system, mode, storage, plans, guarantees, chaos_seed)
+
+
+def _settled(
+    kind: type[Machine],
+    name: str,
+    system: System,
+    mode: str,
+    storage: str,
+    plans: Path,
+    guarantees: frozenset[str] | None,
+    chaos_seed: int | None,
+) -> type[Machine]:
+    name = re.sub(r"\W", "_", name)
     settled: dict[str, Any] = {
         "__module__": __name__,
         "system": system,
@@ -62,13 +94,13 @@ def machine_for(
         "plans": plans,
         "seen": MachineStatistics(),
     }
-    made: type[WritePathMachine] = type(name, (WritePathMachine,), settled)
+    made: type[Machine] = type(name, (kind,), settled)
     # Mixed with the name, so that two places do not get the same examples.
     start = secrets.randbelow(1 << 31) if chaos_seed is None else zlib.crc32(f"{chaos_seed}/{name}".encode())
     return seed(start)(made)
 
 
-def attack(machine: type[WritePathMachine], *, steps: int = STEPS, **changes: Any) -> MachineStatistics:
+def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) -> MachineStatistics:
     """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
@@ -94,7 +126,7 @@ def attack(machine: type[WritePathMachine], *, steps: int = STEPS, **changes: An
         raise
 
 
-def _run(machine: type[WritePathMachine], chosen: settings, phases: frozenset[Phase]) -> MachineStatistics:
+def _run(machine: type[JudgedExample], chosen: settings, phases: frozenset[Phase]) -> MachineStatistics:
     if phases:
         run_state_machine_as_test(machine, settings=settings(chosen, phases=tuple(phases)))
     return machine.seen

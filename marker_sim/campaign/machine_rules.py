@@ -9,13 +9,13 @@ earlier writes included, so a fault may also fall in a later write.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from marker_sim.campaign.machine_example import Example, Group
+from marker_sim.campaign.machine_judging import counted
 from marker_sim.faults import FaultKind
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
@@ -68,21 +68,12 @@ _LINK_MS = st.sampled_from((100, 1500, 40_000))
 _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
-def _counted(body: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(body)
-    def run(self: WritePathMachine, **drawn: Any) -> Any:
-        self.seen.rules[body.__name__] += 1
-        return body(self, **drawn)
-
-    return run
-
-
 def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
     """A rule that is counted and, if it makes a fault, shut where that cannot be."""
 
     def decorate(body: Callable[..., Any]) -> Any:
         as_rule: Callable[[Any], Any] = rule(**drawn)
-        made = as_rule(_counted(body))
+        made = as_rule(counted(body))
         kind = FAULT_RULES.get(body.__name__)
         if kind is None:
             return made

@@ -1,0 +1,164 @@
+"""The state machine of the marker store alone: what clients ask, in which order, and what goes wrong meanwhile.
+
+A client performs its operations one after another, and all clients go on beside each other, so the order of the steps
+of one client is the order in which it asks. An example is run as a whole when its steps are over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import Bundle, initialize, precondition, rule
+
+from marker_sim.campaign.machine_judging import JudgedExample, counted
+from marker_sim.campaign.runs import execute
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.table import drawable
+from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
+from marker_sim.plan import MALFORMED, Op, Plan
+
+CLIENTS_MAX = 4
+_CLIENT = st.integers(0, CLIENTS_MAX)
+_DIRECTORY = st.integers(0, 2)
+_PAUSE_MS = st.sampled_from((0, 0, 0, 20, 150, 700))
+_SERVER = st.sampled_from((0, 0, 0, 1))
+_AHEAD = st.integers(1, 14) | st.integers(1, 90)
+
+
+class MarkerMachine(JudgedExample):
+    """One example; `machine.store_machine_for` makes a class of it for a system, a mode and a storage."""
+
+    asked = Bundle("asked")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._plan = Plan(mode=self.mode, storage=self.storage, directories=())
+        self._clients: tuple[str, ...] = ("driver",)
+
+    @initialize(
+        directories=st.lists(st.sampled_from(DIRECTORIES), min_size=1, max_size=3, unique=True),
+        clients=st.integers(1, CLIENTS_MAX),
+        num_threads=st.sampled_from((1, 2, 4, 20)),
+        restart_threads=st.sampled_from((0, 0, 0, 1)),
+        interval_ms=st.sampled_from((50, 10, 200)),
+        jitter=st.integers(0, 1 << 30),
+    )
+    def the_clients_are(self, directories: list[str], clients: int, **changes: Any) -> None:
+        """A driver and some executors, with a few marker directories."""
+        self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
+        self._plan = replace(self._plan, directories=tuple(directories), **changes)
+
+    @classmethod
+    def declared(cls) -> tuple[str, ...]:
+        """The rules, sorted."""
+        return tuple(sorted(entry.function.__name__ for entry in cls.setup_state().rules))
+
+    # What clients ask.
+
+    @rule(
+        target=asked, client=_CLIENT, directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER,
+        partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS), number=st.integers(0, 5),
+        kind=st.sampled_from(("CREATE", "CREATE", "MERGE", "APPEND")),
+    )  # fmt: skip
+    @counted
+    def create(self, client: int, partition: str, number: int, kind: str, **where: int) -> Op:
+        """A client asks for a marker."""
+        file = f".f{number}_001.log.1_0-1-0" if kind == "APPEND" else f"f{number}_0-1-0_001.parquet"
+        name = f"{partition}/{file}.marker.{kind}".removeprefix("/")
+        request = f"r{len(self._plan.ops)}"
+        return self._ask(client, kind="create", name=name, request=request, **where)
+
+    @rule(op=asked, after_ms=_PAUSE_MS)
+    @counted
+    def resend(self, op: Op, after_ms: int) -> None:
+        """The same client sends the same request again."""
+        self._add(replace(op, after_ms=after_ms))
+
+    @rule(op=asked, client=_CLIENT, after_ms=_PAUSE_MS, server=_SERVER)
+    @counted
+    def ask_for_the_same_name(self, op: Op, client: int, **where: int) -> None:
+        """A client asks for a name that was asked for before, perhaps after a deletion."""
+        where |= {"directory": op.directory}
+        self._ask(client, kind="create", name=op.name, request=f"r{len(self._plan.ops)}", **where)
+
+    @rule(
+        client=_CLIENT, kind=st.sampled_from(("list", "list", "list-data", "list-log", "exists")), directory=_DIRECTORY,
+        after_ms=_PAUSE_MS, server=_SERVER,
+    )  # fmt: skip
+    @counted
+    def look(self, client: int, kind: str, **where: int) -> None:
+        """A client lists markers, or asks whether there are any."""
+        self._ask(client, kind=kind, **where)
+
+    @rule(directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER)
+    @counted
+    def delete(self, **where: int) -> None:
+        """The driver deletes a marker directory."""
+        self._ask(0, kind="delete", **where)
+
+    @rule(
+        client=_CLIENT, directory=_DIRECTORY, name=st.sampled_from(HOSTILE_NAMES),
+        spelled=st.sampled_from(("", "", *MALFORMED)),
+    )  # fmt: skip
+    @counted
+    def ask_for_what_must_be_refused(self, client: int, directory: int, name: str, spelled: str) -> None:
+        """A name or a directory that is none."""
+        self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)
+
+    # What goes wrong.
+
+    @precondition(lambda self: self.kinds("process"))
+    @rule(data=st.data(), ahead=_AHEAD)
+    @counted
+    def strike_a_process(self, data: st.DataObject, ahead: int) -> None:
+        """A client or a server dies, is paused or gets company."""
+        self._strike(data, "process", ahead)
+
+    @precondition(lambda self: self.kinds("storage"))
+    @rule(data=st.data(), ahead=_AHEAD)
+    @counted
+    def strike_storage(self, data: st.DataObject, ahead: int) -> None:
+        """A call on storage is refused, lost, late or applied without an answer."""
+        self._strike(data, "storage", ahead)
+
+    @precondition(lambda self: self.kinds("wire"))
+    @rule(data=st.data(), ahead=_AHEAD)
+    @counted
+    def strike_the_wire(self, data: st.DataObject, ahead: int) -> None:
+        """A request or a reply is lost, late or doubled, or a link is."""
+        self._strike(data, "wire", ahead)
+
+    @classmethod
+    def kinds(cls, family: str) -> tuple[FaultKind, ...]:
+        """The faults of a family that can happen in this place."""
+        possible = drawable(cls.mode, cls.storage, writes=False)
+        return tuple(kind for kind in possible if kind.row.family == family and cls.can(kind))
+
+    def _strike(self, data: st.DataObject, family: str, ahead: int) -> None:
+        kind = data.draw(st.sampled_from(self.kinds(family)), label="kind")
+        served = self.mode == "timeline" and self.storage in BATCHED_STORAGES
+        servers = ("server", "server", "second") if served and family != "wire" else ()
+        anybody = servers if kind.row.roles == ("server",) else (*servers, *self._clients)
+        settings = {
+            name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()
+        }
+        fault = Fault.of(kind, data.draw(st.sampled_from(anybody), label="who"), Step(ahead), **settings)
+        self._plan = replace(self._plan, faults=(*self._plan.faults, fault))
+
+    def _ask(self, client: int, *, directory: int, **changes: Any) -> Op:
+        actor = self._clients[client % len(self._clients)]
+        return self._add(Op(actor=actor, directory=directory % len(self._plan.directories), **changes))
+
+    def _add(self, op: Op) -> Op:
+        self._plan = replace(self._plan, ops=(*self._plan.ops, op))
+        return op
+
+    def teardown(self) -> None:
+        """Run and judge the example; raises the violation of the first broken promise."""
+        if self._plan.ops:
+            history, steps = execute(self._plan, self.system)
+            self.seen.steps += steps
+            self.judge_whole(self._plan, history)
