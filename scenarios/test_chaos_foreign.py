@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 
 from marker_sim.campaign.nightly.failures import read_stored
 from marker_sim.cli.app import main
+from marker_sim.errors import UsageError
+from marker_sim.targets.s3_endpoint import check_keys
+from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.http.world import Endpoint
 from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
 from scenarios.test_http import START
 
@@ -74,6 +79,8 @@ def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
         (("--storage", "s3"), "--storage was given with --sut reference, whose stages run on all; leave it out"),
         (("--sut", "hudi:9.9.9"), "hudi:9.9.9 has no bundle"),
         (("--sut", "http", "--start", "x {port} {endpoint}", "--storage", "both"), "leave {endpoint} out"),
+        (("--sut", "hudi:1.2.0", "--s3-endpoint", "http://127.0.0.1:9"), "with --storage local; write --storage s3"),
+        (("--sut", "hudi:1.2.0", "--storage", "s3", "--s3-bucket", "b"), "--s3-bucket was given without --s3-endpoint"),
     ],
 )
 def test_wrong_words_for_a_foreign_night_get_one_sentence_and_make_no_directory(
@@ -83,3 +90,19 @@ def test_wrong_words_for_a_foreign_night_get_one_sentence_and_make_no_directory(
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
     assert not (tmp_path / "chaos" / "failures").exists()
+
+
+def test_an_object_store_of_the_users_own_is_kept_without_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = Endpoint(url="http://127.0.0.1:9", bucket="lake", access_key="me", secret_key="hush")
+    options = ServerOptions(start="x {port}", endpoint=endpoint)
+    stored = json.dumps(options.to_dict())
+    assert "hush" not in stored and "me" not in json.loads(stored)["endpoint"].values()
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    keyless = ServerOptions.from_dict(json.loads(stored)).endpoint
+    assert keyless is not None
+    with pytest.raises(UsageError, match="needs credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        check_keys(keyless)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    again = ServerOptions.from_dict(json.loads(stored)).endpoint
+    assert again is not None and replace(again, prefix=endpoint.prefix) == endpoint

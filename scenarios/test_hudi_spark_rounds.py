@@ -379,5 +379,5 @@ def test_the_plans_of_a_night_meet_every_place_in_turn_and_depend_on_their_numbe
         plans = [target.plan_of(7, number, storage, ServerOptions()) for number in range(24)]
         assert plans[5] == target.plan_of(7, 5, storage, ServerOptions())
         met = {in_mode(step.name, plan.mode) for plan in plans if plan is not None for step in steps_of(plan)}
-        assert set(target.goals(storage)) <= met
+        assert set(target.goals(storage, ServerOptions())) <= met
         assert all(plan is not None and plan.storage == storage and plan.shape is not None for plan in plans)

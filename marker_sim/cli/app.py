@@ -136,6 +136,8 @@ def _chaos(
     dir_format: given.Form = None,
     identity: given.Identity = False,
     batch_threads: given.BatchThreads = None,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")] = None,
     stages: Annotated[
@@ -159,6 +161,8 @@ def _chaos(
         dir_format=dir_format,
         identity=identity,
         batch_threads=batch_threads,
+        s3_endpoint=s3_endpoint,
+        s3_bucket=s3_bucket,
         seed=seed,
         jobs=jobs,
         stages=stages,

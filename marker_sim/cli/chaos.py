@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def _foreign(
         only_s3 = any(name in (words.start or "") for name in ("{endpoint}", "{bucket}"))
         storage = BOTH if not words.start else "s3" if only_s3 else "local"
     storages = tuple(REAL_STORAGES) if storage == BOTH else (storage,)
-    options = [words.parse(target, each, {}) for each in storages]
+    options = [words.parse(target, each, os.environ) for each in storages]
     return options[0], storages
 
 

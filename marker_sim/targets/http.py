@@ -80,13 +80,14 @@ class HttpTarget(Target):
         batches, wires = batching(told, server.batch_threads), wires_on(storage, server.endpoint)
         return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires)
 
-    def goals(self, storage: str) -> tuple[str, ...]:
+    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """What decides the guarantees in plans."""
         from marker_sim.targets.http_plans import decided_by
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        return tuple(OF_PLANS + name for name in decided_by(None, wires_on(storage, None)))
+        decided = decided_by(server.endpoint, wires_on(storage, server.endpoint))
+        return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """What starts the server."""
@@ -105,8 +106,10 @@ def check_surroundings(request: CampaignRequest) -> None:
     if request.server.reader:
         check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
+        from marker_sim.targets.s3_endpoint import check_keys
         from marker_sim.worlds.http.external_s3 import probe_site
 
+        check_keys(request.server.endpoint)
         probe_site(request.server.endpoint)
 
 

@@ -59,7 +59,7 @@ class HudiSparkTarget(Target):
 
         return plan_of_number(self.version, self.can.modes, storage, seed, number)
 
-    def goals(self, storage: str) -> tuple[str, ...]:
+    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """Each step in its mode."""
         from marker_sim.worlds.hudi_spark.deciding_faults import places_of
         from marker_sim.worlds.hudi_spark.rounds import in_mode

@@ -45,9 +45,20 @@ def parse_endpoint(
         raise UsageError(f"--s3-endpoint {url} needs a bucket that the kit may write to; write --s3-bucket NAME")
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(f"--s3-bucket was given {bucket!r}; write the name of a bucket: 3 to 63 of a-z, 0-9, '.', '-'")
-    key, secret = access_key or environment.get(ACCESS_KEY), secret_key or environment.get(SECRET_KEY)
+    key, secret = access_key or environment.get(ACCESS_KEY, ""), secret_key or environment.get(SECRET_KEY, "")
     for option, variable, value in (("--s3-access-key", ACCESS_KEY, key), ("--s3-secret-key", SECRET_KEY, secret)):
         if not value:
             raise UsageError(f"--s3-endpoint {url} needs credentials; write {option} or set {variable}")
-    assert key and secret
     return Endpoint(url=url.rstrip("/"), bucket=bucket, access_key=key, secret_key=secret)
+
+
+def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint:
+    """The endpoint of a stored form, whose keys are those of the environment, "" where it has none."""
+    key, secret = environment.get(ACCESS_KEY, ""), environment.get(SECRET_KEY, "")
+    return Endpoint(url=stored["url"], bucket=stored["bucket"], access_key=key, secret_key=secret)
+
+
+def check_keys(endpoint: Endpoint) -> None:
+    """UsageError for an endpoint without keys, as that of a stored failure where the environment has none."""
+    if not endpoint.access_key or not endpoint.secret_key:
+        raise UsageError(f"the S3 endpoint {endpoint.url} needs credentials; set {ACCESS_KEY} and {SECRET_KEY}")

@@ -10,6 +10,7 @@ itself. The engine judges, counts and keeps both alike.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -77,13 +78,18 @@ class ServerOptions:
     endpoint: Endpoint | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, without an endpoint, which has a secret."""
-        return {name: getattr(self, name) for name in _STORED_OPTIONS}
+        """JSON-ready form, without the keys of an endpoint."""
+        found = {name: getattr(self, name) for name in _STORED_OPTIONS}
+        return found | ({"endpoint": self.endpoint.to_dict()} if self.endpoint is not None else {})
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> ServerOptions:
-        """The inverse."""
-        return ServerOptions(**{name: raw[name] for name in _STORED_OPTIONS if name in raw})
+        """The inverse; the keys of an endpoint are those of the environment."""
+        from marker_sim.targets.s3_endpoint import known_endpoint
+
+        known = {name: raw[name] for name in _STORED_OPTIONS if name in raw}
+        endpoint = known_endpoint(raw["endpoint"], os.environ) if "endpoint" in raw else None
+        return ServerOptions(**known, endpoint=endpoint)
 
 
 _STORED_OPTIONS = ("start", "reader", "dir_format", "identity", "batch_threads")
@@ -217,7 +223,7 @@ class Target:
         """The plan with a number of the search with a seed; None for a system whose plans are simulated."""
         return None
 
-    def goals(self, storage: str) -> tuple[str, ...]:
+    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """What has to be reached in such plans before nothing broken means that all holds."""
         return ()
 

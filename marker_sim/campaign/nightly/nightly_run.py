@@ -306,7 +306,8 @@ def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int])
     if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
         totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
         unfinished = False
-    other = (request.sut or totals.sut, request.server or totals.server) != (totals.sut, totals.server)
+    server = request.server or totals.server
+    other = (request.sut or totals.sut, server.to_dict()) != (totals.sut, totals.server.to_dict())
     if unfinished:
         if other:
             raise UsageError(

@@ -67,7 +67,10 @@ class ForeignWork:
             broken = piece.add_played(number, self._run(task, storage, plan), None, profile)
             found += self._sightings(task, storage, plan, broken, profile)
         counts = counts_of(piece.statistics, piece.steps, profile)
-        return counts | {"sightings": [asdict(each) for each in found], "goals": list(target.goals(storage))}
+        return counts | {
+            "sightings": [asdict(each) for each in found],
+            "goals": list(target.goals(storage, task.server)),
+        }
 
     def stored(self, task: NightlyTask) -> dict[str, Any]:
         """A stored failure again, on the system of this night, until it breaks or `TIMES` times: its status."""

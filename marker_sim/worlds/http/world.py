@@ -37,6 +37,10 @@ class Endpoint:
     secret_key: str = field(repr=False)
     prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
 
+    def to_dict(self) -> dict[str, str]:
+        """What is stored of it."""
+        return {"url": self.url, "bucket": self.bucket}
+
 
 class Surroundings(NamedTuple):
     """What a server's command finds: placeholders of the storage, and environment variables."""
