@@ -19,7 +19,7 @@ import pytest
 
 from marker_sim.cli.app import main
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
-from marker_sim.plan import Op, Plan
+from marker_sim.plan import SPELLINGS, Op, Plan
 from marker_sim.report.issue import issue_text
 from marker_sim.report.script import ToldFailure, shell_script
 from marker_sim.targets import bundles, hudi
@@ -152,6 +152,30 @@ def test_names_that_only_unicode_tells_apart_reach_the_server_byte_by_byte(tmp_p
     assert bash(script, tmp_path, START=f"{START_SUBTLE} --defect 0")[0] == 0
 
 
+def test_a_name_with_a_line_break_is_one_name(tmp_path: Path) -> None:
+    made = plan(create("p/a\nb.parquet.marker.CREATE"), create("p/a\tb.parquet.marker.CREATE"))
+    code, said = bash(shell_script(told("G4", made, f"{START} --broken accepts-anything")), tmp_path)
+    assert code == 1 and "p/a\\nb.parquet.marker.CREATE was answered true, and is not stored" in said, said
+    assert "$ create $'p/a\\tb.parquet.marker.CREATE' -> true" in said and "a\\tb.parquet.marker.CREATE was" not in said
+    code, said = bash(shell_script(told("G4", made, START)), tmp_path)
+    assert code == 0 and "$ create $'p/a\\nb.parquet.marker.CREATE' -> HTTP 400" in said, said
+
+
+def test_a_directory_is_written_as_the_plan_has_it(tmp_path: Path) -> None:
+    def asked(*forms: str) -> Plan:
+        return plan(*(Op(actor="a", kind="hostile", name=NAMES[0], spelled=form) for form in forms))
+
+    code, said = bash(shell_script(told("G12", asked("outside-temp", "outside-hoodie", "climbing"), START)), tmp_path)
+    assert code == 0 and said.count("HTTP 400") == 3 and "in t0/.hoodie/001 -> HTTP 400" in said, said
+    assert bash(shell_script(told("G12", asked(""), START)), tmp_path)[0] == 1, "written as usual it is taken"
+    made = plan(Op(actor="a", kind="hostile", name="p/a\udcffb.parquet.marker.CREATE"))
+    assert bash(shell_script(told("G12", made, START)), tmp_path)[0] == 0, "as text it would be taken"
+    made = plan(*(Op(actor="a", kind="create", name=NAMES[0], spelled=form) for form in SPELLINGS))
+    code, said = bash(shell_script(told("G1", made, f"{START} --broken stores-nothing")), tmp_path)
+    assert code == 1 and "in t0/.hoodie/.temp/001/ -> " in said and "in t0/.hoodie//.temp/001 -> " in said, said
+    assert bash(shell_script(told("G1", made, START)), tmp_path)[0] == 0
+
+
 def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_path: Path) -> None:
     torn = Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 1))
     script = shell_script(
@@ -216,7 +240,7 @@ def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> N
             plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file put", 1)),)),
             "do not see the call of a server to its storage at which it happens (kill of server)",
         ),
-        (plan(create("a\nb.marker.CREATE")), "a tab or a line break"),
+        (plan(create("a\x01b.marker.CREATE")), "one of the bytes 0, 1 and 2"),
     ],
 )  # fmt: skip
 def test_what_a_shell_cannot_do_is_said_in_a_sentence_and_not_written(made: Plan, why: str) -> None:
