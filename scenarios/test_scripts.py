@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from marker_sim.cli.app import main
@@ -22,8 +17,10 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan
 from marker_sim.report.issue import issue_text
 from marker_sim.report.script import ToldFailure, shell_script
-from marker_sim.targets import bundles, hudi
+from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
+from scenarios.findings.stored_finding import read_findings
+from scenarios.plain_shell import run_script, s3_store, settings_of_hudi
 from scenarios.test_http import START
 from scenarios.test_http_s3 import START as START_S3
 
@@ -54,21 +51,10 @@ def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str
 
 def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
     """Exit code and output of a script, where neither the kit nor its environment can be found."""
-    file = folder / "script.sh"
-    file.write_text(script, encoding="utf-8")
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(folder), **settings}
-    done = subprocess.run(
-        ["bash", str(file)], capture_output=True, text=True, errors="replace", env=environment, cwd=folder,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.stderr), done.stderr
-    left = [
-        each.pid
-        for each in psutil.process_iter(["environ"])
-        if (each.info["environ"] or {}).get("TMPDIR") == str(folder)
-    ]
-    assert not left, "a script ends what it started"
-    return done.returncode, done.stdout + done.stderr
+    done = run_script(script, folder, **settings)
+    assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.errors), done.errors
+    assert not done.left, "a script ends what it started"
+    return done.code, "\n".join((*done.lines, *done.errors.splitlines(), ""))
 
 
 def killed(at: int) -> Fault:
@@ -196,25 +182,8 @@ def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
 
 @pytest.fixture
 def lake() -> Iterator[str]:
-    """A moto server of its own, with a bucket."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    store = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 30
-    try:
-        while True:
-            try:
-                urllib.request.urlopen(urllib.request.Request(f"{url}/lake", method="PUT"), timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline, "moto does not answer"
-                time.sleep(0.1)
-        yield url
-    finally:
-        store.kill()
-        store.wait()
+    with s3_store() as endpoint:
+        yield endpoint
 
 
 def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> None:
@@ -294,11 +263,6 @@ def test_a_bundle_that_was_built_is_started_as_its_version_is(version: str, laun
 
 @pytest.mark.jvm
 def test_a_script_shows_the_glued_names_of_hudi_1_0_2(tmp_path: Path) -> None:
-    made = plan(*(create(name) for name in NAMES[:3]), faults=(killed(2),))
-    jars = [str(path) for path in hudi.bundle("1.0.2").find(print)]
-    java = str(Path(hudi.find_java()).resolve().parent)
-    code, said = bash(
-        shell_script(told("G4", made, "", "hudi:1.0.2", "1.0.2")), tmp_path,
-        PATH=f"{java}:/usr/bin:/bin", BUNDLE=":".join(jars), JARS=str(bundles.spark_home() / "jars" / "*"),
-    )  # fmt: skip
-    assert code == 1 and re.search(r"CREATE,p/f\d_0-0-0_001.parquet.marker.CREATEp/f2_0", said), said
+    stored = next(each for each in read_findings() if each.name == "names-glued-together-after-a-restart")
+    code, said = bash(shell_script(stored.told), tmp_path, **settings_of_hudi("1.0.2"))
+    assert code == stored.ran[0].code == 1 and re.search(r"CREATE,[^ $]*CREATE", said), said
