@@ -147,6 +147,15 @@ def test_a_name_with_a_line_break_is_one_name(tmp_path: Path) -> None:
     assert code == 0 and "$ create $'p/a\\nb.parquet.marker.CREATE' -> HTTP 400" in said, said
 
 
+def test_an_empty_name_is_one_in_a_listing_and_none_in_a_file(tmp_path: Path) -> None:
+    script = shell_script(told("G4", plan(create(""), create(NAMES[0])), f"{START} --broken accepts-anything"))
+    code, said = bash(script, tmp_path)
+    broken = re.findall(r"^# broken: (.*)", said, re.MULTILINE)
+    assert code == 1 and broken and all("the empty name was answered" in line for line in broken), said
+    assert "$ create '' -> true" in said
+    assert bash(script, tmp_path, START=START)[0] == 0, "it is refused"
+
+
 def test_a_directory_is_written_as_the_plan_has_it(tmp_path: Path) -> None:
     def asked(*forms: str) -> Plan:
         return plan(*(Op(actor="a", kind="hostile", name=NAMES[0], spelled=form) for form in forms))

@@ -4,7 +4,7 @@ function breach(id, text) {
     if (index(claims, " " id " ") && !((id, text) in told)) { told[id, text] = 1; print id ": " text }
 }
 function plain(text) { gsub("\001", "\n", text); gsub("\002", "\t", text); return text }
-function short(text) { gsub("\n", "\\n", text); gsub("\r", "\\r", text); gsub("\t", "\\t", text); return length(text) > 90 ? substr(text, 1, 60) "... (" length(text) " bytes)" : text }
+function short(text) { gsub("\n", "\\n", text); gsub("\r", "\\r", text); gsub("\t", "\\t", text); if (text == "") return "the empty name"; return length(text) > 90 ? substr(text, 1, 60) "... (" length(text) " bytes)" : text }
 function data(text) { sub(/\.marker\.[A-Z]+$/, "", text); return text }
 function forget(p,    k, s) {  # From now on a deletion may act there.
     for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) delete owed[k] }
@@ -95,6 +95,7 @@ $2 == "look" {
 $2 == "looked" {
     id = $3; p = looked_at[id]; split("", present)
     while ((getline text < (dir "/look-" id)) > 0) {
+        if (text == "") continue  # A line without a name is none.
         present[text] = 1; seen[p, text] = 1
         if (!((p, text) in asked)) breach("G4", short(text) " is stored, and nobody asked for it")
         if ((id, text) in absent && (p, text) in gone && !outside[p]) breach("G10", short(text) " is stored after the deletion")
