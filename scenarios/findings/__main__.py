@@ -11,10 +11,12 @@ bundle, and moto for what was found on S3.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from marker_sim.errors import UsageError
@@ -26,7 +28,7 @@ from scenarios.findings.taking import taken
 from scenarios.plain_shell import run_script, s3_store, same_in_every_run, settings_of_hudi
 
 TIMEOUT_S = 900
-LINES_MAX = 40  # Of a transcript.
+LINES_MAX, ALIKE_MAX = 40, 8  # Of a transcript, and of lines of one kind one after the other.
 
 
 def main() -> int:
@@ -34,12 +36,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stories", nargs="*", metavar="STORY", help="anchors of docs/findings.md; default: all")
     parser.add_argument("--on", default="", metavar="VERSION-STORAGE,...")
+    parser.add_argument("--missing", action="store_true", help="only where the script did not run as it is now")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--take", type=Path, metavar="PLAN")
     parser.add_argument(
         "--story", default="", help="of the plan that is taken; default: as the shipped baselines have it"
     )
+    parser.add_argument("--budget", default="", help="that the campaign of the plan that is taken had")
     asked = parser.parse_args()
     try:
         return _done(asked)
@@ -50,7 +54,7 @@ def main() -> int:
 
 def _done(asked: argparse.Namespace) -> int:
     if asked.take is not None:
-        new = taken(asked.take, asked.story)
+        new = taken(asked.take, asked.story, asked.budget)
         write_finding(new)
         print(f"{new.name}: {new.guarantee} {new.cause}, {new.told.plan.entries} entries")
         return 0
@@ -63,6 +67,9 @@ def _done(asked: argparse.Namespace) -> int:
         if name not in stored:
             raise UsageError(f"{name} is no stored finding; there are {', '.join(stored)}")
         for sut, storage in _places(stored[name], asked.on):
+            same = ((run.sut, run.storage, run.steps) for run in stored[name].ran)
+            if asked.missing and (sut, storage, stored[name].steps) in same:
+                continue
             stored[name] = _ran(stored[name], sut, storage)
             write_finding(stored[name])
     for name, text in documents(tuple(stored.values()), (DOCS / "findings.md").read_text(encoding="utf-8")).items():
@@ -97,13 +104,22 @@ def _ran(stored: StoredFinding, sut: str, storage: str) -> StoredFinding:
 
 
 def _transcript(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The last try, without its middle where it is long."""
+    """The last try, without the middle of what is long."""
     starts = [number for number, line in enumerate(lines) if line.startswith("# try ")]
-    own = tuple(same_in_every_run(line) for line in lines[starts[-1] if starts else 0 :] if line)
-    more = len(own) - LINES_MAX
-    if more <= 0:
-        return own
-    return (*own[: LINES_MAX // 2], f"... {more} more lines", *own[-LINES_MAX // 2 :])
+    own = [same_in_every_run(line) for line in lines[starts[-1] if starts else 0 :] if line]
+    shorter = [line for _, group in groupby(own, _alike) for line in _middle_left_out(tuple(group), ALIKE_MAX)]
+    return _middle_left_out(tuple(shorter), LINES_MAX)
+
+
+def _alike(line: str) -> str:
+    """Equal for lines of which a few are enough: requests that had the same answer, and stored names."""
+    asked = re.match(r"\$ create\d? .* -> (.{0,12})", line)
+    return f"create {asked[1]}" if asked else "name" if line.endswith("$") else line
+
+
+def _middle_left_out(lines: tuple[str, ...], most: int) -> tuple[str, ...]:
+    more = len(lines) - most
+    return lines if more < 2 else (*lines[: most // 2], f"... {more} more", *lines[-(most - most // 2) :])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@ from marker_sim.report.script import shell_script
 from scenarios.findings.stored_finding import StoredFinding
 
 
-def taken(path: Path, name: str) -> StoredFinding:
+def taken(path: Path, name: str, budget: str) -> StoredFinding:
     """The failure of a plan in a report, for a story; `name` is "" for the one that the shipped baselines name.
+
+    budget: what the campaign was given, which its report does not say; "" for the default.
 
     UsageError for what is no such plan, or is of several stories.
     """
@@ -42,6 +44,7 @@ def taken(path: Path, name: str) -> StoredFinding:
             f" {' or '.join(sorted(stories)) or 'no story'}; say which with --story"
         )
     words = ["marker-sim", "verify", "--sut", told.sut, "--storage", told.plan.storage, "--seed", str(verdict["seed"])]
+    words += ["--budget", budget] if budget else []
     judged = [row["id"] for row in verdict["guarantees"]]
     words += ["--guarantees", ",".join(judged)] if len(judged) < len(GUARANTEES) // 2 else []
     return StoredFinding(
