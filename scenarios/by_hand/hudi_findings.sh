@@ -1,20 +1,11 @@
 #!/usr/bin/env bash
-# The findings of docs/findings.md again, with nothing but java, curl, kill and cat.
+# Findings of docs/findings.md that no generated script shows (scenarios/findings), with java, curl, kill and cat alone.
 #
 #   BUNDLE=hudi-spark3.5-bundle_2.12-1.0.2.jar JARS='.../pyspark/jars/*' bash hudi_findings.sh [FINDING ...]
 #
 # BUNDLE is Hudi's Spark bundle, JARS the class path of PySpark's own jars.
 . "$(dirname "$0")/server.sh"
 
-restart_merges() {
-    say "G3, G4, G5: after a restart the names on a file are joined by commas and the next name is glued to the last"
-    directory restart; start 1 50
-    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
-    killed; start 1 50
-    all; create c.parquet.marker.CREATE; show
-    killed; start 1 50; all
-    echo "a is not among the names any more, and is created a second time:"; create a.parquet.marker.CREATE; killed
-}
 exists_before_flush() {
     say "G2: a second request is told 'exists' (false) while the first one's flush has not written anything"
     directory inflight; start 2 50
@@ -47,30 +38,6 @@ second_server_overwrites() {
     printf 'second: '; create b.parquet.marker.CREATE 20 "$two"
     printf 'first:  '; create c.parquet.marker.CREATE 20 "$one"
     show
-}
-line_break() {
-    say "G12, G4: a line break in a name makes two names of it"
-    directory linebreak; start 1 50
-    create $'a\nb.parquet.marker.CREATE'; show; killed; start 1 50; all; killed
-}
-listing_in_latin1() {
-    say "G4: a listing shows '?' for every character outside Latin-1; storage has the right name"
-    directory latin1; start 1 50
-    create 'größe=大/x.parquet.marker.CREATE'
-    echo "\$ all, as bytes:"; curl -s --compressed -i -G "$U/all" --data-urlencode "markerdirpath=$M" | grep -ai '^content-type'
-    curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | cat -A; echo; show; killed
-}
-creates_meet_deletions() {
-    say "G6: without any fault, creates that are queued when their directory is deleted are never answered"
-    directory meet; start 2 25
-    local round n
-    for round in 1 2 3; do
-        burst "r$round" 60 12 & local load=$!
-        for n in 1 2 3; do sleep 0.0$((RANDOM % 9)); delete; done
-        wait "$load"
-        echo "round $round: 60 creates and 3 deletions, $(grep -c '^000' "$WORK/answers") creates not answered within 12 s"
-    done
-    killed
 }
 torn_by_kill() {
     say "G3: a kill while a marker file is rewritten in place loses names answered long ago"
@@ -129,25 +96,6 @@ retry_after_failed_flush() {
     cat "$WORK/first"; rmdir "$M/MARKERS$k"; echo "\$ rmdir MARKERS$k                                      # healed"
     create "x$n.parquet.marker.CREATE"; create y.parquet.marker.CREATE; show; killed; start 2 50; all; killed
 }
-empty_name() {
-    say "G4: an empty name is answered 'created' and is nowhere"
-    directory empty; start 1 50
-    create ''; create a.parquet.marker.CREATE; all; show; killed
-}
-carriage_return() {
-    say "G4: a carriage return in a name makes two names of it after a restart"
-    directory return; start 1 50
-    create $'a\rb.parquet.marker.CREATE'; all; show; killed; start 1 50; all; create c.parquet.marker.CREATE; show; killed
-}
-spellings_of_one_directory() {
-    say "G3, G4: each spelling of a directory's path is a directory of its own to the server, over the same files"
-    directory spelled; start 1 50
-    local plain=$M each
-    for each in a: b:/ c:// d:; do
-        M=$plain${each#*:}; echo "the path ends in 'spelled${each#*:}':"; create "${each%%:*}.parquet.marker.CREATE"; all; M=$plain; show
-    done
-    killed; start 1 50; all; killed
-}
 bytes_that_are_no_text() {
     say "G4: bytes that are no UTF-8 become U+FFFD, so that two names are one"
     directory bytes; start 1 50
@@ -158,7 +106,6 @@ bytes_that_are_no_text() {
     done
     all; show; killed
 }
-[ $# -gt 0 ] || set -- restart_merges exists_before_flush failed_flush_keeps_index listing_in_latin1 creates_meet_deletions second_server_overwrites line_break torn_by_kill \
-    slow_directory_holds_up_others failed_flush_takes_others_along retry_after_failed_flush empty_name carriage_return \
-    spellings_of_one_directory bytes_that_are_no_text
+[ $# -gt 0 ] || set -- exists_before_flush failed_flush_keeps_index second_server_overwrites torn_by_kill \
+    slow_directory_holds_up_others failed_flush_takes_others_along retry_after_failed_flush bytes_that_are_no_text
 for finding in "$@"; do "$finding"; done
