@@ -130,12 +130,12 @@ def _problem(failure: ToldFailure) -> str:
         return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
     if plan.mode != "timeline" or plan.writes or plan.storage not in ("local", "s3"):
         return "it needs more than requests to a timeline server on a directory or on S3"
-    if any(set(op.name) & set("\0" if op.kind == "hostile" else _NO_NAME) for op in plan.ops):
-        return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
     for fault in plan.faults:
         why = not_in_a_shell(fault, plan)
         if why:
             return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
+    if any(set(op.name) & set("\0" if op.kind == "hostile" else _NO_NAME) for op in plan.ops):
+        return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
     return ""
 
 
