@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from marker_sim.report.words import printable
 from marker_sim.targets import bundles, hudi
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -55,11 +56,12 @@ def run_script(script: str, folder: Path, timeout_s: float = 300, **settings: st
         if (each.info["environ"] or {}).get("TMPDIR") == str(folder)
     )
     said, errors = (text.decode(errors="backslashreplace") for text in (done.stdout, done.stderr))
-    return ShellRun(code=done.returncode, lines=tuple(said.splitlines()), errors=errors, left=left)
+    return ShellRun(code=done.returncode, lines=tuple(said.removesuffix("\n").split("\n")), errors=errors, left=left)
 
 
 def same_in_every_run(line: str) -> str:
-    """A line without folders, ports and times."""
+    """A line without folders, ports and times, in letters that a terminal shows."""
+    line = printable(line)
     for own, word in _OWN:
         line = own.sub(word, line)
     return line

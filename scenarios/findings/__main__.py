@@ -97,7 +97,7 @@ def _ran(stored: StoredFinding, sut: str, storage: str) -> StoredFinding:
     script = shell_script(replace(stored.told, plan=plan, sut=sut, version=version))
     with tempfile.TemporaryDirectory() as folder, s3_store() if storage == "s3" else nullcontext("") as endpoint:
         done = run_script(script, Path(folder), TIMEOUT_S, **settings_of_hudi(version, endpoint))
-    lines = done.lines or (done.errors,)
+    lines = tuple(map(same_in_every_run, done.lines))
     print(f"{stored.name} {version} {storage}: exit code {done.code}; {lines[-1]}", flush=True)
     run = ScriptRun(sut=sut, storage=storage, code=done.code, last=lines[-1], steps=steps_digest(script))
     return stored.with_run(run, _transcript(lines))
@@ -106,7 +106,7 @@ def _ran(stored: StoredFinding, sut: str, storage: str) -> StoredFinding:
 def _transcript(lines: tuple[str, ...]) -> tuple[str, ...]:
     """The last try, without the middle of what is long."""
     starts = [number for number, line in enumerate(lines) if line.startswith("# try ")]
-    own = [same_in_every_run(line) for line in lines[starts[-1] if starts else 0 :] if line]
+    own = [line for line in lines[starts[-1] if starts else 0 :] if line]
     shorter = [line for _, group in groupby(own, _alike) for line in _middle_left_out(tuple(group), ALIKE_MAX)]
     return _middle_left_out(tuple(shorter), LINES_MAX)
 
