@@ -36,6 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stories", nargs="*", metavar="STORY", help="anchors of docs/findings.md; default: all")
     parser.add_argument("--on", default="", metavar="VERSION-STORAGE,...")
+    parser.add_argument("--tries", type=int, help="how often a script tries at most; default: what it says itself")
     parser.add_argument("--missing", action="store_true", help="only where the script did not run as it is now")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -70,7 +71,7 @@ def _done(asked: argparse.Namespace) -> int:
             same = ((run.sut, run.storage, run.steps) for run in stored[name].ran)
             if asked.missing and (sut, storage, stored[name].steps) in same:
                 continue
-            stored[name] = _ran(stored[name], sut, storage)
+            stored[name] = _ran(stored[name], sut, storage, asked.tries)
             write_finding(stored[name])
     for name, text in documents(tuple(stored.values()), (DOCS / "findings.md").read_text(encoding="utf-8")).items():
         write_text(DOCS / name, text)
@@ -90,13 +91,14 @@ def _places(stored: StoredFinding, more: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys((*own, *named)))
 
 
-def _ran(stored: StoredFinding, sut: str, storage: str) -> StoredFinding:
+def _ran(stored: StoredFinding, sut: str, storage: str, tries: int | None) -> StoredFinding:
     """A finding with a run of its script on a version and a storage."""
     version = sut.partition(":")[2]
     plan = replace(stored.told.plan, storage=storage)
     script = shell_script(replace(stored.told, plan=plan, sut=sut, version=version))
+    limit = {} if tries is None else {"TRIES": str(tries)}
     with tempfile.TemporaryDirectory() as folder, s3_store() if storage == "s3" else nullcontext("") as endpoint:
-        done = run_script(script, Path(folder), TIMEOUT_S, **settings_of_hudi(version, endpoint))
+        done = run_script(script, Path(folder), TIMEOUT_S, **limit, **settings_of_hudi(version, endpoint))
     lines = tuple(map(same_in_every_run, done.lines))
     print(f"{stored.name} {version} {storage}: exit code {done.code}; {lines[-1]}", flush=True)
     run = ScriptRun(sut=sut, storage=storage, code=done.code, last=lines[-1], steps=steps_digest(script))
