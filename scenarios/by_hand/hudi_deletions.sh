@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# More findings of docs/findings.md with nothing but java, curl, kill and cat: deletions, listings.
+# More findings of docs/findings.md with nothing but java, curl, kill and cat: deletions that meet creates.
 #
 #   BUNDLE=hudi-spark3.5-bundle_2.12-1.0.2.jar JARS='.../pyspark/jars/*' bash hudi_deletions.sh [FINDING ...]
 . "$(dirname "$0")/server.sh"
@@ -41,9 +41,5 @@ deletion_alone_joins_names() {
     say "G3, G4, G10, without a crash: what is flushed after a deletion is read again and glued together"
     deletion joins
 }
-listing_fails_during_creates() {
-    say "G11: a listing during creates fails with 500"
-    directory listing; start 1 5; listings 3000; killed
-}
-[ $# -gt 0 ] || set -- deleted_state_overwrites_new deletion_alone_joins_names listing_fails_during_creates
+[ $# -gt 0 ] || set -- deleted_state_overwrites_new deletion_alone_joins_names
 for finding in "$@"; do "$finding"; done
