@@ -182,6 +182,13 @@ def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_
     assert code == 3 and "CANNOT: no marker file was written in the way" in said, "a server that replaces its files"
 
 
+def test_a_file_that_a_living_server_is_writing_is_not_looked_at_for_an_answer(tmp_path: Path) -> None:
+    made = plan(create("p/f{copy}_0-0-0_001.parquet.marker.CREATE", copies=40, apart_ms=20))
+    script = shell_script(told("G1", made, f"{START} --broken torn-in-place"))
+    code, said = bash(script, tmp_path, TRIES="2")
+    assert (code, said.splitlines()[-1]) == (0, "held in 2 tries"), said
+
+
 def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
     code, said = bash(shell_script(told("G1", plan(create(NAMES[0])), START)), tmp_path, START="false {port}")
     assert code == 3 and "CANNOT: the server did not answer" in said
