@@ -44,16 +44,6 @@ read_fails_at_first_use() {
     done
     killed
 }
-exists_before_flush() {
-    say "G2: a second request is told 'exists' (false) while the first one's PUT hangs"
-    directory inflight; start 2 50
-    create a.parquet.marker.CREATE
-    echo "\$ kill -STOP \$STORE                                # every request to S3 hangs"; kill -STOP "$LAKE"
-    (create x.parquet.marker.CREATE 15 > "$WORK/first") & local first=$!
-    sleep 1; create x.parquet.marker.CREATE
-    echo "\$ kill -KILL \$SERVER; kill -CONT \$STORE            # what hung was the look before the PUT"
-    kill -9 "$PID"; wait "$PID" 2>/dev/null; kill -CONT "$LAKE"; show; wait "$first"; echo "the first request:"; cat "$WORK/first"
-}
 failed_flush_keeps_index() {
     say "G6: a flush that failed once leaves its requests unanswered and its file index busy for ever"
     directory failed; start 1 50
@@ -139,7 +129,7 @@ kill_while_writing() {
         echo "round $round: $answered creates were answered true, then kill -9; MARKERS0 holds $stored names"
     done
 }
-[ $# -gt 0 ] || set -- refused_put_is_answered_created type_file_is_missing read_fails_at_first_use exists_before_flush \
+[ $# -gt 0 ] || set -- refused_put_is_answered_created type_file_is_missing read_fails_at_first_use \
     failed_flush_keeps_index creates_meet_deletions deleted_state_overwrites_new deletion_alone_joins_names \
     deleted_names_come_back listing_fails_during_creates second_server_overwrites kill_while_writing
 for finding in "$@"; do "$finding"; done
