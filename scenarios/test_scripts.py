@@ -156,6 +156,13 @@ def test_an_empty_name_is_one_in_a_listing_and_none_in_a_file(tmp_path: Path) ->
     assert bash(script, tmp_path, START=START)[0] == 0, "it is refused"
 
 
+def test_a_hostile_name_may_be_taken_and_is_asked_for(tmp_path: Path) -> None:
+    odd = Op(actor="a", kind="hostile", name="p/a\rb.parquet.marker.CREATE")
+    script = shell_script(told("G4", plan(odd, create(NAMES[0]), Op(actor="a", kind="list")), START))
+    code, said = bash(script, tmp_path, START=f"{START} --broken accepts-anything")
+    assert code == 0 and "$ hostile $'p/a\\rb.parquet.marker.CREATE' -> true" in said, said
+
+
 def test_a_directory_is_written_as_the_plan_has_it(tmp_path: Path) -> None:
     def asked(*forms: str) -> Plan:
         return plan(*(Op(actor="a", kind="hostile", name=NAMES[0], spelled=form) for form in forms))

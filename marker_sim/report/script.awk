@@ -32,7 +32,9 @@ $2 == "begin" {
     } else if ($4 == "delete") {
         for (k in asked) { split(k, s, SUBSEP); if (s[1] == p && !busy[k]) leaves[id, s[2]] = 1 }
         forget(p); deleting[p]++
-    } else if ($4 != "hostile") {
+    } else if ($4 == "hostile") {
+        odd[k] = 1; data_asked[p, data(name[id])] = 1  # It need not be taken, and may be.
+    } else {
         for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) due[id, s[2]] = owed[k] }
     }
 }
@@ -68,7 +70,7 @@ $2 == "end" {
         while ((getline text < (dir "/listed-" id)) > 0) {
             text = plain(text)
             present[o == "list" ? text : data(text)] = 1
-            known = o == "list" ? (p, text) in asked : (p, data(text)) in data_asked
+            known = o == "list" ? (p, text) in asked || (p, text) in odd : (p, data(text)) in data_asked
             if (!known) breach("G4", o " has " short(text) ", which nobody asked for")
             if ((p, text) in gone && !outside[p] && !mixed[l]) breach("G10", short(text) " is listed after the deletion")
         }
@@ -97,7 +99,7 @@ $2 == "looked" {
     while ((getline text < (dir "/look-" id)) > 0) {
         if (text == "") continue  # A line without a name is none.
         present[text] = 1; seen[p, text] = 1
-        if (!((p, text) in asked)) breach("G4", short(text) " is stored, and nobody asked for it")
+        if (!((p, text) in asked) && !((p, text) in odd)) breach("G4", short(text) " is stored, and nobody asked for it")
         if ((id, text) in absent && (p, text) in gone && !outside[p]) breach("G10", short(text) " is stored after the deletion")
     }
     close(dir "/look-" id)

@@ -134,7 +134,7 @@ def _problem(failure: ToldFailure) -> str:
         why = not_in_a_shell(fault, plan)
         if why:
             return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
-    if any(set(op.name) & set("\0" if op.kind == "hostile" else _NO_NAME) for op in plan.ops):
+    if any(set(op.name) & set(_NO_NAME) for op in plan.ops):
         return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
     return ""
 
