@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from marker_sim.cli.app import main
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
-from marker_sim.plan import Op, Plan
+from marker_sim.plan import SPELLINGS, Op, Plan
 from marker_sim.report.issue import issue_text
 from marker_sim.report.script import ToldFailure, shell_script
-from marker_sim.targets import bundles, hudi
+from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
+from scenarios.findings.stored_finding import read_findings
+from scenarios.plain_shell import run_script, s3_store, settings_of_hudi
 from scenarios.test_http import START
 from scenarios.test_http_s3 import START as START_S3
 
@@ -54,21 +51,10 @@ def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str
 
 def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
     """Exit code and output of a script, where neither the kit nor its environment can be found."""
-    file = folder / "script.sh"
-    file.write_text(script, encoding="utf-8")
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(folder), **settings}
-    done = subprocess.run(
-        ["bash", str(file)], capture_output=True, text=True, errors="replace", env=environment, cwd=folder,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.stderr), done.stderr
-    left = [
-        each.pid
-        for each in psutil.process_iter(["environ"])
-        if (each.info["environ"] or {}).get("TMPDIR") == str(folder)
-    ]
-    assert not left, "a script ends what it started"
-    return done.returncode, done.stdout + done.stderr
+    done = run_script(script, folder, **settings)
+    assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.errors), done.errors
+    assert not done.left, "a script ends what it started"
+    return done.code, "\n".join((*done.lines, *done.errors.splitlines(), ""))
 
 
 def killed(at: int) -> Fault:
@@ -152,6 +138,46 @@ def test_names_that_only_unicode_tells_apart_reach_the_server_byte_by_byte(tmp_p
     assert bash(script, tmp_path, START=f"{START_SUBTLE} --defect 0")[0] == 0
 
 
+def test_a_name_with_a_line_break_is_one_name(tmp_path: Path) -> None:
+    made = plan(create("p/a\nb.parquet.marker.CREATE"), create("p/a\tb.parquet.marker.CREATE"))
+    code, said = bash(shell_script(told("G4", made, f"{START} --broken accepts-anything")), tmp_path)
+    assert code == 1 and "p/a\\nb.parquet.marker.CREATE was answered true, and is not stored" in said, said
+    assert "$ create $'p/a\\tb.parquet.marker.CREATE' -> true" in said and "a\\tb.parquet.marker.CREATE was" not in said
+    code, said = bash(shell_script(told("G4", made, START)), tmp_path)
+    assert code == 0 and "$ create $'p/a\\nb.parquet.marker.CREATE' -> HTTP 400" in said, said
+
+
+def test_an_empty_name_is_one_in_a_listing_and_none_in_a_file(tmp_path: Path) -> None:
+    script = shell_script(told("G4", plan(create(""), create(NAMES[0])), f"{START} --broken accepts-anything"))
+    code, said = bash(script, tmp_path)
+    broken = re.findall(r"^# broken: (.*)", said, re.MULTILINE)
+    assert code == 1 and broken and all("the empty name was answered" in line for line in broken), said
+    assert "$ create '' -> true" in said
+    assert bash(script, tmp_path, START=START)[0] == 0, "it is refused"
+
+
+def test_a_hostile_name_may_be_taken_and_is_asked_for(tmp_path: Path) -> None:
+    odd = Op(actor="a", kind="hostile", name="p/a\rb.parquet.marker.CREATE")
+    script = shell_script(told("G4", plan(odd, create(NAMES[0]), Op(actor="a", kind="list")), START))
+    code, said = bash(script, tmp_path, START=f"{START} --broken accepts-anything")
+    assert code == 0 and "$ hostile $'p/a\\rb.parquet.marker.CREATE' -> true" in said, said
+
+
+def test_a_directory_is_written_as_the_plan_has_it(tmp_path: Path) -> None:
+    def asked(*forms: str) -> Plan:
+        return plan(*(Op(actor="a", kind="hostile", name=NAMES[0], spelled=form) for form in forms))
+
+    code, said = bash(shell_script(told("G12", asked("outside-temp", "outside-hoodie", "climbing"), START)), tmp_path)
+    assert code == 0 and said.count("HTTP 400") == 3 and "in t0/.hoodie/001 -> HTTP 400" in said, said
+    assert bash(shell_script(told("G12", asked(""), START)), tmp_path)[0] == 1, "written as usual it is taken"
+    made = plan(Op(actor="a", kind="hostile", name="p/a\udcffb.parquet.marker.CREATE"))
+    assert bash(shell_script(told("G12", made, START)), tmp_path)[0] == 0, "as text it would be taken"
+    made = plan(*(Op(actor="a", kind="create", name=NAMES[0], spelled=form) for form in SPELLINGS))
+    code, said = bash(shell_script(told("G1", made, f"{START} --broken stores-nothing")), tmp_path)
+    assert code == 1 and "in t0/.hoodie/.temp/001/ -> " in said and "in t0/.hoodie//.temp/001 -> " in said, said
+    assert bash(shell_script(told("G1", made, START)), tmp_path)[0] == 0
+
+
 def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_path: Path) -> None:
     torn = Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 1))
     script = shell_script(
@@ -163,6 +189,13 @@ def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_
     assert code == 3 and "CANNOT: no marker file was written in the way" in said, "a server that replaces its files"
 
 
+def test_a_file_that_a_living_server_is_writing_is_not_looked_at_for_an_answer(tmp_path: Path) -> None:
+    made = plan(create("p/f{copy}_0-0-0_001.parquet.marker.CREATE", copies=40, apart_ms=20))
+    script = shell_script(told("G1", made, f"{START} --broken torn-in-place"))
+    code, said = bash(script, tmp_path, TRIES="2")
+    assert (code, said.splitlines()[-1]) == (0, "held in 2 tries"), said
+
+
 def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
     code, said = bash(shell_script(told("G1", plan(create(NAMES[0])), START)), tmp_path, START="false {port}")
     assert code == 3 and "CANNOT: the server did not answer" in said
@@ -172,25 +205,8 @@ def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
 
 @pytest.fixture
 def lake() -> Iterator[str]:
-    """A moto server of its own, with a bucket."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    store = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 30
-    try:
-        while True:
-            try:
-                urllib.request.urlopen(urllib.request.Request(f"{url}/lake", method="PUT"), timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline, "moto does not answer"
-                time.sleep(0.1)
-        yield url
-    finally:
-        store.kill()
-        store.wait()
+    with s3_store() as endpoint:
+        yield endpoint
 
 
 def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> None:
@@ -216,7 +232,7 @@ def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> N
             plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file put", 1)),)),
             "do not see the call of a server to its storage at which it happens (kill of server)",
         ),
-        (plan(create("a\nb.marker.CREATE")), "a tab or a line break"),
+        (plan(create("a\x01b.marker.CREATE")), "one of the bytes 0, 1 and 2"),
     ],
 )  # fmt: skip
 def test_what_a_shell_cannot_do_is_said_in_a_sentence_and_not_written(made: Plan, why: str) -> None:
@@ -270,11 +286,6 @@ def test_a_bundle_that_was_built_is_started_as_its_version_is(version: str, laun
 
 @pytest.mark.jvm
 def test_a_script_shows_the_glued_names_of_hudi_1_0_2(tmp_path: Path) -> None:
-    made = plan(*(create(name) for name in NAMES[:3]), faults=(killed(2),))
-    jars = [str(path) for path in hudi.bundle("1.0.2").find(print)]
-    java = str(Path(hudi.find_java()).resolve().parent)
-    code, said = bash(
-        shell_script(told("G4", made, "", "hudi:1.0.2", "1.0.2")), tmp_path,
-        PATH=f"{java}:/usr/bin:/bin", BUNDLE=":".join(jars), JARS=str(bundles.spark_home() / "jars" / "*"),
-    )  # fmt: skip
-    assert code == 1 and re.search(r"CREATE,p/f\d_0-0-0_001.parquet.marker.CREATEp/f2_0", said), said
+    stored = next(each for each in read_findings() if each.name == "names-glued-together-after-a-restart")
+    code, said = bash(shell_script(stored.told), tmp_path, **settings_of_hudi("1.0.2"))
+    assert code == stored.ran[0].code == 1 and re.search(r"CREATE,[^ $]*CREATE", said), said

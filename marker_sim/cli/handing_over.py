@@ -48,7 +48,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
     code, names = EXIT_HOLDS, set[str]()
     for stored in chosen.values():
         try:
-            told = _told(stored, sut)
+            told = told_failure(stored, sut)
             text, language = script_of(told) if script else (issue_text(told), "markdown")
         except UsageError as error:
             if len(chosen) == 1:
@@ -83,7 +83,7 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def _told(stored: StoredPlan, sut: str | None) -> ToldFailure:
+def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
     """What a stored failure says; UsageError for one that no shell can show."""
     system = sut or stored.sut
     target = parse_target(system)

@@ -3,7 +3,8 @@
 function breach(id, text) {
     if (index(claims, " " id " ") && !((id, text) in told)) { told[id, text] = 1; print id ": " text }
 }
-function short(text) { return length(text) > 90 ? substr(text, 1, 60) "... (" length(text) " bytes)" : text }
+function plain(text) { gsub("\001", "\n", text); gsub("\002", "\t", text); return text }
+function short(text) { gsub("\n", "\\n", text); gsub("\r", "\\r", text); gsub("\t", "\\t", text); if (text == "") return "the empty name"; return length(text) > 90 ? substr(text, 1, 60) "... (" length(text) " bytes)" : text }
 function data(text) { sub(/\.marker\.[A-Z]+$/, "", text); return text }
 function forget(p,    k, s) {  # From now on a deletion may act there.
     for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) delete owed[k] }
@@ -22,16 +23,18 @@ $2 == "fault" { faults += $3 == "begin" ? 1 : -1; calm = $1 }
 $2 == "obstacle" { blocked[$3] = $4; blocks = 0; for (p in blocked) blocks += blocked[p] }
 $2 == "removed" { forget($3); outside[$3] = 1; for (k in gone) { split(k, s, SUBSEP); if (s[1] == $3) delete gone[k] } }
 $2 == "begin" {
-    id = $3; op[id] = $4; p = place[id] = $5; life[id] = $6; request[id] = $7; name[id] = $8; since[id] = $1; line[id] = NR
-    k = p SUBSEP $8
+    id = $3; op[id] = $4; p = place[id] = $5; life[id] = $6; request[id] = $7; name[id] = plain($8); since[id] = $1; line[id] = NR
+    k = p SUBSEP name[id]
     apart[id] = blocks > 0 && !blocked[p]
     if ($4 ~ /^(create|copy|probe)$/) {
-        asked[k] = 1; data_asked[p, data($8)] = 1; busy[k]++; open[id] = 1; newer[k] = NR; any[p] = NR; delete gone[k]
+        asked[k] = 1; data_asked[p, data(name[id])] = 1; busy[k]++; open[id] = 1; newer[k] = NR; any[p] = NR; delete gone[k]
         if (deleting[p]) tainted[id] = 1
     } else if ($4 == "delete") {
         for (k in asked) { split(k, s, SUBSEP); if (s[1] == p && !busy[k]) leaves[id, s[2]] = 1 }
         forget(p); deleting[p]++
-    } else if ($4 != "hostile") {
+    } else if ($4 == "hostile") {
+        odd[k] = 1; data_asked[p, data(name[id])] = 1  # It need not be taken, and may be.
+    } else {
         for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) due[id, s[2]] = owed[k] }
     }
 }
@@ -65,8 +68,9 @@ $2 == "end" {
     } else if ($4 == "list") {
         split("", present)
         while ((getline text < (dir "/listed-" id)) > 0) {
+            text = plain(text)
             present[o == "list" ? text : data(text)] = 1
-            known = o == "list" ? (p, text) in asked : (p, data(text)) in data_asked
+            known = o == "list" ? (p, text) in asked || (p, text) in odd : (p, data(text)) in data_asked
             if (!known) breach("G4", o " has " short(text) ", which nobody asked for")
             if ((p, text) in gone && !outside[p] && !mixed[l]) breach("G10", short(text) " is listed after the deletion")
         }
@@ -93,8 +97,9 @@ $2 == "look" {
 $2 == "looked" {
     id = $3; p = looked_at[id]; split("", present)
     while ((getline text < (dir "/look-" id)) > 0) {
+        if (text == "") continue  # A line without a name is none.
         present[text] = 1; seen[p, text] = 1
-        if (!((p, text) in asked)) breach("G4", short(text) " is stored, and nobody asked for it")
+        if (!((p, text) in asked) && !((p, text) in odd)) breach("G4", short(text) " is stored, and nobody asked for it")
         if ((id, text) in absent && (p, text) in gone && !outside[p]) breach("G10", short(text) " is stored after the deletion")
     }
     close(dir "/look-" id)

@@ -30,6 +30,7 @@ TRIES, ENOUGH = 10, 3  # Of a plan that needs luck: how often it is tried, and h
 WAITING = frozenset(("G6", "G7"))  # A try that shows one of them waits for long.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
+_NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
@@ -129,12 +130,12 @@ def _problem(failure: ToldFailure) -> str:
         return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
     if plan.mode != "timeline" or plan.writes or plan.storage not in ("local", "s3"):
         return "it needs more than requests to a timeline server on a directory or on S3"
-    if any(set(op.name) & set("\n\t") for op in plan.ops):
-        return "a name has a tab or a line break, which part the lines of what the script writes down"
     for fault in plan.faults:
         why = not_in_a_shell(fault, plan)
         if why:
             return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
+    if any(set(op.name) & set(_NO_NAME) for op in plan.ops):
+        return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
     return ""
 
 

@@ -20,7 +20,18 @@ from marker_sim.worlds.http.plan_faults import CALLS, OF_REQUESTS, client_site
 
 _REPLY = OF_REQUESTS[1]
 _WATCHED = {"server: batch file written": "MARKERS[0-9]*", "server: type file written": "MARKERS.type"}
-_OPTIONAL = ("raw", "twice", "remove", "pause_server", "second_server", "disk_full", "obstruct", "watch", "crowd")
+_OPTIONAL = (
+    "raw",
+    "twice",
+    "remove",
+    "pause_server",
+    "second_server",
+    "disk_full",
+    "obstruct",
+    "watch",
+    "crowd",
+    "SPELLED",
+)
 _ON_SERVERS = {
     FaultKind.KILL: "kill_server {0.restart_ms}",
     FaultKind.TORN_WRITE: "kill_server {0.restart_ms}",
@@ -59,8 +70,13 @@ def quoted(text: str) -> str:
     """A word for bash: as it is where a terminal shows it as it is, else byte by byte."""
     if text.isprintable() and unicodedata.is_normalized("NFC", text):
         return shlex.quote(text)
-    shown = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in text.encode())
+    shown = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in as_bytes(text))
     return "$'" + "".join(shown) + "'"
+
+
+def as_bytes(text: str) -> bytes:
+    """What a request says; bytes that are no text are surrogates in a plan."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def not_in_a_shell(fault: Fault, plan: Plan) -> str:
@@ -108,7 +124,7 @@ def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
         lines.append(f"run {' '.join(words)}")
     text = "\n".join((*functions, "steps() {", *(f"    {line}" for line in lines or [":"]), "}"))
     said = "\n".join((text, *due))
-    uses = frozenset(word for word in _OPTIONAL if re.search(rf"(^|[ '=]){word} ", said, re.MULTILINE))
+    uses = frozenset(word for word in _OPTIONAL if re.search(rf"(^|[ '=]){word}[ =]", said, re.MULTILINE))
     return ScriptSteps(text=text, due=due, uses=uses, alone=alone)
 
 
@@ -210,6 +226,7 @@ def _request(op: Op, meets: Fault | None, request: str) -> list[str]:
         words = ["list", words[1], op.kind.removeprefix("list-")]
     around = _ON_REQUESTS[meets.kind].format(meets.settings, _sent(meets)) if meets is not None else ""
     settings = "AT=2 " if op.server else ""
+    settings += f"SPELLED={op.spelled} " if op.spelled else ""
     settings += f"REQUEST={request} " if request and op.kind == "create" else ""
     lines = [f"ms {meets.settings.late_ms}"] if meets is not None and meets.kind is FaultKind.DELAYED else []
     lines.append(f"{settings}{around}{' ' if around else ''}{' '.join(words)}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# More findings of docs/findings.md with nothing but java, curl, kill, prlimit and cat: deletions, torn files, listings.
+# More findings of docs/findings.md with nothing but java, curl, kill and cat: deletions that meet creates.
 #
 #   BUNDLE=hudi-spark3.5-bundle_2.12-1.0.2.jar JARS='.../pyspark/jars/*' bash hudi_deletions.sh [FINDING ...]
 . "$(dirname "$0")/server.sh"
@@ -41,19 +41,5 @@ deletion_alone_joins_names() {
     say "G3, G4, G10, without a crash: what is flushed after a deletion is read again and glued together"
     deletion joins
 }
-torn_file_makes_directory_unusable() {
-    say "G6, G11: after a write that was cut short, the next server answers 500 to everything in that directory"
-    directory torn; start 2 50
-    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE
-    echo "\$ prlimit --pid \$SERVER --fsize=20:unlimited   # a write is cut short after 20 bytes"
-    prlimit --pid "$PID" --fsize=20:unlimited; create cc.parquet.marker.CREATE 8; show
-    killed; start 2 50; all; create d.parquet.marker.CREATE
-    grep -h -m1 -o 'ChecksumException: Checksum error' "$WORK"/server-*.log; killed
-}
-listing_fails_during_creates() {
-    say "G11: a listing during creates fails with 500"
-    directory listing; start 1 5; listings 3000; killed
-}
-[ $# -gt 0 ] || set -- deleted_state_overwrites_new deletion_alone_joins_names torn_file_makes_directory_unusable \
-    listing_fails_during_creates
+[ $# -gt 0 ] || set -- deleted_state_overwrites_new deletion_alone_joins_names
 for finding in "$@"; do "$finding"; done

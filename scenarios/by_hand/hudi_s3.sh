@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The findings of docs/findings.md on S3, with nothing but java, curl, kill and cat; moto's own server is the S3.
+# Findings of docs/findings.md on S3 that no generated script shows, with java, curl, kill and cat; moto's own server is the S3.
 #
 #   BUNDLE=hudi-spark3.5-bundle_2.12-1.0.2.jar JARS='.../pyspark/jars/*' \
 #   S3A=hadoop-aws-3.3.4.jar:aws-java-sdk-bundle-1.12.262.jar bash hudi_s3.sh [FINDING ...]
@@ -8,15 +8,6 @@
 . "$(dirname "$0")/server.sh"
 . "$(dirname "$0")/store.sh"
 
-restart_merges() {
-    say "G3, G4, G5: after a restart the names on a file are joined by commas and the next name is glued to the last"
-    directory restart; start 1 50
-    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
-    killed; start 1 50
-    all; create c.parquet.marker.CREATE; show
-    killed; start 1 50; all
-    echo "a is not among the names any more, and is created a second time:"; create a.parquet.marker.CREATE; killed
-}
 refused_put_is_answered_created() {
     say "G1, G2, G3: a PUT that S3 refuses is answered 'created'; asked again, the server says 'exists'"
     directory refused; start 1 50
@@ -53,16 +44,6 @@ read_fails_at_first_use() {
     done
     killed
 }
-exists_before_flush() {
-    say "G2: a second request is told 'exists' (false) while the first one's PUT hangs"
-    directory inflight; start 2 50
-    create a.parquet.marker.CREATE
-    echo "\$ kill -STOP \$STORE                                # every request to S3 hangs"; kill -STOP "$LAKE"
-    (create x.parquet.marker.CREATE 15 > "$WORK/first") & local first=$!
-    sleep 1; create x.parquet.marker.CREATE
-    echo "\$ kill -KILL \$SERVER; kill -CONT \$STORE            # what hung was the look before the PUT"
-    kill -9 "$PID"; wait "$PID" 2>/dev/null; kill -CONT "$LAKE"; show; wait "$first"; echo "the first request:"; cat "$WORK/first"
-}
 failed_flush_keeps_index() {
     say "G6: a flush that failed once leaves its requests unanswered and its file index busy for ever"
     directory failed; start 1 50
@@ -75,17 +56,6 @@ failed_flush_keeps_index() {
     echo "S3 is started again and has what it had"; show
     create c.parquet.marker.CREATE 15; create d.parquet.marker.CREATE 15; show
     grep -h -m1 -A2 'Failed to overwrite' "$(ls -t "$WORK"/server-*.log | head -1)" | cut -c1-160; killed
-}
-line_break() {
-    say "G4: a line break in a name makes two names of it"
-    directory linebreak; start 1 50
-    create $'a\nb.parquet.marker.CREATE'; show; killed; start 1 50; all; killed
-}
-listing_in_latin1() {
-    say "G4: a listing shows '?' for every character outside Latin-1; storage has the right name"
-    directory latin1; start 1 50
-    create 'größe=大/x.parquet.marker.CREATE'
-    echo "\$ all, as bytes:"; curl -s --compressed -G "$U/all" --data-urlencode "markerdirpath=$M" | cat -A; echo; show; killed
 }
 second_server_overwrites() {
     say "two servers on one directory: each rewrites the file from its own memory"
@@ -159,8 +129,7 @@ kill_while_writing() {
         echo "round $round: $answered creates were answered true, then kill -9; MARKERS0 holds $stored names"
     done
 }
-[ $# -gt 0 ] || set -- restart_merges refused_put_is_answered_created type_file_is_missing read_fails_at_first_use \
-    exists_before_flush failed_flush_keeps_index creates_meet_deletions deleted_state_overwrites_new \
-    deletion_alone_joins_names deleted_names_come_back listing_fails_during_creates listing_in_latin1 line_break second_server_overwrites \
-    kill_while_writing
+[ $# -gt 0 ] || set -- refused_put_is_answered_created type_file_is_missing read_fails_at_first_use \
+    failed_flush_keeps_index creates_meet_deletions deleted_state_overwrites_new deletion_alone_joins_names \
+    deleted_names_come_back listing_fails_during_creates second_server_overwrites kill_while_writing
 for finding in "$@"; do "$finding"; done

@@ -1,0 +1,120 @@
+"""The parts of docs/findings.md that follow from stored findings, and the text for a tracker of one of them.
+
+Every part stands between two comments, and a command alone changes it; the prose around it is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from marker_sim.errors import UsageError
+from marker_sim.plan import Plan
+from marker_sim.report.issue import issue_text
+from marker_sim.report.words import plan_sentences, printable
+from scenarios.findings.stored_finding import ScriptRun, StoredFinding
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMAND = "python -m scenarios.findings"
+TRACKER, TRACKED = "tracker-example.md", "names-glued-together-after-a-restart"
+TABLE = "table"
+SHOWN = 120  # Characters of a line of a transcript.
+SENTENCES = 12  # Of a plan.
+_PART = re.compile(r"<!-- script: (\S+) -->\n.*?<!-- end of script -->", re.DOTALL)
+
+
+def documents(stored: Sequence[StoredFinding], findings_md: str) -> dict[str, str]:
+    """Names of files in docs with their text, as the stored findings have it.
+
+    findings_md: docs/findings.md, of which the prose is kept. UsageError where a part or a finding has no partner.
+    """
+    titles = {_anchor(title): title for title in re.findall(r"^## (.*)$", findings_md, re.MULTILINE)}
+    parts = {each.name: _story(each) for each in stored} | {TABLE: _table(stored, titles)}
+    there = _PART.findall(findings_md)
+    for name in sorted({*parts} ^ {*there}):
+        raise UsageError(
+            f"docs/findings.md has {'no' if name in parts else 'a'} part {name!r} and there is"
+            f" {'a' if name in parts else 'no'} stored finding of that name; write both or none"
+        )
+    text = _PART.sub(lambda part: f"<!-- script: {part[1]} -->\n{parts[part[1]]}\n<!-- end of script -->", findings_md)
+    tracked = next((each for each in stored if each.name == TRACKED), None)
+    return {"findings.md": text} | ({TRACKER: issue_text(tracked.told)} if tracked and tracked.plan else {})
+
+
+def differences(stored: Sequence[StoredFinding], docs: Path = DOCS) -> Iterator[str]:
+    """A sentence for each document that says something else than the stored findings, and each script that changed."""
+    for name, text in documents(stored, (docs / "findings.md").read_text(encoding="utf-8")).items():
+        file = docs / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            yield f"docs/{name} does not say what is stored; `{COMMAND} --write` writes it"
+    for each in stored:
+        if each.plan is not None and not each.no_script and any(run.steps != each.steps for run in each.ran):
+            yield f"the script of {each.name} is not the one that was run; `{COMMAND} {each.name}` runs it"
+
+
+def _story(stored: StoredFinding) -> str:
+    if stored.plan is None:
+        return f"No script: {stored.missed}"
+    plan = Plan.from_dict(stored.plan)
+    entries = f"{plan.entries} entr{'y' if plan.entries == 1 else 'ies'}"
+    beside = f", and {', '.join(stored.also)}" if stored.also else ""
+    lines = [
+        f"[A plan](../scenarios/findings/stored/{stored.name}.json) of {entries}, {_origin(stored)}."
+        f" It breaks {stored.guarantee} (`{stored.cause}`){beside}{_often(stored)}.",
+        "",
+    ]
+    sentences = [f"- {_cut(printable(sentence))}" for sentence in plan_sentences(plan)]
+    more = len(sentences) - SENTENCES
+    lines += [*sentences[:SENTENCES], *([f"- and {more} more"] if more > 0 else []), ""]
+    if stored.no_script:
+        return "\n".join((*lines, f"No script: {stored.no_script}."))
+    if not stored.ran:
+        return "\n".join((*lines, "Its script was not run yet."))
+    lines += ["Its script, in a shell without the kit:", "", "| Hudi | storage | exit code | |", "|---|---|---|---|"]
+    lines += [f"| {run.sut.partition(':')[2]} | {run.storage} | {run.code} | {_last(run)} |" for run in stored.ran]
+    return "\n".join((*lines, "", "```", *map(_cut, stored.transcript), "```"))
+
+
+def _origin(stored: StoredFinding) -> str:
+    found = f"found by `{stored.command}` in {stored.after_s} s" if stored.command else ""
+    return ", ".join(filter(None, (found, stored.by_hand)))
+
+
+def _often(stored: StoredFinding) -> str:
+    return stored.often.replace("breaks in", " in") if stored.often else ""
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}..."
+
+
+def _last(run: ScriptRun) -> str:
+    """How often it showed the failure."""
+    return run.last.partition(":")[0].replace("|", "\\|")
+
+
+def _anchor(title: str) -> str:
+    """As GitHub makes it of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _table(stored: Sequence[StoredFinding], titles: dict[str, str]) -> str:
+    lines = [
+        "| finding | breaks | plan of | entries | fails in | its script | in | seconds from `verify` to it |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for each in sorted(stored, key=lambda finding: (finding.plan is None, finding.name)):
+        link = f"[{titles.get(each.name, each.name)}](#{each.name})"
+        if each.plan is None:
+            lines.append(f"| {link} | | none | | | none | | |")
+            continue
+        plan = Plan.from_dict(each.plan)
+        run = each.ran[0] if each.ran else None
+        shown = "the shell cannot" if each.no_script else f"exit code {run.code}" if run else "not run"
+        lines.append(
+            f"| {link} | {each.guarantee} | {each.version} {plan.storage}{', by hand' if each.by_hand else ''} |"
+            f" {plan.entries} | {each.often.removeprefix('breaks in ')} | {shown} |"
+            f" {_last(run).removeprefix('VIOLATED in ') if run else ''} | {each.after_s or ''} |"
+        )
+    return "\n".join(lines)
