@@ -211,16 +211,6 @@ def test_a_profile_of_ones_own_is_read_and_checked(tmp_path: Path) -> None:
         load_profile(str(tmp_path / "none.toml"))
 
 
-def test_a_profile_may_extend_a_shipped_one() -> None:
-    alone = load_profile("http-one-server")
-    for guarantee in ALL:
-        for under in FAULT_CLASSES:
-            promise = alone.promise(guarantee, "timeline", "local", under)
-            whole = load_profile("http").promise(guarantee, "timeline", "local", under)
-            assert promise.applicable == whole.applicable
-            assert promise.promised == (whole.promised and under != "second-server")
-
-
 def test_only_differences_from_a_baseline_count_and_a_stale_entry_does(tmp_path: Path) -> None:
     rows = statistics(lost(), guarantees=frozenset({"G3", "G1"})).rows(REFERENCE)
     path = tmp_path / "known.json"
