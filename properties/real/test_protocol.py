@@ -159,8 +159,8 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
         f"or {WAITING_MAX} requests wait",
         f"replies of {app.GZIP_SIZE_MIN_BYTES} bytes and more",
         f"after {connections.KEEP_ALIVE_S:.0f} s without a request",
-        f"It has {ANSWER_TIMEOUT_S:.0f} s",
-        f"server {SECOND_STARTUP_S:.0f} s)",
+        f"it has {ANSWER_TIMEOUT_S:.0f} s",
+        f"(a second server {SECOND_STARTUP_S:.0f} s)",
         f"`SIGSTOP` for up to {FOR_MS_MAX / 1000:.1f} s",
         f"of up to {max(len(name.encode()) for name in KEPT)} |",
     ):
