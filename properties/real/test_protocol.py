@@ -218,12 +218,17 @@ def _kind(name: str) -> str:
     return next(kind for kind, applies in kinds.items() if applies)
 
 
-def test_the_directories_of_the_page_are_those_that_plans_send() -> None:
+def test_the_directories_of_the_page_are_those_that_plans_send(served: Served, lake: Path) -> None:
     table = rows("directory | in plans")
     assert {bare(form) for _, form, _ in table} == {*SPELLINGS, *MALFORMED}
     for directory, form, must in table:
         assert bare(directory) == written(PLACE, f"/{PLACE.path}", bare(form))[0]
-        assert must.startswith("served" if bare(form) in SPELLINGS else "refused")
+        name, given = "f0_0-0-0_001.parquet.marker.CREATE", bare(directory).replace(LAKE, str(lake))
+        answer = served.ask("POST", "/create", markerdirpath=given, markername=name)
+        assert must.startswith("served" if bare(form) in SPELLINGS else "refused") and (
+            answer.status == 200 if bare(form) in SPELLINGS else 400 <= answer.status < 500
+        )
+    assert served.names(f"{lake}/trips/.hoodie/.temp/001") == [name], "two spellings, one directory"
 
 
 def test_the_promises_of_the_page_are_those_of_the_profiles() -> None:
