@@ -203,10 +203,11 @@ def test_a_profile_of_ones_own_is_read_and_checked(tmp_path: Path) -> None:
         {"promise": [{"guarantee": "G1", "mode": "sideways"}]},
         {"promise": [{"guarantee": "G1", "promised": "yes"}]},
         {"promise": [{"guarantee": "G1", "colour": "red"}]},
+        {"promise": [{"guarantee": "G1"}], "extends": "mine"},
     ):
         with pytest.raises(UsageError):
             parse_profile(wrong, "mine")
-    with pytest.raises(UsageError, match="reference, python, http, hudi"):
+    with pytest.raises(UsageError, match="reference, python, http, http-one-server"):
         load_profile(str(tmp_path / "none.toml"))
 
 

@@ -1,6 +1,7 @@
 """A profile lists what an implementation promises, for each guarantee and class of faults, and the source.
 
-A profile is a TOML or JSON file (docs/guarantees.md). Its rules are tried in order; the last match wins.
+A profile is a TOML or JSON file (docs/guarantees.md). Its rules are tried in order, those of the shipped profile that
+it extends before its own; the last match wins.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 from marker_sim.reading import read_as
 
-SHIPPED = ("reference", "python", "http", "hudi", "hudi-spark")
+SHIPPED = ("reference", "python", "http", "http-one-server", "hudi", "hudi-spark")
 _MODES = frozenset({"direct", "timeline", "both"})
 
 
@@ -117,8 +118,12 @@ def parse_profile(raw: Any, origin: str) -> Profile:
     """A profile from parsed TOML or JSON."""
     if not isinstance(raw, dict) or not isinstance(raw.get("promise"), list):
         raise UsageError(f"{origin} is not a profile: it needs a name and a list of `promise` rules")
+    extended = raw.get("extends")
+    if extended is not None and extended not in SHIPPED:
+        raise UsageError(f"{origin}: extends was given {extended!r}; write one of {', '.join(SHIPPED)}")
+    inherited = () if extended is None else load_profile(extended).rules
     rules = tuple(_rule(entry, f"{origin}, rule {number}") for number, entry in enumerate(raw["promise"], start=1))
-    return Profile(name=str(raw.get("name", origin)), rules=rules)
+    return Profile(name=str(raw.get("name", origin)), rules=(*inherited, *rules))
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
