@@ -51,7 +51,7 @@ def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str
 
 def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
     """Exit code and output of a script, where neither the kit nor its environment can be found."""
-    done = run_script(script, folder, **settings)
+    done = run_script(script, folder, 300, **settings)
     assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.errors), done.errors
     assert not done.left, "a script ends what it started"
     return done.code, "\n".join((*done.lines, *done.errors.splitlines(), ""))
