@@ -23,8 +23,8 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.odd_names import REFUSED
+from marker_sim.report.notes import remarks
 from marker_sim.report.page import render_page
-from marker_sim.report.table import remarks
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions

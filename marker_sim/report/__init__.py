@@ -4,7 +4,8 @@ verdict.py      the content of verdict.json and the exit code
 table.py        the terminal's table and failures
 comparison.py   two systems on the same plans
 words.py        plans and events as sentences
-page.py         report.html, one file that needs no network
+page.py         report.html, one file that needs no network (page.html.j2, page.css)
+notes.py        what was undecided, not reached, left out or in trouble
 columns.py      history.parquet, both ways
 script.py       a failure as a shell script that shows it without the kit (script.sh.j2, script.awk)
 script_steps.py the operations and faults of a plan as lines of that script

@@ -1,52 +1,120 @@
-"""report.html: everything a person needs to believe or doubt a verdict, in one file without scripts or network."""
+"""report.html: everything a person needs to believe or doubt a verdict, in one file that needs no network.
+
+page.html.j2 is its text, page.css its look; Jinja escapes everything that came from a system under test.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from marker_sim import __version__
 from marker_sim.campaign.result import Failure
-from marker_sim.judges.guarantees import BY_ID
+from marker_sim.judges.guarantees import BY_ID, Guarantee
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
-from marker_sim.report.table import merged, remarks, under_text
+from marker_sim.report.notes import notes
+from marker_sim.report.table import merged, under_text
 from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 EVENTS_AROUND = 3
+# The gravest first; a row of several modes and storages is as grave as its gravest part.
+VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
+SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuaranteeSummary:
+    """A guarantee over all its modes and storages. verdict: the gravest of its rows."""
+
+    known: Guarantee
+    verdict: str
+    rows: tuple[VerdictRow, ...]
+
+    @property
+    def judged(self) -> int:
+        """How often it was judged."""
+        return sum(row.judged for row in self.rows)
+
+    @property
+    def violations(self) -> int:
+        """How often it was broken, where nothing is promised too."""
+        return sum(row.violations for row in self.rows)
 
 
 def render_page(outcome: VerdictOutcome) -> str:
     """The page as text; every text from a system under test is escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((files("marker_sim.report") / "page.html.j2").read_text(encoding="utf-8"))
-    return template.render(
+    environment.filters |= {"under": under_text, "printable": printable}
+    told = stories(outcome.failures)
+    campaign = outcome.campaign
+    return environment.from_string(_resource("page.html.j2")).render(
+        style=Markup(_resource("page.css")),
         outcome=outcome,
-        campaign=outcome.campaign,
+        campaign=campaign,
         kit_version=__version__,
-        remarks=remarks(outcome),
+        headline=printable(headline(outcome)),
+        signs=SIGNS,
+        notes=notes(outcome),
         against=outcome.against and names(outcome.against),
         compared=outcome.against and comparison_rows(outcome.rows, outcome.against),
         compared_lines=outcome.against and [printable(line) for line in comparison_lines(outcome.against)],
-        rows=[(row, BY_ID[row.id].sentence, under_text(row), printable(row.message)) for row in merged(outcome.rows)],
+        guarantees=summaries(outcome.rows),
         stories=[
             (
-                _failure(outcome, outcome.failures[story.told]),
+                _failure(outcome, story.told),
                 story.breaks_besides(outcome.failures),
-                [_failure(outcome, outcome.failures[number]) for number in story.also],
+                [_failure(outcome, number) for number in story.also],
             )
-            for story in stories(outcome.failures)
+            for story in told
         ],
-        faults=sorted(outcome.campaign.statistics.faults.items()),
-        reached=sorted(outcome.campaign.statistics.reached.items()),
-        operations=sorted(outcome.campaign.statistics.operations.items()),
+        faults=sorted(campaign.statistics.faults.items()),
+        reached=sorted(campaign.statistics.reached.items()),
+        operations=sorted(campaign.statistics.operations.items()),
     )
 
 
-def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
+def headline(outcome: VerdictOutcome) -> str:
+    """The verdict as one sentence."""
+    applicable = {row.id for row in outcome.rows if row.verdict != "not-applicable"}
+    broken = [row.id for row in outcome.rows if row.verdict == "violated"]
+    sut, many = outcome.campaign.sut, f"{len(applicable)} guarantee{'' if len(applicable) == 1 else 's'}"
+    broken = list(dict.fromkeys(broken))
+    match outcome.verdict:
+        case "violated" if broken:
+            return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}"
+        case "violated":
+            return f"{sut} does not agree with its baseline"
+        case "inconclusive":
+            undecided = {row.id for row in outcome.rows if row.verdict == "inconclusive"}
+            which = f"{len(undecided)} of {many} are undecided" if undecided else "the campaign is incomplete"
+            return f"{sut}: nothing promised was seen to break, but {which}"
+    if broken:
+        return f"{sut} breaks nothing but what its baseline lists: {', '.join(broken)}"
+    return f"{sut} keeps its promises: no violation in {many}"
+
+
+def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:
+    """One for each guarantee, the gravest first."""
+    found = []
+    for guarantee, same in groupby(merged(rows), key=lambda row: row.id):
+        members = tuple(same)
+        gravest = min((row.verdict for row in members), key=VERDICTS.index)
+        found.append(GuaranteeSummary(known=BY_ID[guarantee], verdict=gravest, rows=members))
+    return sorted(found, key=lambda each: VERDICTS.index(each.verdict))
+
+
+def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
+    failure: Failure = outcome.failures[number]
     _, mode, storage = place(failure)
+    replay = outcome.again[number]
     return {
         "guarantee": BY_ID[failure.guarantee],
         "mode": mode,
@@ -59,5 +127,11 @@ def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
         "entries": failure.plan.entries if failure.plan else 0,
         "entries_before": failure.entries_before,
         "confirmed": printable(failure.confirmed),
-        "replay": next((row.replay for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), ""),
+        "replay": replay,
+        # A shell can only show what a server does that is asked over HTTP.
+        "script": f"{replay} --script show.sh" if failure.plan and failure.history.header.world == "foreign" else "",
     }
+
+
+def _resource(name: str) -> str:
+    return (files("marker_sim.report") / name).read_text(encoding="utf-8")

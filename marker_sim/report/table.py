@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
+from marker_sim.report.notes import remarks
 from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
@@ -157,37 +157,3 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console, beside
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
     if row is not None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
-
-
-def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
-    """The notes: differences from the baseline, missed goals, and why the run is incomplete."""
-    lines = []
-    for row in outcome.rows:
-        if row.verdict == "inconclusive":
-            where = f"{row.id} {row.slug}, {row.mode} mode on {row.storage}"
-            lines.append(f"inconclusive: {where}: {printable(row.message)}")
-    if outcome.differences is not None:
-        for known in outcome.differences.unexpected:
-            lines.append(f"not in the baseline: {_known_text(known)}")
-        for known in outcome.differences.stale:
-            lines.append(f"stale in the baseline: {_known_text(known)} was judged and not violated; remove this entry")
-        for known in outcome.differences.unmet:
-            lines.append(f"in the baseline, not seen this time: {_known_text(known)}")
-    lines += [f"coverage goal missed: {name}" for name in outcome.campaign.not_reached]
-    if outcome.campaign.too_rare:
-        names = ", ".join(outcome.campaign.too_rare)
-        lines.append(f"not reached, and not required of a campaign of this length: {names}")
-    lines += [f"{what}: {said}" for what, said in (outcome.campaign.batching or {}).items()]
-    lines += [f"left out: {what}" for what in outcome.campaign.left_out]
-    if outcome.campaign.canary is not None and outcome.campaign.canary.failing:
-        lines.append(outcome.campaign.canary.failing)
-    if outcome.campaign.trouble:
-        lines.append(f"the kit could not complete the campaign: {printable(outcome.campaign.trouble)}")
-    if outcome.campaign.interrupted:
-        lines.append("interrupted; these are the results so far")
-    return tuple(lines)
-
-
-def _known_text(known: Known) -> str:
-    cause = f", {known.cause}" if known.cause else ""
-    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"

@@ -17,7 +17,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.report.table import remarks
+from marker_sim.report.notes import remarks
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.targets.http_plans import PLANS_DECIDE
 from marker_sim.worlds.hudi_spark.choices import EXECUTOR_STEPS, Choices

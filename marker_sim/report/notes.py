@@ -1,0 +1,80 @@
+"""What a reader has to know besides the guarantees: what was undecided, not reached, left out or in trouble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marker_sim.judges.baselines.baseline import Known
+from marker_sim.report.verdict import VerdictOutcome
+from marker_sim.report.words import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Notes of one sort.
+
+    title: the sort, in words that follow a number.
+    count: of what; lines: whole sentences, mostly one for each.
+    urgent: it is about the run itself, and shown without being asked for.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    count: int
+    urgent: bool = False
+
+
+def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
+    """The notes, without the sorts that have none."""
+    campaign = outcome.campaign
+    undecided = [
+        f"inconclusive: {row.id} {row.slug}, {row.mode} mode on {row.storage}: {printable(row.message)}"
+        for row in outcome.rows
+        if row.verdict == "inconclusive"
+    ]
+    baseline = []
+    if outcome.differences is not None:
+        baseline += [f"not in the baseline: {_known_text(known)}" for known in outcome.differences.unexpected]
+        baseline += [
+            f"stale in the baseline: {_known_text(known)} was judged and not violated; remove this entry"
+            for known in outcome.differences.stale
+        ]
+        baseline += [
+            f"in the baseline, not seen this time: {_known_text(known)}" for known in outcome.differences.unmet
+        ]
+    rare = ", ".join(campaign.too_rare)
+    trouble = []
+    if campaign.canary is not None and campaign.canary.failing:
+        trouble.append(campaign.canary.failing)
+    if campaign.trouble:
+        trouble.append(f"the kit could not complete the campaign: {printable(campaign.trouble)}")
+    if campaign.interrupted:
+        trouble.append("interrupted; these are the results so far")
+    found = (
+        _note("undecided", undecided),
+        _note("differences from the baseline", baseline),
+        _note("coverage goals missed", [f"coverage goal missed: {name}" for name in campaign.not_reached]),
+        Note(
+            title="not required of a campaign of this length",
+            lines=(f"not reached, and not required of a campaign of this length: {rare}",),
+            count=len(campaign.too_rare),
+        ),
+        _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
+        _note("left out", [f"left out: {what}" for what in campaign.left_out]),
+        Note(title="about this run", lines=tuple(trouble), count=len(trouble), urgent=True),
+    )
+    return tuple(note for note in found if note.count)
+
+
+def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
+    """The notes as lines."""
+    return tuple(line for note in notes(outcome) for line in note.lines)
+
+
+def _note(title: str, lines: list[str]) -> Note:
+    return Note(title=title, lines=tuple(lines), count=len(lines))
+
+
+def _known_text(known: Known) -> str:
+    cause = f", {known.cause}" if known.cause else ""
+    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"
