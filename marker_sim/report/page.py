@@ -1,10 +1,13 @@
 """report.html: everything a person needs to believe or doubt a verdict, in one file that needs no network.
 
-page.html.j2 is its text, page.css its look; Jinja escapes everything that came from a system under test.
+page.html.j2 is its text, page.css its look, picture.js draws the pictures of picture.py. Jinja escapes everything that
+came from a system under test, and the browser runs no other script than that file.
 """
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -20,11 +23,14 @@ from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.notes import notes
+from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
 from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 EVENTS_AROUND = 3
+EVENTS_OF_ALL = 8_000
+_EVENTS_LEAST = 60
 # The gravest first; a row of several modes and storages is as grave as its gravest part.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
@@ -55,8 +61,14 @@ def render_page(outcome: VerdictOutcome) -> str:
     environment.filters |= {"under": under_text, "printable": printable}
     told = stories(outcome.failures)
     campaign = outcome.campaign
+    script = _resource("picture.js")
+    most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
+    failures = [outcome.failures[story.told] for story in told]
     return environment.from_string(_resource("page.html.j2")).render(
         style=Markup(_resource("page.css")),
+        script=Markup(script),
+        script_hash=b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii"),
+        pictures=[picture(failure.history, failure.evidence, most) for failure in failures],
         outcome=outcome,
         campaign=campaign,
         kit_version=__version__,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+from base64 import b64encode
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
@@ -162,18 +164,33 @@ class _Tags(HTMLParser):
         self.targets += [value or "" for name, value in attrs if name in ("href", "src", "action")]
 
 
-def test_the_page_is_one_file_without_scripts_or_network_and_escapes_what_it_shows(tmp_path: Path) -> None:
+def test_the_page_is_one_file_that_needs_no_network_and_escapes_what_it_shows(tmp_path: Path) -> None:
     _written(campaign(), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     tags = _Tags()
     tags.feed(page)
-    assert not tags.tags & {"script", "link", "img", "iframe", "b-script"} and not tags.targets
-    assert "url(" not in page and "@import" not in page
+    assert not tags.tags & {"link", "img", "iframe", "b-script"}
+    assert all(target.startswith("#") for target in tags.targets)
+    assert "url(http" not in page and "@import" not in page
     assert "<b>f</b>" not in page and "&lt;b&gt;f&lt;/b&gt;" in page
     assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
     assert f"marker-sim replay {tmp_path}/plan.json" in page
     assert page.count('class="proof"') == 3
     assert "it is killed and starts again 20 ms later" in page
+
+
+def test_the_browser_runs_the_one_script_of_the_page_and_nothing_else(tmp_path: Path) -> None:
+    made = campaign()
+    hostile = "</script><script>alert(1)</script><!--"
+    events = tuple(event._replace(path=hostile) if event.path else event for event in made.failures[0].history.events)
+    run = replace(made.failures[0].history, events=events)
+    _written(replace(made, failures=(replace(made.failures[0], history=run, message=hostile),)), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert [attributes for attributes, _ in scripts] == [' type="application/json" id="data"', ""]
+    assert "<!--" not in page and json.loads(scripts[0][1])[0]["evidence"] == [1, 2, 3]
+    allowed = b64encode(hashlib.sha256(scripts[1][1].encode("utf-8")).digest()).decode("ascii")
+    assert f"script-src 'sha256-{allowed}'" in page
 
 
 def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:

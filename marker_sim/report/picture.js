@@ -1,0 +1,347 @@
+/* Draws the picture of each story from the JSON block of the page: lanes, bars, fault windows, a cursor, and what storage
+   held at the cursor. marker_sim/report/picture.py says what the data means. No framework; without it the page is text. */
+"use strict";
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34;
+const PROVEN = 30, LEAST = 1.2;
+
+function html(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== false) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function svg(tag, attributes = {}, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+/* The last moment at or before `moment` decides: how many of the sorted moments that are. */
+function upTo(moments, moment) {
+  let low = 0, high = moments.length;
+  while (low < high) { const at = (low + high) >> 1; if (moments[at] <= moment) low = at + 1; else high = at; }
+  return low;
+}
+
+class Picture {
+  constructor(place, data, number) {
+    Object.assign(this, { place, data, number, zoom: 1, timed: false, matches: null });
+    this.moments = data.events.map((event) => event.i);
+    this.proof = new Map(data.evidence.map((moment, at) => [moment, at + 1]));
+    this.faulty = new Set(data.faults.flatMap((fault) => [fault.from, fault.to]));
+    this.cursor = Math.max(0, upTo(this.moments, Math.max(...data.evidence, 0)) - 1);
+    this.lay();
+    this.build();
+    this.draw();
+    this.move(this.cursor);
+  }
+
+  /* The height of each lane. */
+  lay() {
+    let y = AXIS;
+    this.lanes = this.data.lanes.map((lane) => {
+      const made = { ...lane, y, height: lane.rows * ROW + TICKS + 2 * PAD };
+      y += made.height;
+      return made;
+    });
+    this.height = y + 4;
+  }
+
+  build() {
+    const { data } = this, select = (name, all, values) => {
+      const made = html("select", { "aria-label": name }, html("option", { value: "" }, all), ...values.map((value) => html("option", { value }, value)));
+      made.addEventListener("change", () => this.filter());
+      return made;
+    };
+    const distinct = (key) => [...new Set(data.events.map((event) => event[key]))].filter(Boolean).sort();
+    this.byProcess = select("process", "every process", distinct("process"));
+    this.byKind = select("kind of event", "every kind", distinct("kind"));
+    this.byInstant = select("instant", "every instant", distinct("instant"));
+    this.search = html("input", { type: "search", placeholder: "search: path, value, error", "aria-label": "search events" });
+    this.search.addEventListener("input", () => this.filter());
+    this.search.addEventListener("keydown", (key) => { if (key.key === "Enter") this.next((at) => this.matches?.has(at), key.shiftKey ? -1 : 1); key.stopPropagation(); });
+    this.found = html("output", { class: "soft" });
+    const button = (label, title, act) => { const made = html("button", { type: "button", title }, label); made.addEventListener("click", act); return made; };
+    const time = html("input", { type: "checkbox" });
+    time.addEventListener("change", () => { this.timed = time.checked; this.draw(); this.move(this.cursor); });
+    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.found,
+      html("span", { class: "zooms" }, html("label", {}, time, " by time"), button("−", "zoom out (-)", () => this.scale(0.5)), button("+", "zoom in (+)", () => this.scale(2))));
+    const proofs = html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...data.evidence.map((moment, at) => {
+      const event = this.event(moment), made = html("button", { type: "button", "data-proof": moment }, html("b", {}, String(at + 1)), ` ${event ? event.text : `event ${moment}`}`);
+      made.addEventListener("click", () => this.move(this.moments.indexOf(moment)));
+      return made;
+    }));
+    const labels = html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...this.lanes.map((lane) =>
+      html("span", { style: `top:${lane.y}px;height:${lane.height}px`, title: lane.name }, lane.name)));
+    this.svg = svg("svg", { height: this.height, tabindex: 0, role: "img", "aria-label":
+      `Timeline of ${data.events.length} events in ${this.lanes.length} lanes. Arrow keys move from event to event; the events stand in a table below.` });
+    this.scroll = html("div", { class: "strip" }, this.svg);
+    this.now = html("p", { class: "now", "aria-live": "polite" });
+    this.panel = html("div", { class: "panel" });
+    this.tip = html("div", { class: "tip", hidden: "" });
+    const left = data.gaps.reduce((sum, gap) => sum + gap.count, 0);
+    this.place.append(proofs, tools, html("div", { class: "stage" }, html("div", { class: "lanes" }, labels, this.scroll), html("div", { class: "side" }, this.now, this.panel)),
+      html("p", { class: "key" }, ...["ok", "fail", "info"].flatMap((kind) => [html("i", { class: `swatch ${kind}` }), ` ${kind === "info" ? "unknown or open" : kind}  `]), "▲ stored  ▼ deleted  · seen  ",
+        html("i", { class: "swatch window" }), " fault  ", "Keys: ← → event, ↑ ↓ lane, e evidence, f fault, + − zoom, / search.",
+        left ? ` ${left.toLocaleString("en")} of ${data.total.toLocaleString("en")} events are left out (┊): shown are those around the evidence and the faults.` : ""), this.table(), this.tip);
+    this.svg.addEventListener("keydown", (key) => this.key(key));
+    this.svg.addEventListener("click", (click) => this.move(this.nearest(click)));
+    this.svg.addEventListener("mousemove", (mouse) => this.hover(mouse));
+    this.svg.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+  }
+
+  event(moment) { const at = upTo(this.moments, moment) - 1; return this.moments[at] === moment ? this.data.events[at] : null; }
+
+  /* Where each shown event stands: evidence and faults have room, the others share the rest; or by time. */
+  columns() {
+    const { events, gaps } = this.data, room = Math.max(200, this.scroll.clientWidth - 2) * this.zoom - 16;
+    const before = new Set(gaps.map((gap) => gap.before));
+    const wide = events.map((event) => (this.proof.has(event.i) || (this.faulty.has(event.i) && this.faulty.size < 40) ? 1 : 0));
+    const special = wide.reduce((sum, each) => sum + each, 0), even = room / (events.length + gaps.length);
+    const proven = Math.max(even, Math.min(PROVEN, room / 3 / Math.max(1, special)));
+    const other = Math.max(LEAST * Math.min(1, this.zoom), (room - special * proven) / Math.max(1, events.length + gaps.length - special));
+    let x = 8;
+    this.at = events.map((event, n) => {
+      if (before.has(event.i)) x += other;
+      const step = wide[n] ? proven : other;
+      x += step;
+      return x - step / 2;
+    });
+    this.width = x + 8;
+    if (this.timed && events.length) {
+      const first = events[0].t, long = Math.max(events[events.length - 1].t - first, 1e-6);
+      this.at = events.map((event) => 8 + ((event.t - first) / long) * (this.width - 16));
+    }
+  }
+
+  /* Where a moment stands; one that is not shown stands at the edge of its gap. */
+  x(moment, end = false) {
+    if (moment === null) return this.width;
+    const at = upTo(this.moments, moment);
+    if (at && this.moments[at - 1] === moment) return this.at[at - 1];
+    if (at === 0) return 0;
+    if (at >= this.at.length) return this.width;
+    return end ? this.at[at] - 2 : this.at[at - 1] + 2;
+  }
+
+  draw() {
+    this.columns();
+    const { data, lanes } = this, parts = [], add = (...made) => parts.push(svg(...made));
+    const hatch = svg("pattern", { id: `hatch-${this.number}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+    hatch.append(svg("rect", { width: 2.5, height: 6, class: "hatch" }));
+    lanes.forEach((lane, n) => add("rect", { class: n % 2 ? "lane odd" : "lane", x: 0, y: lane.y, width: this.width, height: lane.height }));
+    for (const life of data.lives) add("line", { class: "life", x1: this.x(life.from), x2: this.x(life.to, true), y1: lanes[life.lane].y + lanes[life.lane].height - TICKS / 2, y2: lanes[life.lane].y + lanes[life.lane].height - TICKS / 2 });
+    for (const fault of data.faults) this.fault(fault, parts);
+    for (const gap of data.gaps) {
+      const x = gap.before > this.moments[this.moments.length - 1] ? this.width - 3 : this.x(gap.before) - 2;
+      const line = svg("line", { class: "gap", x1: x, x2: x, y1: AXIS - 8, y2: this.height });
+      line.append(svg("title", {}, `${gap.count.toLocaleString("en")} events left out: ${gap.told}`));
+      parts.push(line);
+    }
+    for (const [moment, n] of this.proof) {
+      const x = this.x(moment);
+      add("line", { class: "proof-line", x1: x, x2: x, y1: 14, y2: this.height });
+      add("circle", { class: "proof-dot", cx: x, cy: 9, r: 8 });
+      add("text", { class: "proof-number", x, y: 13 }, String(n));
+    }
+    data.bars.forEach((bar) => this.bar(bar, parts));
+    data.events.forEach((event, n) => this.tick(event, n, parts));
+    this.times(parts);
+    this.line = svg("line", { class: "cursor", y1: 0, y2: this.height });
+    parts.push(this.line);
+    const defs = svg("defs");
+    defs.append(hatch);
+    this.svg.replaceChildren(defs, ...parts);
+    this.svg.setAttribute("width", this.width);
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.dim();
+  }
+
+  fault(fault, parts) {
+    const lane = fault.lane === null ? { y: AXIS, height: this.height - AXIS } : this.lanes[fault.lane];
+    const from = this.x(fault.from), to = Math.max(from + 3, this.x(fault.to, true));
+    const group = svg("g", { class: "fault", "data-from": fault.from });
+    group.append(svg("rect", { x: from - 1.5, y: lane.y, width: to - from, height: lane.height, fill: `url(#hatch-${this.number})` }),
+      svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("title", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
+    parts.push(group);
+    if (this.data.faults.length < 30 || this.zoom > 2) parts.push(svg("text", { class: "fault-name", x: Math.min(from + 4, this.width - 7 * fault.kind.length), y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
+  }
+
+  bar(bar, parts) {
+    const lane = this.lanes[bar.lane], from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true)), y = lane.y + PAD + bar.row * ROW;
+    const group = svg("g", { class: `bar ${bar.outcome}`, "data-from": bar.from, "data-to": bar.to ?? "" });
+    const sign = { ok: "", fail: "✕ ", info: "? ", open: "? " }[bar.outcome];
+    group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: ROW - 3, rx: 3 }),
+      svg("title", {}, `${bar.operation} ${bar.name}: ${bar.outcome === "open" ? "never answered" : `${bar.outcome} ${bar.answer}`}${bar.ms === null ? "" : `, ${bar.ms} ms`}`));
+    const most = Math.floor((to - from - 6) / 6.1), label = `${sign}${bar.operation} ${bar.name.split("/").pop()}`;
+    if (most >= 1 && (most >= 3 || sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label));
+    parts.push(group);
+  }
+
+  tick(event, n, parts) {
+    if (event.kind !== "effect" && event.kind !== "observe") return;
+    const lane = this.lanes[event.lane], x = this.at[n], y = lane.y + lane.height - TICKS / 2 - PAD;
+    const shape = event.kind === "observe" ? "M-1.5-1.5h3v3h-3z" : event.operation === "delete" ? "M-4-4h8l-4 8z" : "M-4 4h8l-4-8z";
+    parts.push(svg("path", { class: `tick ${event.kind}`, "data-from": event.i, d: shape, transform: `translate(${x} ${y})` }));
+  }
+
+  times(parts) {
+    let last = -1e9;
+    this.data.events.forEach((event, n) => {
+      if (this.at[n] - last < 76 || this.at[n] > this.width - 40) return;
+      last = this.at[n];
+      parts.push(svg("text", { class: "time", x: last, y: AXIS - 6 }, event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`));
+    });
+  }
+
+  nearest(mouse) {
+    const x = mouse.clientX - this.svg.getBoundingClientRect().left;
+    let best = 0;
+    this.at.forEach((each, n) => { if (Math.abs(each - x) < Math.abs(this.at[best] - x)) best = n; });
+    return best;
+  }
+
+  hover(mouse) {
+    const title = mouse.target.closest?.("g, line")?.querySelector("title"), event = this.data.events[this.nearest(mouse)];
+    if (!event) return;
+    this.tip.textContent = (title ? `${title.textContent}\n` : "") + event.text;
+    this.tip.hidden = false;
+    const wide = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(4, Math.min(mouse.clientX + 14, innerWidth - wide - 8))}px`;
+    this.tip.style.top = `${mouse.clientY + 18}px`;
+  }
+
+  /* The next event in a direction that fits. */
+  next(fits, step = 1) {
+    const { length } = this.moments;
+    for (let at = this.cursor + step, tried = 0; tried < length; at += step, tried += 1) {
+      const turned = (at + length) % length;
+      if (fits(turned)) { this.move(turned); return; }
+    }
+  }
+
+  key(key) {
+    if (key.ctrlKey || key.metaKey || key.altKey) return;
+    const { events } = this.data, last = events.length - 1, back = key.shiftKey ? -1 : 1;
+    const acts = {
+      ArrowLeft: () => this.move(Math.max(0, this.cursor - 1)), ArrowRight: () => this.move(Math.min(last, this.cursor + 1)),
+      ArrowUp: () => this.next((at) => events[at].lane === events[this.cursor].lane, -1), ArrowDown: () => this.next((at) => events[at].lane === events[this.cursor].lane),
+      Home: () => this.move(0), End: () => this.move(last), "/": () => this.search.focus(), "+": () => this.scale(2), "-": () => this.scale(0.5),
+      e: () => this.next((at) => this.proof.has(events[at].i), back), E: () => this.next((at) => this.proof.has(events[at].i), -1),
+      f: () => this.next((at) => this.faulty.has(events[at].i), back), F: () => this.next((at) => this.faulty.has(events[at].i), -1),
+    };
+    if (acts[key.key]) { key.preventDefault(); acts[key.key](); }
+  }
+
+  scale(factor) { this.zoom = Math.min(64, Math.max(1, this.zoom * factor)); this.draw(); this.move(this.cursor); }
+
+  /* Put the cursor on a shown event and say what storage held then. */
+  move(at) {
+    const event = this.data.events[at];
+    if (!event) return;
+    this.cursor = at;
+    const x = this.at[at], { scrollLeft, clientWidth } = this.scroll;
+    this.line.setAttribute("x1", x);
+    this.line.setAttribute("x2", x);
+    if (x < scrollLeft + 20 || x > scrollLeft + clientWidth - 20) this.scroll.scrollLeft = x - clientWidth / 2;
+    this.now.replaceChildren(html("b", {}, `At event ${event.i}`), this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "", ` ${event.text}`);
+    for (const each of this.place.querySelectorAll("[data-proof]")) each.setAttribute("aria-pressed", String(Number(each.dataset.proof) === event.i));
+    for (const each of this.svg.querySelectorAll(".bar")) each.classList.toggle("now", Number(each.dataset.from) === event.i || each.dataset.to === String(event.i));
+    this.panel.replaceChildren(...this.answered(event.i), ...this.stored(event.i));
+  }
+
+  answered(moment) {
+    const rows = [];
+    for (const name of this.data.names) {
+      const given = name.answers.filter((answer) => answer[0] <= moment).pop();
+      if (!given) continue;
+      const gone = name.deleted.find((each) => each > given[0] && each <= moment) !== undefined;
+      const reads = this.data.reads ? name.seen[upTo(name.seen, moment) - 1] : moment;
+      const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
+      const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
+        : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
+      rows.push({ bad: style === "violated", row: html("li", { class: style }, html("b", {}, sign), ` ${name.name} `, html("small", {}, `${given[1]} at ${given[0]}; ${said}`)) });
+    }
+    rows.sort((one, other) => other.bad - one.bad);
+    return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows.map((each) => each.row)) : html("p", { class: "soft" }, "no marker")];
+  }
+
+  stored(moment) {
+    const { files } = this.data, state = new Map();
+    for (const [when, path, content] of files.states) if (when <= moment) state.set(path, [content, when]);
+    const out = [html("h4", {}, this.data.reads ? "Storage, as it was read last" : "Storage")];
+    for (const [group, title] of [["marker", "Marker files"], ["timeline", "Timeline"], ["data", "Data files"]]) {
+      const held = [...state].filter(([path, [content, when]]) => files.groups[path] === group && (content || when === moment)).sort((a, b) => (files.paths[a[0]] < files.paths[b[0]] ? -1 : 1));
+      if (!held.length) continue;
+      out.push(html("h5", {}, title), html("ul", { class: "files" }, ...held.slice(0, 120).map(([path, [content, when]]) => {
+        const item = html("li", { class: when === moment ? "changed" : "" }, files.paths[path], html("small", {}, content ? ` ${content[0]} B${content[3] ? ", being written" : ""}` : " deleted now"));
+        if (content && content[1] && content[1].length) item.append(html("ul", {}, ...content[1].map((name) => html("li", {}, files.names[name])), ...(content[2] > content[1].length ? [html("li", { class: "soft" }, `and ${content[2] - content[1].length} more`)] : [])));
+        return item;
+      })));
+    }
+    const others = files.others.filter((each) => each[0] <= moment).pop();
+    if (others && others[1]) out.push(html("p", { class: "soft" }, `and ${others[1].toLocaleString("en")} files that no shown event changes`));
+    if (out.length === 1) out.push(html("p", { class: "soft" }, "nothing"));
+    return out;
+  }
+
+  filter() {
+    const text = this.search.value.toLowerCase(), { events } = this.data;
+    const wanted = [["process", this.byProcess.value], ["kind", this.byKind.value], ["instant", this.byInstant.value]].filter(([, value]) => value);
+    this.matches = !text && !wanted.length ? null
+      : new Set([...events.keys()].filter((at) => wanted.every(([key, value]) => events[at][key] === value) && events[at].text.toLowerCase().includes(text)));
+    this.found.textContent = this.matches ? `${this.matches.size} of ${events.length} events` : "";
+    this.dim();
+  }
+
+  /* What does not match the filter is faint in the picture and hidden in the table. */
+  dim() {
+    const kept = this.matches && new Set([...this.matches].map((at) => String(this.moments[at])));
+    for (const each of this.svg.querySelectorAll("[data-from]")) each.classList.toggle("faint", kept !== null && !kept.has(each.dataset.from) && !kept.has(each.dataset.to));
+    for (const row of this.place.querySelectorAll("tr[data-at]")) row.hidden = this.matches !== null && !this.matches.has(Number(row.dataset.at));
+  }
+
+  /* The events as a table, made when it is opened. */
+  table() {
+    const { events, gaps } = this.data, made = html("details", { class: "events" }, html("summary", {}, `All ${events.length} shown events as a table`));
+    made.addEventListener("toggle", () => {
+      if (made.children.length > 1) return;
+      const left = new Map(gaps.map((gap) => [gap.before, gap]));
+      const rows = events.map((event, at) => html("tr", { "data-at": at, class: this.proof.has(event.i) ? "proof" : "" },
+        html("td", {}, String(event.i)), html("td", {}, `${event.t} ms`), html("td", {}, event.process), html("td", {}, event.kind),
+        html("td", {}, (left.has(event.i) ? `(${left.get(event.i).count} events left out before) ` : "") + event.text)));
+      rows.forEach((row, at) => row.addEventListener("click", () => this.move(at)));
+      made.append(html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...["event", "time", "process", "kind", "all of it"].map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, ...rows))));
+      this.dim();
+    });
+    return made;
+  }
+}
+
+/* One story at a time, by the fragment of the address: #story-2, or #story-2@17 with the cursor at event 17. */
+const pictures = new Map();
+const sections = [...document.querySelectorAll(".story")];
+
+function open_story() {
+  const [wanted, moment] = location.hash.slice(1).split("@"), chosen = sections.find((each) => each.id === wanted) ?? sections[0];
+  for (const section of sections) section.hidden = section !== chosen;
+  for (const card of document.querySelectorAll(".card")) card.setAttribute("aria-current", String(card.getAttribute("href") === `#${chosen?.id}`));
+  const picture = chosen && shown(chosen);
+  if (picture && moment) picture.move(Math.max(0, upTo(picture.moments, Number(moment)) - 1));
+}
+
+function shown(section) {
+  const place = section.querySelector(".picture");
+  if (place && !pictures.has(place)) pictures.set(place, new Picture(place, DATA[Number(place.dataset.picture)], Number(place.dataset.picture)));
+  return pictures.get(place);
+}
+
+function again() { for (const [place, picture] of pictures) if (place.offsetParent) { picture.draw(); picture.move(picture.cursor); } }
+
+addEventListener("hashchange", open_story);
+addEventListener("resize", again);
+addEventListener("beforeprint", () => { for (const section of sections) { section.hidden = false; shown(section); } for (const each of document.querySelectorAll("details:not(.events)")) each.open = true; again(); });
+open_story();

@@ -1,0 +1,213 @@
+"""What the picture of a failure shows, computed from its history: lanes, bars, fault windows, ticks and storage.
+
+Times are milliseconds, moments are indices of events; an end that did not come is None. A history of more events than
+are shown is cut to those around its evidence and its faults, and each gap says what it leaves out. All texts are
+printable and clipped. Drawn by picture.js.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from marker_sim.history import Event, History
+from marker_sim.history.index.calls import FaultSpan
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER
+from marker_sim.judges.violations import format_event
+from marker_sim.report.stored import answered_names, stored_files
+from marker_sim.report.words import printable
+
+EVENTS_MAX = 800
+LANES_MAX = 14
+ROWS_MAX = 8
+TEXT_MAX = 400
+_AROUND_MAX = 40
+_COMPLETIONS = ("ok", "fail", "info")
+_ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
+
+
+def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -> dict[str, Any]:
+    """The content of the picture, ready for JSON. most: how many events are shown."""
+    events = history.events
+    index = HistoryIndex(history)
+    proofs = [number for number in dict.fromkeys(evidence) if 0 <= number < len(events)]
+    shown = shown_events(events, proofs, most)
+    kept = set(shown)
+    spans = [span for span in index.faults if span.begin in kept or span.end in kept]
+    important = {events[number].process for number in proofs} | {span.process for span in spans}
+    lanes = _lanes([events[number] for number in shown], important)
+    lane_of = {process: number for number, lane in enumerate(lanes) for process in lane["processes"]}
+    bars = _bars(events, kept, lane_of, lanes)
+    concerned = [number for bar in bars for number in (bar["from"], bar["to"]) if number is not None]
+    return {
+        "events": [_told(events[number], lane_of) for number in shown],
+        "total": len(events),
+        "gaps": _gaps(events, shown),
+        "evidence": proofs,
+        "lanes": lanes,
+        "bars": bars,
+        "faults": [_window(span, lane_of, events) for span in spans],
+        "lives": [
+            {"lane": lane_of[life.process], "from": life.start, "to": _ended(life.end)}
+            for life in index.lives.values()
+            if life.process in lane_of
+        ],
+        "files": stored_files(history, shown),
+        "names": answered_names(index, sorted({*proofs, *concerned}), proofs),
+        "reads": index.reads,
+    }
+
+
+def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) -> list[int]:
+    """The indices that are shown: all, or those around the evidence and around the faults nearest to it, in order."""
+    if len(events) <= most:
+        return list(range(len(events)))
+    centres = list(evidence[: most // 8])
+    related = {events[number].caused_by for number in centres}
+    proved = set(centres)
+    related |= {event.index for event in events if event.caused_by in proved and event.kind in _COMPLETIONS}
+    centres += sorted(number for number in related - proved if number is not None)
+    around = max(2, min(_AROUND_MAX, most // (4 * max(1, len(centres)))))
+    chosen = _near(centres, around, len(events))
+    ordered = sorted(evidence) or [0]
+    faults = [event.index for event in events if event.kind == "fault"]
+    for fault in sorted(faults, key=lambda number: (_distance(ordered, number), number)):
+        more = _near([fault], 1, len(events))
+        if len(chosen | more) > most:
+            break
+        chosen |= more
+    for number in (*range(min(3, len(events))), *range(len(events) - 3, len(events))):
+        chosen.add(number)
+    if not evidence:
+        chosen |= set(range(len(events) - (most - len(chosen)), len(events)))
+    return sorted(chosen)
+
+
+def _near(centres: Iterable[int], around: int, end: int) -> set[int]:
+    return {at for number in centres for at in range(max(0, number - around), min(end, number + around + 1))}
+
+
+def _distance(ordered: Sequence[int], number: int) -> int:
+    at = bisect_left(ordered, number)
+    return min(abs(near - number) for near in ordered[max(0, at - 1) : at + 1])
+
+
+def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
+    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+    roles: dict[str, str] = {}
+    for event in events:
+        roles.setdefault(event.process, event.role)
+    ranks = {process: number for number, process in enumerate(roles)}
+
+    def order(process: str) -> tuple[bool, int, int]:
+        role = roles[process]
+        return process not in important, _ROLES.index(role) if role in _ROLES else len(_ROLES), ranks[process]
+
+    lanes: dict[str, dict[str, Any]] = {}
+    for process in sorted(roles, key=order):
+        alone = len(roles) <= LANES_MAX or (process in important and len(lanes) < LANES_MAX)
+        key = f"process {process}" if alone else f"role {roles[process]}"
+        lane = lanes.setdefault(key, {"name": "", "role": roles[process], "processes": [], "rows": 1})
+        lane["processes"].append(process)
+    for lane in lanes.values():
+        one = lane["processes"][0]
+        many = len(lane["processes"])
+        lane["name"] = _clip(one, 60) if many == 1 else f"{many} more: {lane['role']}"
+    return list(lanes.values())
+
+
+def _bars(
+    events: Sequence[Event], kept: set[int], lane_of: dict[str, int], lanes: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """One for each operation that begins or ends among the shown events; `row` keeps those of one time apart."""
+    ended: dict[int, Event] = {}
+    for event in events:
+        if event.kind in _COMPLETIONS and event.caused_by is not None:
+            ended.setdefault(event.caused_by, event)
+    bars = []
+    busy: dict[int, list[int]] = {}
+    for event in events:
+        if event.kind != "invoke":
+            continue
+        end = ended.get(event.index)
+        if event.index not in kept and (end is None or end.index not in kept):
+            continue
+        lane = lane_of.get(event.process)
+        if lane is None:
+            continue
+        rows = busy.setdefault(lane, [])
+        row = next((number for number, until in enumerate(rows) if until <= event.index), len(rows))
+        until = NEVER if end is None else end.index
+        if row == len(rows):
+            rows.append(until)
+        rows[row] = until
+        bars.append(
+            {
+                "lane": lane,
+                "row": row % ROWS_MAX,
+                "from": event.index,
+                "to": None if end is None else end.index,
+                "outcome": "open" if end is None else end.kind,
+                "operation": event.operation,
+                "name": _clip(event.path or "", 120),
+                "ms": None if end is None else round((end.time_ns - event.time_ns) / 1e6, 3),
+                "answer": ""
+                if end is None
+                else _clip(end.error or ("" if end.value is None else repr(end.value)), 120),
+            }
+        )
+        lanes[lane]["rows"] = min(ROWS_MAX, len(rows))
+    return bars
+
+
+def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -> dict[str, Any]:
+    """A fault: from when until when, and in which lane; None for one of no process."""
+    return {
+        "lane": lane_of.get(span.process),
+        "kind": span.kind,
+        "class": span.cls,
+        "from": span.begin,
+        "to": _ended(span.end),
+        "path": _clip(span.path or "", 120),
+        "settings": _clip(events[span.begin].error or "", 120),
+    }
+
+
+def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
+    """One event: its place in the picture, what filters ask for, and its text."""
+    return {
+        "i": event.index,
+        "t": round(event.time_ns / 1e6, 3),
+        "lane": lane_of[event.process],
+        "process": printable(event.process),
+        "kind": event.kind,
+        "operation": event.operation,
+        "instant": printable(event.instant or ""),
+        "text": _clip(format_event(event), TEXT_MAX),
+    }
+
+
+def _gaps(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
+    """What is left out before each event that does not follow the one before it; the most frequent kinds by name."""
+    gaps = []
+    before = -1
+    for number in (*shown, len(events)):
+        if number > before + 1:
+            left = events[before + 1 : number]
+            counts = Counter(f"{event.kind} {event.operation}" for event in left)
+            told = ", ".join(f"{count:,} {what}" for what, count in counts.most_common(4))
+            gaps.append({"before": number, "count": len(left), "told": told})
+        before = number
+    return gaps
+
+
+def _ended(moment: int) -> int | None:
+    return None if moment >= NEVER else moment
+
+
+def _clip(text: str, most: int) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -1,0 +1,179 @@
+"""What storage held and what had been answered, for each moment of a picture.
+
+Files come from storage effects where those were recorded, otherwise from the kit's own reads: then a file is known as
+it was read last. Names are what clients were answered about; the judges' intervals of presence say when each was stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from marker_sim.history import Event, History
+from marker_sim.history.index.calls import Directory
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP, directory_of
+from marker_sim.names import decode_names, marker_file_index
+from marker_sim.report.words import printable
+
+FILES_MAX = 300
+NAMES_IN_FILE_MAX = 40
+NAMES_MAX = 150
+_PATH_MAX = 200
+_AUDITED = ("entry", "data-file", "marker-file")
+
+
+def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
+    """The files that the shown events change, and each of their states.
+
+    paths: by number. states: [moment, path, content], content None for gone, else [bytes, names or None, how many
+    names, whether it is being written in place]. names: by number. others: [moment, files that are not told apart].
+    """
+    effects = history.header.witness == "effects"
+    kept = set(shown)
+    tracked = _tracked(history, shown, effects)
+    names: dict[str, int] = {}
+    states: list[list[Any]] = []
+    before: dict[str, Any] = {}
+    waiting: dict[str, tuple[bytes | int | None, bool]] = {}
+    present: set[str] = set()
+    others: list[list[int]] = []
+    audit: set[str] = set()
+    for event in history.events:
+        if event.index in kept and waiting:
+            for path, (content, writing) in waiting.items():
+                _state(states, before, names, event.index - 1, tracked[path], path, content, writing)
+            waiting.clear()
+        for path, content, writing in _changes(event, effects, audit, before):
+            if path in tracked:
+                if event.index in kept:
+                    _state(states, before, names, event.index, tracked[path], path, content, writing)
+                else:
+                    waiting[path] = (content, writing)
+            elif content is None:
+                present.discard(path)
+            else:
+                present.add(path)
+        if event.index in kept and (not others or others[-1][1] != len(present)):
+            others.append([event.index, len(present)])
+    return {
+        "paths": [_clipped(path) for path in tracked],
+        "groups": [_group(path) for path in tracked],
+        "states": states,
+        "names": list(names),
+        "others": others if len(others) > 1 or (others and others[0][1]) else [],
+    }
+
+
+def _tracked(history: History, shown: Sequence[int], effects: bool) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for number in shown:
+        for path, _, _ in _changes(history.events[number], effects, set(), {}):
+            if len(found) < FILES_MAX:
+                found.setdefault(path, len(found))
+    return found
+
+
+def _changes(
+    event: Event, effects: bool, audit: set[str], before: dict[str, Any]
+) -> list[tuple[str, bytes | int | None, bool]]:
+    """The files that an event shows changed: path, content or size, None for gone, and whether it is being written."""
+    path, value, operation = event.path, event.value, event.operation
+    if event.kind == "effect" and path is not None:
+        content = value if isinstance(value, bytes) else None
+        return [(path, content, operation in ("overwrite-begin", "overwrite-piece"))]
+    if event.kind != "observe":
+        return []
+    if operation == "file" and path is not None and not effects:
+        return [(path, value if isinstance(value, bytes) else None, False)]
+    if operation == "audit" and value == "begin":
+        audit.clear()
+    elif operation in _AUDITED and path is not None:
+        whole = path if path.startswith(f"{event.table}/") else f"{event.table}/{path}"
+        audit.add(whole)
+        return [(whole, value if isinstance(value, int) else b"", False)]
+    elif operation == "audit" and value == "end":
+        gone = [known for known in before if known not in audit and known.startswith(f"{event.table}/")]
+        return [(known, None, False) for known in gone if before[known] is not None]
+    return []
+
+
+def _state(
+    states: list[list[Any]],
+    before: dict[str, Any],
+    names: dict[str, int],
+    moment: int,
+    number: int,
+    path: str,
+    content: bytes | int | None,
+    writing: bool,
+) -> None:
+    """Add a state where it differs from the one before."""
+    told: list[Any] | None = None
+    if content is not None:
+        size = content if isinstance(content, int) else len(content)
+        held: list[str] | None = None
+        if (
+            isinstance(content, bytes)
+            and _group(path) == "marker"
+            and marker_file_index(path.rpartition("/")[2]) is not None
+        ):
+            held = list(decode_names(content))
+        ids = (
+            None
+            if held is None
+            else [names.setdefault(_clipped(name), len(names)) for name in held[:NAMES_IN_FILE_MAX]]
+        )
+        told = [size, ids, len(held or ()), writing]
+    if path not in before or before[path] != told:
+        states.append([moment, number, told])
+    before[path] = told
+
+
+def _group(path: str) -> str:
+    """What a file is for Hudi: a file of a marker directory, an entry of the timeline, or a data file."""
+    if directory_of(path) is not None:
+        return "marker"
+    return "timeline" if "/.hoodie/" in path else "data"
+
+
+def answered_names(index: HistoryIndex, concerned: Sequence[int], evidence: Sequence[int]) -> list[dict[str, Any]]:
+    """The markers that were asked for by the given invocations and answers, those of the evidence first.
+
+    answers: [moment, answer]. deleted: moments at which deletion of the directory was requested. stored: the judges'
+    interval, [from, to, from, to, ...]. seen: moments at which storage was read, empty where every effect is known.
+    """
+    proofs = set(evidence)
+    places: dict[tuple[str, str], bool] = {}
+    for number in sorted(concerned, key=lambda one: (one not in proofs, one)):
+        event = index.events[number]
+        if event.operation == "create" and event.path is not None:
+            places.setdefault((f"{event.table}{TEMP}{event.instant}", event.path), number in proofs)
+    chosen = dict(list(places.items())[:NAMES_MAX])
+    answers: dict[tuple[str, str], list[list[Any]]] = {place: [] for place in chosen}
+    for directory in sorted({path for path, _ in chosen}):
+        calls = index.directories.get(directory, Directory(directory)).answers
+        for call in calls:
+            if (directory, call.name) in answers:
+                answers[directory, call.name].append([call.done, printable(str(call.value))])
+    found = []
+    for (directory, name), proof in chosen.items():
+        home = index.rest.homes.get(directory)
+        known = index.directories.get(directory)
+        found.append(
+            {
+                "directory": _clipped(directory),
+                "name": _clipped(name),
+                "proof": proof,
+                "answers": answers[directory, name],
+                "deleted": [] if known is None else [d.invoke for d in known.deletions],
+                "stored": [] if home is None else [at for at in home.spans.get(name, ()) if at < NEVER],
+                "seen": [] if home is None else home.seen,
+            }
+        )
+    return found
+
+
+def _clipped(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _PATH_MAX else f"{shown[: _PATH_MAX - 1]}…"
