@@ -1,7 +1,7 @@
 """What storage held and what had been answered, for each moment of a picture.
 
 Files come from storage effects where those were recorded, otherwise from the kit's own reads: then a file is known as
-it was read last. Names are what clients were answered about; the judges' intervals of presence say when each was stored.
+it was read last. Names are those that clients were answered about; judges know by intervals when each was stored.
 """
 
 from __future__ import annotations
