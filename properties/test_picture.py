@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from marker_sim.campaign.result import MatrixRow
 from marker_sim.names import encode_names
+from marker_sim.report.heat_map import heat_map
 from marker_sim.report.picture import LANES_MAX, ROWS_MAX, picture
 from properties.judges.build import DIRECTORY, Story, marker
 
@@ -138,3 +140,23 @@ def test_hostile_names_become_printable() -> None:
     asked = story.end(story.ask(name), "ok", "created")
     text = json.dumps(picture(story.history(), (asked,)), ensure_ascii=False)
     assert all(character.isprintable() for character in text) and r"\\udcff" in text
+
+
+def test_the_map_of_faults_tells_struck_empty_and_impossible_cells_apart() -> None:
+    rows = (
+        MatrixRow(
+            kind="kill", met={"server: idle": 1, "driver: begin": 12_345}, unmet=("server: listing",), impossible={}
+        ),
+        MatrixRow(kind="late", met={}, unmet=("driver: begin",), impossible={"server: idle": "no call is made there"}),
+    )
+    drawn = heat_map(rows)
+    assert drawn.roles == (("server", 2), ("driver", 1)) and drawn.phases == ("idle", "listing", "begin")
+    (_, struck, kill), (_, none, late) = drawn.rows
+    assert (struck, none) == (12_346, 0)
+    assert [(cell.state, cell.shade, cell.shown) for cell in kill] == [
+        ("met", 1, "1"),
+        ("unmet", 0, "0"),
+        ("met", 5, "12k"),
+    ]
+    assert [cell.state for cell in late] == ["impossible", "impossible", "unmet"]
+    assert "no call is made there" in late[0].says and "a server cannot have this fault" in late[1].says

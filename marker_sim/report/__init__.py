@@ -5,6 +5,7 @@ table.py        the terminal's table and failures
 comparison.py   two systems on the same plans
 words.py        plans and events as sentences
 page.py         report.html, one file that needs no network (page.html.j2, page.css)
+heat_map.py     faults by phase as a map
 picture.py      the picture of a failure: lanes, bars, faults, ticks (drawn by picture.js); stored.py: what storage held
 notes.py        what was undecided, not reached, left out or in trouble
 columns.py      history.parquet, both ways

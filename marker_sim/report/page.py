@@ -22,6 +22,7 @@ from marker_sim.campaign.result import Failure
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
+from marker_sim.report.heat_map import heat_map
 from marker_sim.report.notes import notes
 from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
@@ -87,6 +88,7 @@ def render_page(outcome: VerdictOutcome) -> str:
             )
             for story in told
         ],
+        heat=heat_map(campaign.fault_rows),
         faults=sorted(campaign.statistics.faults.items()),
         reached=sorted(campaign.statistics.reached.items()),
         operations=sorted(campaign.statistics.operations.items()),

@@ -101,12 +101,14 @@ class Picture {
     const before = new Set(gaps.map((gap) => gap.before));
     const wide = events.map((event) => (this.proof.has(event.i) || (this.faulty.has(event.i) && this.faulty.size < 40) ? 1 : 0));
     const special = wide.reduce((sum, each) => sum + each, 0), even = room / (events.length + gaps.length);
+    const weight = (event) => (event.kind === "observe" ? 0.35 : 1);
+    const shares = events.reduce((sum, event, n) => sum + (wide[n] ? 0 : weight(event)), gaps.length);
     const proven = Math.max(even, Math.min(PROVEN, room / 3 / Math.max(1, special)));
-    const other = Math.max(LEAST * Math.min(1, this.zoom), (room - special * proven) / Math.max(1, events.length + gaps.length - special));
+    const other = Math.max(LEAST * Math.min(1, this.zoom), (room - special * proven) / Math.max(1, shares));
     let x = 8;
     this.at = events.map((event, n) => {
       if (before.has(event.i)) x += other;
-      const step = wide[n] ? proven : other;
+      const step = wide[n] ? proven : other * weight(event);
       x += step;
       return x - step / 2;
     });
@@ -150,7 +152,7 @@ class Picture {
     data.bars.forEach((bar) => this.bar(bar, parts));
     data.events.forEach((event, n) => this.tick(event, n, parts));
     this.times(parts);
-    this.line = svg("line", { class: "cursor", y1: 0, y2: this.height });
+    this.line = svg("line", { class: "cursor", y1: 18, y2: this.height });
     parts.push(this.line);
     const defs = svg("defs");
     defs.append(hatch);
@@ -193,7 +195,7 @@ class Picture {
     this.data.events.forEach((event, n) => {
       if (this.at[n] - last < 76 || this.at[n] > this.width - 40) return;
       last = this.at[n];
-      parts.push(svg("text", { class: "time", x: last, y: AXIS - 6 }, event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`));
+      parts.push(svg("text", { class: "time", x: Math.max(last, 32), y: AXIS - 6 }, event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`));
     });
   }
 
@@ -277,7 +279,7 @@ class Picture {
       const held = [...state].filter(([path, [content, when]]) => files.groups[path] === group && (content || when === moment)).sort((a, b) => (files.paths[a[0]] < files.paths[b[0]] ? -1 : 1));
       if (!held.length) continue;
       out.push(html("h5", {}, title), html("ul", { class: "files" }, ...held.slice(0, 120).map(([path, [content, when]]) => {
-        const item = html("li", { class: when === moment ? "changed" : "" }, files.paths[path], html("small", {}, content ? ` ${content[0]} B${content[3] ? ", being written" : ""}` : " deleted now"));
+        const item = html("li", { class: when === moment ? "changed" : "" }, files.paths[path], html("small", {}, content ? `${content[0] === null ? "" : ` ${content[0]} B`}${content[3] ? ", being written" : ""}` : " deleted now"));
         if (content && content[1] && content[1].length) item.append(html("ul", {}, ...content[1].map((name) => html("li", {}, files.names[name])), ...(content[2] > content[1].length ? [html("li", { class: "soft" }, `and ${content[2] - content[1].length} more`)] : [])));
         return item;
       })));

@@ -22,7 +22,8 @@ from marker_sim.report.words import printable
 
 EVENTS_MAX = 800
 LANES_MAX = 14
-ROWS_MAX = 8
+ROWS_MAX = 12
+FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
 _AROUND_MAX = 40
 _COMPLETIONS = ("ok", "fail", "info")
@@ -74,7 +75,11 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     chosen = _near(centres, around, len(events))
     ordered = sorted(evidence) or [0]
     faults = [event.index for event in events if event.kind == "fault"]
+    kinds: Counter[str] = Counter()
     for fault in sorted(faults, key=lambda number: (_distance(ordered, number), number)):
+        kinds[events[fault].operation] += 1
+        if kinds[events[fault].operation] > FAULTS_OF_KIND_MAX:
+            continue
         more = _near([fault], 1, len(events))
         if len(chosen | more) > most:
             break

@@ -20,14 +20,17 @@ FILES_MAX = 300
 NAMES_IN_FILE_MAX = 40
 NAMES_MAX = 150
 _PATH_MAX = 200
+UNKNOWN = -1
 _AUDITED = ("entry", "data-file", "marker-file")
 
 
 def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
     """The files that the shown events change, and each of their states.
 
-    paths: by number. states: [moment, path, content], content None for gone, else [bytes, names or None, how many
-    names, whether it is being written in place]. names: by number. others: [moment, files that are not told apart].
+    paths and names: by number.
+    states: [moment, path, content]. The content is None for gone, else [bytes, or None for unknown; names, or None
+        where the file holds none; how many; whether it is being written in place].
+    others: [moment, files that are not told apart].
     """
     effects = history.header.witness == "effects"
     kept = set(shown)
@@ -91,7 +94,7 @@ def _changes(
     elif operation in _AUDITED and path is not None:
         whole = path if path.startswith(f"{event.table}/") else f"{event.table}/{path}"
         audit.add(whole)
-        return [(whole, value if isinstance(value, int) else b"", False)]
+        return [(whole, value if isinstance(value, int) else UNKNOWN, False)]
     elif operation == "audit" and value == "end":
         gone = [known for known in before if known not in audit and known.startswith(f"{event.table}/")]
         return [(known, None, False) for known in gone if before[known] is not None]
@@ -111,7 +114,7 @@ def _state(
     """Add a state where it differs from the one before."""
     told: list[Any] | None = None
     if content is not None:
-        size = content if isinstance(content, int) else len(content)
+        size = len(content) if isinstance(content, bytes) else None if content == UNKNOWN else content
         held: list[str] | None = None
         if (
             isinstance(content, bytes)
