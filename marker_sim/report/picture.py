@@ -25,7 +25,7 @@ LANES_MAX = 14
 ROWS_MAX = 12
 FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
-_AROUND_MAX = 40
+_AROUND_MAX = 100
 _COMPLETIONS = ("ok", "fail", "info")
 _ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
 
@@ -57,7 +57,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
             if life.process in lane_of
         ],
         "files": stored_files(history, shown),
-        "names": answered_names(index, sorted({*proofs, *concerned}), proofs),
+        "names": answered_names(index, shown, sorted({*proofs, *concerned}), proofs),
         "reads": index.reads,
     }
 

@@ -6,13 +6,14 @@ it was read last. Names are those that clients were answered about; judges know 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 from marker_sim.history import Event, History
 from marker_sim.history.index.calls import Directory
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP, directory_of
+from marker_sim.history.index.presence import TEMP, directory_of, present
 from marker_sim.names import decode_names, marker_file_index
 from marker_sim.report.words import printable
 
@@ -140,11 +141,14 @@ def _group(path: str) -> str:
     return "timeline" if "/.hoodie/" in path else "data"
 
 
-def answered_names(index: HistoryIndex, concerned: Sequence[int], evidence: Sequence[int]) -> list[dict[str, Any]]:
+def answered_names(
+    index: HistoryIndex, shown: Sequence[int], concerned: Sequence[int], evidence: Sequence[int]
+) -> list[dict[str, Any]]:
     """The markers that were asked for by the given invocations and answers, those of the evidence first.
 
-    answers: [moment, answer]. deleted: moments at which deletion of the directory was requested. stored: the judges'
-    interval, [from, to, from, to, ...]. seen: moments at which storage was read, empty where every effect is known.
+    Of everything only what decides for a shown moment is kept. answers: [moment, answer]. deleted: when deletion of the
+    directory was requested. stored: [from, to, from, to, ...]. seen: when storage was read, empty where every effect is
+    known.
     """
     proofs = set(evidence)
     places: dict[tuple[str, str], bool] = {}
@@ -153,27 +157,45 @@ def answered_names(index: HistoryIndex, concerned: Sequence[int], evidence: Sequ
         if event.operation == "create" and event.path is not None:
             places.setdefault((f"{event.table}{TEMP}{event.instant}", event.path), number in proofs)
     chosen = dict(list(places.items())[:NAMES_MAX])
-    answers: dict[tuple[str, str], list[list[Any]]] = {place: [] for place in chosen}
+    answers: dict[tuple[str, str], list[tuple[int, str]]] = {place: [] for place in chosen}
     for directory in sorted({path for path, _ in chosen}):
         calls = index.directories.get(directory, Directory(directory)).answers
         for call in calls:
             if (directory, call.name) in answers:
-                answers[directory, call.name].append([call.done, printable(str(call.value))])
+                answers[directory, call.name].append((call.done, printable(str(call.value))))
     found = []
     for (directory, name), proof in chosen.items():
         home = index.rest.homes.get(directory)
         known = index.directories.get(directory)
+        seen = [] if home is None else _deciding(home.seen, shown)
+        said = dict(answers[directory, name])
         found.append(
             {
                 "directory": _clipped(directory),
                 "name": _clipped(name),
                 "proof": proof,
-                "answers": answers[directory, name],
-                "deleted": [] if known is None else [d.invoke for d in known.deletions],
-                "stored": [] if home is None else [at for at in home.spans.get(name, ()) if at < NEVER],
-                "seen": [] if home is None else home.seen,
+                "answers": [[at, said[at]] for at in _deciding(sorted(said), shown)],
+                "deleted": [] if known is None else _deciding([d.invoke for d in known.deletions], shown),
+                "stored": [] if home is None else _changes_of(home.spans.get(name), seen if index.reads else shown),
+                "seen": seen,
             }
         )
+    return found
+
+
+def _deciding(moments: Sequence[int], shown: Sequence[int]) -> list[int]:
+    """Of sorted moments those that are the last ones up to a shown event."""
+    last = (bisect_right(moments, number) - 1 for number in shown)
+    return [moments[at] for at in dict.fromkeys(last) if at >= 0]
+
+
+def _changes_of(span: list[int] | None, moments: Sequence[int]) -> list[int]:
+    """The moments of the given ones from which on a name is stored, not stored, stored and so on."""
+    held, found = False, []
+    for moment in moments:
+        if (present(span, moment) is not None) != held:
+            held = not held
+            found.append(moment)
     return found
 
 
