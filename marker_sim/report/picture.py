@@ -144,15 +144,17 @@ def _bars(
         if lane is None:
             continue
         rows = busy.setdefault(lane, [])
-        row = next((number for number, until in enumerate(rows) if until <= event.index), len(rows))
         until = NEVER if end is None else end.index
-        if row == len(rows):
+        row = next((number for number, free in enumerate(rows) if free <= event.index), len(rows))
+        if row == ROWS_MAX:
+            row = rows.index(min(rows))
+        elif row == len(rows):
             rows.append(until)
         rows[row] = until
         bars.append(
             {
                 "lane": lane,
-                "row": row % ROWS_MAX,
+                "row": row,
                 "from": event.index,
                 "to": None if end is None else end.index,
                 "outcome": "open" if end is None else end.kind,
@@ -164,7 +166,7 @@ def _bars(
                 else _clip(end.error or ("" if end.value is None else repr(end.value)), 120),
             }
         )
-        lanes[lane]["rows"] = min(ROWS_MAX, len(rows))
+        lanes[lane]["rows"] = len(rows)
     return bars
 
 
