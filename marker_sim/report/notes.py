@@ -55,7 +55,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         _note("differences from the baseline", baseline),
         _note("coverage goals missed", [f"coverage goal missed: {name}" for name in campaign.not_reached]),
         Note(
-            title="not required of a campaign of this length",
+            title="too rare for a campaign of this length",
             lines=(f"not reached, and not required of a campaign of this length: {rare}",),
             count=len(campaign.too_rare),
         ),

@@ -46,6 +46,16 @@ class GuaranteeSummary:
     rows: tuple[VerdictRow, ...]
 
     @property
+    def places(self) -> list[tuple[str, str]]:
+        """Each verdict, the gravest first, with its modes and storages in words; what does not apply goes unsaid."""
+        found: dict[str, list[str]] = {}
+        for row in sorted(self.rows, key=lambda row: VERDICTS.index(row.verdict)):
+            where = "" if row.storage == "all" else f" on {row.storage.replace(' ', ', ')}"
+            if row.verdict != "not-applicable" or self.verdict == "not-applicable":
+                found.setdefault(row.verdict, []).append(f"{row.mode}{where}")
+        return [(verdict, "; ".join(places)) for verdict, places in found.items()]
+
+    @property
     def judged(self) -> int:
         """How often it was judged."""
         return sum(row.judged for row in self.rows)
