@@ -32,6 +32,8 @@ from marker_sim.report.words import in_context, plan_sentences, printable
 EVENTS_AROUND = 3
 EVENTS_OF_ALL = 8_000
 _EVENTS_LEAST = 60
+# What a failure can be told as without the kit: the world of a server, and that of a job on Spark.
+SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
 # The gravest first; a row of several modes and storages is as grave as its gravest part.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
@@ -138,7 +140,7 @@ def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:
 def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
     failure: Failure = outcome.failures[number]
     _, mode, storage = place(failure)
-    replay = outcome.again[number]
+    replay, script = outcome.again[number], SCRIPTS.get(failure.history.header.world, "")
     return {
         "guarantee": BY_ID[failure.guarantee],
         "mode": mode,
@@ -152,8 +154,7 @@ def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
         "entries_before": failure.entries_before,
         "confirmed": printable(failure.confirmed),
         "replay": replay,
-        # A shell can only show what a server does that is asked over HTTP.
-        "script": f"{replay} --script show.sh" if failure.plan and failure.history.header.world == "foreign" else "",
+        "script": f"{replay} --script {script}" if failure.plan and script else "",
     }
 
 
