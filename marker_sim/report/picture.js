@@ -3,7 +3,7 @@
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34;
-const PROVEN = 30, LEAST = 1.2;
+const PROVEN = 30, LEAST = 1.2, FILES = 120;
 
 function html(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -52,7 +52,8 @@ class Picture {
 
   build() {
     const { data } = this, select = (name, all, values) => {
-      const made = html("select", { "aria-label": name }, html("option", { value: "" }, all), ...values.map((value) => html("option", { value }, value)));
+      const options = [html("option", { value: "" }, all), ...values.map((value) => html("option", { value }, value))];
+      const made = html("select", { "aria-label": name }, ...options);
       made.addEventListener("change", () => this.filter());
       return made;
     };
@@ -62,35 +63,50 @@ class Picture {
     this.byInstant = select("instant", "every instant", distinct("instant"));
     this.search = html("input", { type: "search", placeholder: "search: path, value, error", "aria-label": "search events" });
     this.search.addEventListener("input", () => this.filter());
-    this.search.addEventListener("keydown", (key) => { if (key.key === "Enter") this.next((at) => this.matches?.has(at), key.shiftKey ? -1 : 1); key.stopPropagation(); });
+    this.search.addEventListener("keydown", (key) => {
+      if (key.key === "Enter") this.next((at) => this.matches?.has(at), key.shiftKey ? -1 : 1);
+    });
     this.found = html("output", { class: "soft" });
-    const button = (label, title, act) => { const made = html("button", { type: "button", title }, label); made.addEventListener("click", act); return made; };
+    const button = (label, attributes, act) => {
+      const made = html("button", { type: "button", ...attributes }, ...label);
+      made.addEventListener("click", act);
+      return made;
+    };
     const time = html("input", { type: "checkbox" });
     time.addEventListener("change", () => { this.timed = time.checked; this.draw(); this.move(this.cursor); });
-    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.found,
-      html("span", { class: "zooms" }, html("label", {}, time, " by time"), button("−", "zoom out (-)", () => this.scale(0.5)), button("+", "zoom in (+)", () => this.scale(2))));
-    const proofs = html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...data.evidence.map((moment, at) => {
-      const event = this.event(moment), made = html("button", { type: "button", "data-proof": moment }, html("b", {}, String(at + 1)), ` ${event ? event.text : `event ${moment}`}`);
-      made.addEventListener("click", () => this.move(this.moments.indexOf(moment)));
-      return made;
-    }));
-    const labels = html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...this.lanes.map((lane) =>
-      html("span", { style: `top:${lane.y}px;height:${lane.height}px`, title: lane.name }, lane.name)));
-    this.svg = svg("svg", { height: this.height, tabindex: 0, role: "img", "aria-label":
-      `Timeline of ${data.events.length} events in ${this.lanes.length} lanes. Arrow keys move from event to event; the events stand in a table below.` });
+    const zooms = html("span", { class: "zooms" }, html("label", {}, time, " by time"),
+      button("−", { title: "zoom out (-)" }, () => this.scale(0.5)), button("+", { title: "zoom in (+)" }, () => this.scale(2)));
+    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.found, zooms);
+    const proofs = data.evidence.map((moment, at) => {
+      const label = [html("b", {}, String(at + 1)), ` ${this.event(moment)?.text ?? `event ${moment}`}`];
+      return button(label, { "data-proof": moment }, () => this.move(this.moments.indexOf(moment)));
+    });
+    const labels = this.lanes.map((lane) =>
+      html("span", { style: `top:${lane.y}px;height:${lane.height}px`, title: lane.name }, lane.name));
+    const said = `Timeline of ${data.events.length} events in ${this.lanes.length} lanes. Arrow keys move from event to event;`
+      + " the events stand in a table below.";
+    this.svg = svg("svg", { height: this.height, tabindex: 0, role: "img", "aria-label": said });
     this.scroll = html("div", { class: "strip" }, this.svg);
     this.now = html("p", { class: "now", "aria-live": "polite" });
     this.panel = html("div", { class: "panel" });
     this.tip = html("div", { class: "tip", hidden: "" });
-    const left = data.gaps.reduce((sum, gap) => sum + gap.count, 0);
-    this.place.append(proofs, tools, html("div", { class: "stage" }, html("div", { class: "lanes" }, labels, this.scroll), html("div", { class: "side" }, this.now, this.panel)),
-      html("p", { class: "key" }, ...["ok", "fail", "info"].flatMap((kind) => [html("i", { class: `swatch ${kind}` }), ` ${kind === "info" ? "unknown or open" : kind}  `]), "▲ stored  ▼ deleted  · seen  ",
-        html("i", { class: "swatch window" }), " fault  ", "Keys: ← → event, ↑ ↓ lane, e evidence, f fault, + − zoom, / search.",
-        left ? ` ${left.toLocaleString("en")} of ${data.total.toLocaleString("en")} events are left out (┊): shown are those around the evidence and the faults.` : ""), this.table(), this.tip);
+    const lanes = html("div", { class: "lanes" },
+      html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...labels), this.scroll);
+    this.place.append(html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...proofs), tools,
+      html("div", { class: "stage" }, lanes, html("div", { class: "side" }, this.now, this.panel)), this.legend(), this.table(), this.tip);
     this.svg.addEventListener("keydown", (key) => this.key(key));
     this.svg.addEventListener("click", (click) => this.move(this.nearest(click)));
     this.svg.addEventListener("mousemove", (mouse) => this.hover(mouse));
     this.svg.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+  }
+
+  legend() {
+    const { gaps, total } = this.data, left = gaps.reduce((sum, gap) => sum + gap.count, 0), swatch = (kind) => html("i", { class: `swatch ${kind}` });
+    return html("p", { class: "key" }, swatch("ok"), " ok  ", swatch("fail"), " fail  ", swatch("info"), " unknown or open  ",
+      "▲ stored  ▼ deleted  ▪ observed  ", swatch("window"), " fault. ",
+      "Keys: ← → event, ↑ ↓ the same lane, e evidence, f fault, + − zoom, / search.",
+      left ? ` ${left.toLocaleString("en")} of ${total.toLocaleString("en")} events are left out (┊): shown are those around the`
+        + " evidence and the faults." : "");
   }
 
   event(moment) { const at = upTo(this.moments, moment) - 1; return this.moments[at] === moment ? this.data.events[at] : null; }
@@ -135,7 +151,10 @@ class Picture {
     const hatch = svg("pattern", { id: `hatch-${this.number}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
     hatch.append(svg("rect", { width: 2.5, height: 6, class: "hatch" }));
     lanes.forEach((lane, n) => add("rect", { class: n % 2 ? "lane odd" : "lane", x: 0, y: lane.y, width: this.width, height: lane.height }));
-    for (const life of data.lives) add("line", { class: "life", x1: this.x(life.from), x2: this.x(life.to, true), y1: lanes[life.lane].y + lanes[life.lane].height - TICKS / 2, y2: lanes[life.lane].y + lanes[life.lane].height - TICKS / 2 });
+    for (const life of data.lives) {
+      const y = lanes[life.lane].y + lanes[life.lane].height - TICKS / 2;
+      add("line", { class: "life", x1: this.x(life.from), x2: this.x(life.to, true), y1: y, y2: y });
+    }
     for (const fault of data.faults) this.fault(fault, parts);
     for (const gap of data.gaps) {
       const x = gap.before > this.moments[this.moments.length - 1] ? this.width - 3 : this.x(gap.before) - 2;
@@ -169,17 +188,20 @@ class Picture {
     group.append(svg("rect", { x: from - 1.5, y: lane.y, width: to - from, height: lane.height, fill: `url(#hatch-${this.number})` }),
       svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("title", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
     parts.push(group);
-    if (this.data.faults.length < 30 || this.zoom > 2) parts.push(svg("text", { class: "fault-name", x: Math.min(from + 4, this.width - 7 * fault.kind.length), y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
+    if (this.data.faults.length >= 30 && this.zoom <= 2) return;
+    const x = Math.min(from + 4, this.width - 7 * fault.kind.length);
+    parts.push(svg("text", { class: "fault-name", x, y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
   }
 
   bar(bar, parts) {
-    const lane = this.lanes[bar.lane], from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true)), y = lane.y + PAD + bar.row * ROW;
+    const from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true)), y = this.lanes[bar.lane].y + PAD + bar.row * ROW;
     const group = svg("g", { class: `bar ${bar.outcome}`, "data-from": bar.from, "data-to": bar.to ?? "" });
     const sign = { ok: "", fail: "✕ ", info: "? ", open: "? " }[bar.outcome];
     group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: ROW - 3, rx: 3 }),
-      svg("title", {}, `${bar.operation} ${bar.name}: ${bar.outcome === "open" ? "never answered" : `${bar.outcome} ${bar.answer}`}${bar.ms === null ? "" : `, ${bar.ms} ms`}`));
+      svg("title", {}, `${bar.operation} ${bar.name}: ${bar.to === null ? "never answered" : `${bar.outcome} ${bar.answer}, ${bar.ms} ms`}`));
     const most = Math.floor((to - from - 6) / 6.1), label = `${sign}${bar.operation} ${bar.name.split("/").pop()}`;
-    if (most >= 1 && (most >= 3 || sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label));
+    const short = label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label;
+    if (most >= 3 || (most >= 1 && sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, short));
     parts.push(group);
   }
 
@@ -194,8 +216,9 @@ class Picture {
     let last = -1e9;
     this.data.events.forEach((event, n) => {
       if (this.at[n] - last < 76 || this.at[n] > this.width - 40) return;
-      last = this.at[n];
-      parts.push(svg("text", { class: "time", x: Math.max(last, 32), y: AXIS - 6 }, event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`));
+      last = Math.max(this.at[n], 32);
+      const said = event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`;
+      parts.push(svg("text", { class: "time", x: last, y: AXIS - 6 }, said));
     });
   }
 
@@ -249,9 +272,11 @@ class Picture {
     this.line.setAttribute("x1", x);
     this.line.setAttribute("x2", x);
     if (x < scrollLeft + 20 || x > scrollLeft + clientWidth - 20) this.scroll.scrollLeft = x - clientWidth / 2;
-    this.now.replaceChildren(html("b", {}, `At event ${event.i}`), this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "", ` ${event.text}`);
-    for (const each of this.place.querySelectorAll("[data-proof]")) each.setAttribute("aria-pressed", String(Number(each.dataset.proof) === event.i));
-    for (const each of this.svg.querySelectorAll(".bar")) each.classList.toggle("now", Number(each.dataset.from) === event.i || each.dataset.to === String(event.i));
+    const proof = this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "";
+    this.now.replaceChildren(html("b", {}, `At event ${event.i}`), proof, ` ${event.text}`);
+    const moment = String(event.i);
+    for (const each of this.place.querySelectorAll("[data-proof]")) each.setAttribute("aria-pressed", String(each.dataset.proof === moment));
+    for (const { dataset, classList } of this.svg.querySelectorAll(".bar")) classList.toggle("now", [dataset.from, dataset.to].includes(moment));
     this.panel.replaceChildren(...this.answered(event.i), ...this.stored(event.i));
   }
 
@@ -265,10 +290,10 @@ class Picture {
       const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
       const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
         : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
-      rows.push({ bad: style === "violated", row: html("li", { class: style }, html("b", {}, sign), ` ${name.name} `, html("small", {}, `${given[1]} at ${given[0]}; ${said}`)) });
+      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", {}, name.name), " ", html("small", {}, `${given[1]} at ${given[0]}; ${said}`));
+      if (style === "violated") rows.unshift(row); else rows.push(row);
     }
-    rows.sort((one, other) => other.bad - one.bad);
-    return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows.map((each) => each.row)) : html("p", { class: "soft" }, "no marker")];
+    return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows) : html("p", { class: "soft" }, "no marker")];
   }
 
   stored(moment) {
@@ -276,13 +301,12 @@ class Picture {
     for (const [when, path, content] of files.states) if (when <= moment) state.set(path, [content, when]);
     const out = [html("h4", {}, this.data.reads ? "Storage, as it was read last" : "Storage")];
     for (const [group, title] of [["marker", "Marker files"], ["timeline", "Timeline"], ["data", "Data files"]]) {
-      const held = [...state].filter(([path, [content, when]]) => files.groups[path] === group && (content || when === moment)).sort((a, b) => (files.paths[a[0]] < files.paths[b[0]] ? -1 : 1));
+      const held = [...state].filter(([path, [content, when]]) => files.groups[path] === group && (content || when === moment));
       if (!held.length) continue;
-      out.push(html("h5", {}, title), html("ul", { class: "files" }, ...held.slice(0, 120).map(([path, [content, when]]) => {
-        const item = html("li", { class: when === moment ? "changed" : "" }, files.paths[path], html("small", {}, content ? `${content[0] === null ? "" : ` ${content[0]} B`}${content[3] ? ", being written" : ""}` : " deleted now"));
-        if (content && content[1] && content[1].length) item.append(html("ul", {}, ...content[1].map((name) => html("li", {}, files.names[name])), ...(content[2] > content[1].length ? [html("li", { class: "soft" }, `and ${content[2] - content[1].length} more`)] : [])));
-        return item;
-      })));
+      held.sort(([one], [other]) => (files.paths[one] < files.paths[other] ? -1 : 1));
+      const items = held.slice(0, FILES).map(([path, [content, when]]) => this.file(files.paths[path], content, when === moment));
+      if (held.length > FILES) items.push(html("li", { class: "soft" }, `and ${held.length - FILES} more`));
+      out.push(html("h5", {}, title), html("ul", { class: "files" }, ...items));
     }
     const others = files.others.filter((each) => each[0] <= moment).pop();
     if (others && others[1]) out.push(html("p", { class: "soft" }, `and ${others[1].toLocaleString("en")} files that no shown event changes`));
@@ -290,11 +314,22 @@ class Picture {
     return out;
   }
 
+  file(path, content, changed) {
+    const [size, names, many, writing] = content ?? [null, null, 0, false];
+    const said = content ? `${size === null ? "" : ` ${size} B`}${writing ? ", being written" : ""}` : " deleted now";
+    const item = html("li", { class: changed ? "changed" : "" }, path, html("small", {}, said));
+    if (!names?.length) return item;
+    const listed = names.map((name) => html("li", {}, this.data.files.names[name]));
+    if (many > names.length) listed.push(html("li", { class: "soft" }, `and ${many - names.length} more`));
+    item.append(html("ul", {}, ...listed));
+    return item;
+  }
+
   filter() {
     const text = this.search.value.toLowerCase(), { events } = this.data;
     const wanted = [["process", this.byProcess.value], ["kind", this.byKind.value], ["instant", this.byInstant.value]].filter(([, value]) => value);
-    this.matches = !text && !wanted.length ? null
-      : new Set([...events.keys()].filter((at) => wanted.every(([key, value]) => events[at][key] === value) && events[at].text.toLowerCase().includes(text)));
+    const fits = (event) => wanted.every(([key, value]) => event[key] === value) && event.text.toLowerCase().includes(text);
+    this.matches = !text && !wanted.length ? null : new Set([...events.keys()].filter((at) => fits(events[at])));
     this.found.textContent = this.matches ? `${this.matches.size} of ${events.length} events` : "";
     this.dim();
   }
@@ -302,8 +337,10 @@ class Picture {
   /* What does not match the filter is faint in the picture and hidden in the table. */
   dim() {
     const kept = this.matches && new Set([...this.matches].map((at) => String(this.moments[at])));
-    for (const each of this.svg.querySelectorAll("[data-from]")) each.classList.toggle("faint", kept !== null && !kept.has(each.dataset.from) && !kept.has(each.dataset.to));
-    for (const row of this.place.querySelectorAll("tr[data-at]")) row.hidden = this.matches !== null && !this.matches.has(Number(row.dataset.at));
+    for (const { dataset, classList } of this.svg.querySelectorAll("[data-from]")) {
+      classList.toggle("faint", kept !== null && !kept.has(dataset.from) && !kept.has(dataset.to));
+    }
+    for (const row of this.place.querySelectorAll("tr[data-at]")) row.hidden = kept !== null && !this.matches.has(Number(row.dataset.at));
   }
 
   /* The events as a table, made when it is opened. */
@@ -312,11 +349,16 @@ class Picture {
     made.addEventListener("toggle", () => {
       if (made.children.length > 1) return;
       const left = new Map(gaps.map((gap) => [gap.before, gap]));
-      const rows = events.map((event, at) => html("tr", { "data-at": at, class: this.proof.has(event.i) ? "proof" : "" },
-        html("td", {}, String(event.i)), html("td", {}, `${event.t} ms`), html("td", {}, event.process), html("td", {}, event.kind),
-        html("td", {}, (left.has(event.i) ? `(${left.get(event.i).count} events left out before) ` : "") + event.text)));
-      rows.forEach((row, at) => row.addEventListener("click", () => this.move(at)));
-      made.append(html("div", { class: "scroll" }, html("table", {}, html("thead", {}, html("tr", {}, ...["event", "time", "process", "kind", "all of it"].map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, ...rows))));
+      const rows = events.map((event, at) => {
+        const before = left.has(event.i) ? `(${left.get(event.i).count} events left out before) ` : "";
+        const cells = [event.i, `${event.t} ms`, event.process, event.kind, before + event.text].map((text) => html("td", {}, String(text)));
+        const row = html("tr", { "data-at": at, class: this.proof.has(event.i) ? "proof" : "" }, ...cells);
+        row.addEventListener("click", () => this.move(at));
+        return row;
+      });
+      const heads = ["event", "time", "process", "kind", "all of it"].map((name) => html("th", { scope: "col" }, name));
+      const table = html("table", {}, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows));
+      made.append(html("div", { class: "scroll" }, table));
       this.dim();
     });
     return made;
@@ -337,7 +379,8 @@ function open_story() {
 
 function shown(section) {
   const place = section.querySelector(".picture");
-  if (place && !pictures.has(place)) pictures.set(place, new Picture(place, DATA[Number(place.dataset.picture)], Number(place.dataset.picture)));
+  const number = Number(place?.dataset.picture);
+  if (place && !pictures.has(place)) pictures.set(place, new Picture(place, DATA[number], number));
   return pictures.get(place);
 }
 
@@ -345,5 +388,9 @@ function again() { for (const [place, picture] of pictures) if (place.offsetPare
 
 addEventListener("hashchange", open_story);
 addEventListener("resize", again);
-addEventListener("beforeprint", () => { for (const section of sections) { section.hidden = false; shown(section); } for (const each of document.querySelectorAll("details:not(.events)")) each.open = true; again(); });
+addEventListener("beforeprint", () => {
+  for (const section of sections) { section.hidden = false; shown(section); }
+  for (const each of document.querySelectorAll("details:not(.events)")) each.open = true;
+  again();
+});
 open_story();
