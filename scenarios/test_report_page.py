@@ -21,6 +21,12 @@ pytestmark = [pytest.mark.skipif(MISSING != "", reason=MISSING), pytest.mark.xdi
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>\u2028'\""
 IN_VIEW = """(selector) => [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect())
   .map((each) => each.width > 0 && each.top >= 0 && each.bottom <= innerHeight)"""
+CHOOSE = """(label, value) => {
+  const box = document.querySelector(`#story-1 select[aria-label="${label}"]`);
+  box.value = value;
+  box.dispatchEvent(new Event("change"));
+  return pictures.values().next().value.matches?.size ?? DATA[0].events.length;
+}"""
 SETTLED = "new Promise((done) => setTimeout(done, 100))"
 
 
@@ -36,7 +42,6 @@ def _lost(name: str) -> tuple[History, tuple[int, ...]]:
     story = Story()
     story.start()
     asked = story.ask(name, process="executor-1")
-    story.put(f"{DIRECTORY}/MARKERS.type", b"TIMELINE_SERVER_BASED")
     story.put(f"t/x{name[:9]}", b"")
     story.flush(name)
     answered = story.end(asked, "ok", "created")
@@ -122,6 +127,16 @@ def test_search_makes_the_rest_faint_and_shortens_the_table(browser: Browser, pa
         browser.press(letter)
     assert browser.run(rows) == 2
     assert browser.run("document.querySelectorAll('#story-1 .bar:not(.faint)').length") == 1
+    assert browser.run(f"({CHOOSE})('process', 'server#1')") == 0, "the server had no such event"
+
+
+def test_process_kind_and_path_filter_the_events(browser: Browser, page: str) -> None:
+    browser.open(page)
+    every = browser.run("DATA[0].events.length")
+    assert browser.run(f"({CHOOSE})('process', 'executor-1')") == 2
+    assert browser.run(f"({CHOOSE})('process', '')") == every
+    assert browser.run(f"({CHOOSE})('kind of event', 'effect')") == 4
+    assert browser.run(f"({CHOOSE})('path', {DIRECTORY + '/MARKERS0'!r})") == 2
 
 
 def test_hostile_names_are_text(browser: Browser, page: str) -> None:

@@ -61,7 +61,8 @@ class Picture {
     this.byProcess = select("process", "every process", distinct("process"));
     this.byKind = select("kind of event", "every kind", distinct("kind"));
     this.byInstant = select("instant", "every instant", distinct("instant"));
-    this.search = html("input", { type: "search", placeholder: "search: path, value, error", "aria-label": "search events" });
+    this.byPath = select("path", "every path", distinct("path").slice(0, 3 * FILES));
+    this.search = html("input", { type: "search", placeholder: "search: name, value, error", "aria-label": "search events" });
     this.search.addEventListener("input", () => this.filter());
     this.search.addEventListener("keydown", (key) => {
       if (key.key === "Enter") this.next((at) => this.matches?.has(at), key.shiftKey ? -1 : 1);
@@ -76,7 +77,7 @@ class Picture {
     time.addEventListener("change", () => { this.timed = time.checked; this.draw(); this.move(this.cursor); });
     const zooms = html("span", { class: "zooms" }, html("label", {}, time, " by time"),
       button("−", { title: "zoom out (-)" }, () => this.scale(0.5)), button("+", { title: "zoom in (+)" }, () => this.scale(2)));
-    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.found, zooms);
+    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.byPath, this.found, zooms);
     const proofs = data.evidence.map((moment, at) => {
       const label = [html("b", {}, String(at + 1)), ` ${this.event(moment)?.text ?? `event ${moment}`}`];
       return button(label, { "data-proof": moment }, () => this.move(this.moments.indexOf(moment)));
@@ -327,7 +328,8 @@ class Picture {
 
   filter() {
     const text = this.search.value.toLowerCase(), { events } = this.data;
-    const wanted = [["process", this.byProcess.value], ["kind", this.byKind.value], ["instant", this.byInstant.value]].filter(([, value]) => value);
+    const chosen = { process: this.byProcess.value, kind: this.byKind.value, instant: this.byInstant.value, path: this.byPath.value };
+    const wanted = Object.entries(chosen).filter(([, value]) => value);
     const fits = (event) => wanted.every(([key, value]) => event[key] === value) && event.text.toLowerCase().includes(text);
     this.matches = !text && !wanted.length ? null : new Set([...events.keys()].filter((at) => fits(events[at])));
     this.found.textContent = this.matches ? `${this.matches.size} of ${events.length} events` : "";

@@ -193,6 +193,7 @@ def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
         "kind": event.kind,
         "operation": event.operation,
         "instant": printable(event.instant or ""),
+        "path": _clip(event.path or "", 120),
         "text": _clip(format_event(event), TEXT_MAX),
     }
 
