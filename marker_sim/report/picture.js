@@ -160,7 +160,7 @@ class Picture {
     for (const gap of data.gaps) {
       const x = gap.before > this.moments[this.moments.length - 1] ? this.width - 3 : this.x(gap.before) - 2;
       const line = svg("line", { class: "gap", x1: x, x2: x, y1: AXIS - 8, y2: this.height });
-      line.append(svg("title", {}, `${gap.count.toLocaleString("en")} events left out: ${gap.told}`));
+      line.append(svg("desc", {}, `${gap.count.toLocaleString("en")} events left out: ${gap.told}`));
       parts.push(line);
     }
     for (const [moment, n] of this.proof) {
@@ -187,7 +187,7 @@ class Picture {
     const from = this.x(fault.from), to = Math.max(from + 3, this.x(fault.to, true));
     const group = svg("g", { class: "fault", "data-from": fault.from });
     group.append(svg("rect", { x: from - 1.5, y: lane.y, width: to - from, height: lane.height, fill: `url(#hatch-${this.number})` }),
-      svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("title", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
+      svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("desc", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
     parts.push(group);
     if (this.data.faults.length >= 30 && this.zoom <= 2) return;
     const x = Math.min(from + 4, this.width - 7 * fault.kind.length);
@@ -199,7 +199,7 @@ class Picture {
     const group = svg("g", { class: `bar ${bar.outcome}`, "data-from": bar.from, "data-to": bar.to ?? "" });
     const sign = { ok: "", fail: "✕ ", info: "? ", open: "? " }[bar.outcome];
     group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: ROW - 3, rx: 3 }),
-      svg("title", {}, `${bar.operation} ${bar.name}: ${bar.to === null ? "never answered" : `${bar.outcome} ${bar.answer}, ${bar.ms} ms`}`));
+      svg("desc", {}, `${bar.operation} ${bar.name}: ${bar.to === null ? "never answered" : `${bar.outcome} ${bar.answer}, ${bar.ms} ms`}`));
     const most = Math.floor((to - from - 6) / 6.1), label = `${sign}${bar.operation} ${bar.name.split("/").pop()}`;
     const short = label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label;
     if (most >= 3 || (most >= 1 && sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, short));
@@ -231,7 +231,7 @@ class Picture {
   }
 
   hover(mouse) {
-    const title = mouse.target.closest?.("g, line")?.querySelector("title"), event = this.data.events[this.nearest(mouse)];
+    const title = mouse.target.closest?.("g, line")?.querySelector("desc"), event = this.data.events[this.nearest(mouse)];
     if (!event) return;
     this.tip.textContent = (title ? `${title.textContent}\n` : "") + event.text;
     this.tip.hidden = false;
