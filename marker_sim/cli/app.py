@@ -61,15 +61,17 @@ def _verify(
     s3_bucket: given.S3Bucket = None,
     s3_access_key: given.S3AccessKey = None,
     s3_secret_key: given.S3SecretKey = None,
+    junit: given.Junit = None,
     as_json: given.Json = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
     from marker_sim.cli.request import parse_request
     from marker_sim.cli.verify import verify
 
-    words = {name: word for name, word in context.params.items() if name != "as_json"}  # Every option above.
+    output = ("junit", "as_json")
+    words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
     request = parse_request(**words, argv=context.obj)
-    return verify(request, as_json)
+    return verify(request, as_json, junit)
 
 
 def _replay(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,9 @@ from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.targets.table import NAMES
 
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
+Junit = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdict as JUnit XML, for a CI system.")
+]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
     str | None,

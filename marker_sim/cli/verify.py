@@ -19,15 +19,20 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
-from marker_sim.report.write import write_outcome
+from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.targets.target import CampaignRequest
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
 
 
-def verify(request: CampaignRequest, as_json: bool) -> int:
-    """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print."""
+def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
+    """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print.
+
+    junit: a file for the verdict as JUnit XML, None for none.
+    """
+    if junit is not None and junit.is_dir():
+        raise UsageError(f"--junit was given {junit}, which is a folder; write the path of a file")
     with Progress() as progress:
         for each in (request, request.against):
             if each is not None:
@@ -37,10 +42,10 @@ def verify(request: CampaignRequest, as_json: bool) -> int:
             _say(f"the earlier report in {request.report} was moved to {earlier}")
         if short := request.target.forecast(request if request.against is None else its_share(request)):
             _say(short)
-        return _verify(request, as_json)
+        return _verify(request, as_json, junit)
 
 
-def _verify(request: CampaignRequest, as_json: bool) -> int:
+def _verify(request: CampaignRequest, as_json: bool, junit: Path | None) -> int:
     began, comparison = time.monotonic(), None
     try:
         with Progress() as progress:
@@ -64,6 +69,8 @@ def _verify(request: CampaignRequest, as_json: bool) -> int:
         if comparison is not None and request.against is not None:
             _write_second(comparison, request.against)
         write_outcome(outcome, request.report)
+        if junit is not None:
+            write_junit(outcome, junit)
     except HarnessError as error:  # What was found is found, also when the disk is full by now.
         trouble = str(error)
     if as_json:

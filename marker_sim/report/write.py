@@ -20,6 +20,7 @@ from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import unwritable
+from marker_sim.report.junit import junit_xml
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import VerdictOutcome, plan_name
 
@@ -45,6 +46,15 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     except OSError as error:
         raise unwritable(directory, error) from error
     return content
+
+
+def write_junit(outcome: VerdictOutcome, target: Path) -> None:
+    """Write the verdict as JUnit XML; HarnessError when it cannot be."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_text(target, junit_xml(outcome))
+    except OSError as error:
+        raise unwritable(target, error) from error
 
 
 def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
