@@ -80,6 +80,8 @@ class LocalReader:
 
     def look(self, place: MarkerDirectory) -> bool:
         """Look while servers live; False when the directory did not come to rest within `GIVE_UP_S`, or all died."""
+        if self._cannot_read(place):
+            return False
         began = time.monotonic()
         lasting: frozenset[str] | None = None
         while time.monotonic() - began < GIVE_UP_S and self._writers():
@@ -98,6 +100,8 @@ class LocalReader:
 
     def look_at_dead(self, place: MarkerDirectory) -> None:
         """Look when no server lives: what is there now is what was kept, torn lines included."""
+        if self._cannot_read(place):
+            return
         with self.lock:
             mark, seen = self._scan(place, at_rest=False)
             assert seen is not None
@@ -109,7 +113,7 @@ class LocalReader:
         if not self.lock.acquire(timeout=STOPPED_WAIT_S):
             return False
         try:
-            if self._being_written(place, pids):
+            if self._being_written(place, pids) or self._cannot_read(place):
                 return False
             try:
                 mark, seen = self._scan(place, at_rest=False, timeout_s=STOPPED_TIMEOUT_S)
@@ -123,6 +127,10 @@ class LocalReader:
             return True
         finally:
             self.lock.release()
+
+    def _cannot_read(self, place: MarkerDirectory) -> bool:
+        """Whether a file stands where the directory should, so that a reader of the system's own would fail."""
+        return bool(self._command) and (self._storage / place.path).is_file()
 
     def _missing(self, place: MarkerDirectory, seen: Snapshot) -> frozenset[str]:
         names = seen.names if self._command else stored_names(place.path, seen.files)

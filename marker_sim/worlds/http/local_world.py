@@ -78,6 +78,7 @@ class LocalWorld:
         )
         self._mine = self._root / stage.table
         self._mine.mkdir(parents=True)
+        self.whens = ("after",)
         if not self._command:  # Triggers go by the names of Hudi's files.
             self._aim_at_files(stage)
         return self
@@ -149,7 +150,6 @@ class LocalWorld:
 
         injector = stage.injector
         interceptor = self.interceptor = Interceptor(stage.recorder, injector.inject)
-        self.whens = ("after",)
 
         def told(call: StorageCall) -> bool:
             put, below = call.operation == "put", call.path
@@ -180,14 +180,19 @@ class LocalWorld:
         watch.start()
 
     def _obstruct(self, fault: Fault) -> bool:
-        """Make writing the marker files fail that do not exist so far, below the directories of a fault."""
+        """Make writing the marker files fail that do not exist so far, below the directories of a fault.
+
+        Where nobody knows how files are called, a file stands where the directory would be made, if none is there.
+        """
         assert isinstance(fault.trigger, Call)
         below, injector = re.compile(fault.trigger.pattern), self._stage.injector
         for place in self._stage.places:
-            for index in range(injector.num_threads) if below.search(f"{place.path}/") else ():
-                path = f"{place.path}/{marker_file(index)}"
+            names = ("",) if self._command else tuple(map(marker_file, range(injector.num_threads)))
+            for name in names if below.search(f"{place.path}/") else ():
+                path = f"{place.path}/{name}"
                 with contextlib.suppress(FileExistsError):
-                    (self._root / path).mkdir(parents=True)
+                    (self._root / path).parent.mkdir(parents=True, exist_ok=True)
+                    (self._root / path).touch(exist_ok=False) if self._command else (self._root / path).mkdir()
                     injector.recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "begin", path)
                     self._obstacles.append(path)
         return bool(self._obstacles)
@@ -195,8 +200,11 @@ class LocalWorld:
     def _remove_obstacle(self, path: str) -> None:
         recorder = self._stage.injector.recorder
         try:
-            (self._root / path).rmdir()
-        except (FileNotFoundError, NotADirectoryError):
+            if self._command:
+                (self._root / path).unlink()
+            else:
+                (self._root / path).rmdir()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             pass  # The server did away with what stood in its way, for itself or with its whole directory.
         except OSError:
             recorder.fault("storage", "damage", path=path)

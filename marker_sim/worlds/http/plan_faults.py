@@ -176,15 +176,14 @@ class PlanFaults:
 
     def arm(self, world: RoundStorage) -> None:
         """Aim the faults at calls on storage."""
-        interceptor = world.interceptor
-        if interceptor is None:
-            return
-        only_after = world.whens == ("after",)
+        interceptor, only_after = world.interceptor, world.whens == ("after",)
         for drawn in self._plan.faults:
             below = isinstance(drawn.trigger, Call)
             fault = self._here(drawn)
-            if below and only_after and fault.n == 1:
+            if below and only_after and (fault.n == 1 or interceptor is None):
                 self._begin(self._injector.first, fault)
+                continue
+            if interceptor is None:
                 continue
             call = self._call(fault, world) if _at_a_call(fault) else None
             if call is not None:
@@ -192,7 +191,8 @@ class PlanFaults:
                 self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=outside))
                 if fault.kind is FaultKind.TORN_WRITE:
                     self._injector.note(CUT_KILL, 0)
-        interceptor.arm(*self._armed)
+        if interceptor is not None:
+            interceptor.arm(*self._armed)
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
