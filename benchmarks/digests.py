@@ -27,6 +27,7 @@ from hypothesis import Phase
 
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_judging import MachineStatistics
+from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.plan import PLACES
@@ -87,7 +88,7 @@ def of_examples(count: int) -> Iterator[tuple[str, dict[str, str]]]:
     """Of so many examples of the state machine in each mode and storage."""
     for mode, storage in PLACES:
         with TemporaryDirectory() as plans:
-            machine = machine_for(reference(), mode, storage, plans=Path(plans), chaos_seed=7)
+            machine = machine_for(WritePathMachine, reference(), mode, storage, plans=Path(plans), chaos_seed=7)
             machine.seen = seen = _Digests()
             attack(machine, max_examples=count, database=None, phases=[Phase.generate], derandomize=False)
         for number, digests in enumerate(seen.digests):

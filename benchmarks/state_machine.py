@@ -36,7 +36,7 @@ def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> boo
     """Run the machine everywhere and print what it did; whether all went as it should."""
     fine, total, began = True, MachineStatistics(), time.perf_counter()
     for mode, storage in PLACES:
-        machine = machine_for(load_system(sut), mode, storage, plans=plans, chaos_seed=chaos_seed)
+        machine = machine_for(WritePathMachine, load_system(sut), mode, storage, plans=plans, chaos_seed=chaos_seed)
         start = time.perf_counter()
         try:
             attack(machine, max_examples=examples, database=None)
@@ -97,6 +97,7 @@ def hunt(examples: int, chaos_seed: int, plans: Path) -> None:
         for turn in range(-(-examples // (SLICE * len(COMBINATIONS)))):
             for mode, storage in COMBINATIONS:
                 machine = machine_for(
+                    WritePathMachine,
                     system,
                     mode,
                     storage,

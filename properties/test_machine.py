@@ -16,7 +16,8 @@ from marker_sim.campaign.conformance import (
     test_the_marker_store_survives_the_state_machine,
     test_the_write_path_survives_the_state_machine,
 )
-from marker_sim.campaign.machine import attack, machine_for, store_machine_for
+from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.runs import execute
@@ -50,7 +51,7 @@ PLANTED = (
 
 
 def planted(name: str, mode: str, storage: str, plans: Path, **settled: object) -> type[WritePathMachine]:
-    return machine_for(load_mutant(find_mutant(name)), mode, storage, plans=plans, **settled)  # type: ignore[arg-type]
+    return machine_for(WritePathMachine, load_mutant(find_mutant(name)), mode, storage, plans=plans, **settled)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("chaos", [1, 2])
@@ -69,7 +70,7 @@ def test_a_planted_fault_is_found_by_its_guarantee_alone(
                          ("properties.test_machine:Remembering", "direct")],
 )  # fmt: skip
 def test_a_marker_store_that_lies_is_found_without_a_write(system: str, mode: str, tmp_path: Path) -> None:
-    machine = store_machine_for(load_system(system), mode, "s3", plans=tmp_path / "plans", chaos_seed=1)
+    machine = machine_for(MarkerMachine, load_system(system), mode, "s3", plans=tmp_path / "plans", chaos_seed=1)
     with pytest.raises(GuaranteeViolation):
         attack(machine, max_examples=FOUND_WITHIN, database=None, phases=[Phase.generate])
     plan = only_plan(tmp_path / "plans")
@@ -81,7 +82,7 @@ def test_a_marker_store_that_lies_is_found_without_a_write(system: str, mode: st
 def test_every_rule_of_the_marker_store_fires(tmp_path: Path) -> None:
     rules: Counter[str] = Counter()
     for chaos_seed in range(7, 7 + ROUNDS_MAX):
-        machine = store_machine_for(reference(), "timeline", "s3", plans=tmp_path, chaos_seed=chaos_seed)
+        machine = machine_for(MarkerMachine, reference(), "timeline", "s3", plans=tmp_path, chaos_seed=chaos_seed)
         seen = attack(machine, max_examples=ROUND, database=None, phases=[Phase.generate])
         rules += seen.rules
         silent = [name for name in machine.declared() if not rules[name]]
@@ -100,7 +101,7 @@ def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storag
     parts = ("begin", "tasks", "finalize", "commit", "delete", "rollback")
     # Hypothesis leaves rules out of whole examples, so how many examples it takes to see them all is left open.
     for chaos_seed in range(7, 7 + ROUNDS_MAX):
-        machine = machine_for(reference(), mode, storage, plans=tmp_path, chaos_seed=chaos_seed)
+        machine = machine_for(WritePathMachine, reference(), mode, storage, plans=tmp_path, chaos_seed=chaos_seed)
         seen = attack(machine, max_examples=ROUND, database=None, phases=[Phase.generate])
         rules, faults, deaths = rules + seen.rules, faults + seen.faults, deaths + seen.deaths
         compared += seen.compared
@@ -146,7 +147,7 @@ def only_plan(folder: Path) -> Plan:
 
 def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) -> None:
     """The machine checks a share of its examples; here one is taken apart by hand."""
-    machine = machine_for(reference(), "timeline", "s3", plans=tmp_path)()
+    machine = machine_for(WritePathMachine, reference(), "timeline", "s3", plans=tmp_path)()
     machine.start(3, tables=("t", "t2"), merge_on_read=True, jitter=11)
     for number in range(4):
         machine.add_task(("dt=2020-01-01", f"f{number % 2}"), kind="APPEND", copies=1 + number % 2)
@@ -169,7 +170,7 @@ def test_the_example_database_replays_a_failure_at_once(tmp_path: Path) -> None:
     with pytest.raises(type(found.value)):
         attack(again, max_examples=FOUND_WITHIN, database=database)
     assert again.seen.examples <= 4 < first.seen.examples
-    elsewhere = machine_for(reference(), "direct", "local", plans=tmp_path / "plans")
+    elsewhere = machine_for(WritePathMachine, reference(), "direct", "local", plans=tmp_path / "plans")
     attack(elsewhere, database=database, phases=[Phase.reuse, Phase.shrink])
     assert elsewhere.seen.examples == 0, "another system has a memory of its own"
 

@@ -5,7 +5,7 @@
     machine_operations.py   the marker store alone: what clients ask, and faults
     machine_judging.py      what both have: the judgement of a whole example, and the plan of a failure
 
-    attack(machine_for(load_system("package.module:factory"), "direct", "s3"))
+    attack(machine_for(WritePathMachine, load_system("package.module:factory"), "direct", "s3"))
 
 Hypothesis makes the choices: it generates, shrinks, keeps failures in its example database and replays them first. For
 each example it draws which rules are switched off (swarm selection, at a rate that is drawn too). Only the choices are
@@ -29,8 +29,6 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from marker_sim.campaign.machine_judging import JudgedExample, MachineStatistics
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.system import System
@@ -41,6 +39,7 @@ Machine = TypeVar("Machine", bound=JudgedExample)
 
 
 def machine_for(
+    kind: type[Machine],
     system: System,
     mode: str,
     storage: str,
@@ -48,42 +47,15 @@ def machine_for(
     plans: Path = PLANS,
     guarantees: frozenset[str] | None = None,
     chaos_seed: int | None = None,
-) -> type[WritePathMachine]:
-    """A state machine class that attacks the write path on one system in one mode on one storage, with its own `seen`.
+) -> type[Machine]:
+    """A state machine class that attacks one system in one mode on one storage, with its own `seen`.
 
+    kind: WritePathMachine, or MarkerMachine for the marker store alone.
     plans: the directory for plans of failing examples. guarantees: ids to judge, by default all. chaos_seed: the seed
     of Hypothesis, by default a random one. The name of the class differs by system, mode and storage, because it is the
     key in Hypothesis' example database.
     """
-    name = f"{mode}_{storage}_{system.name}"
-    return _settled(WritePathMachine, name, system, mode, storage, plans, guarantees, chaos_seed)
-
-
-def store_machine_for(
-    system: System,
-    mode: str,
-    storage: str,
-    *,
-    plans: Path = PLANS,
-    guarantees: frozenset[str] | None = None,
-    chaos_seed: int | None = None,
-) -> type[MarkerMachine]:
-    """The same for the marker store alone."""
-    name = f"store_{mode}_{storage}_{system.name}"
-    return _settled(MarkerMachine, name, system, mode, storage, plans, guarantees, chaos_seed)
-
-
-def _settled(
-    kind: type[Machine],
-    name: str,
-    system: System,
-    mode: str,
-    storage: str,
-    plans: Path,
-    guarantees: frozenset[str] | None,
-    chaos_seed: int | None,
-) -> type[Machine]:
-    name = re.sub(r"\W", "_", name)
+    name = re.sub(r"\W", "_", f"{kind.key}{mode}_{storage}_{system.name}")
     settled: dict[str, Any] = {
         "__module__": __name__,
         "system": system,

@@ -133,6 +133,7 @@ class Example(JudgedExample):
                     cluster.end()
         finally:
             cluster.close()
+        self.seen.examples += 1
         self.seen.steps += cluster.scheduler.steps
         if not self._accused and cluster.plan.writes:
             self.judge_whole(cluster.plan, cluster.history())

@@ -92,8 +92,12 @@ class MachineStatistics:
 
 
 class JudgedExample(RuleBasedStateMachine):
-    """What every machine has: the system and the place of its class, and the judgement of a finished plan."""
+    """What every machine has: the system and the place of its class, and the judgement of a finished plan.
 
+    key: what the names of its classes begin with.
+    """
+
+    key: ClassVar[str] = ""
     system: ClassVar[System]
     profile: ClassVar[Profile]
     mode: ClassVar[str]
@@ -108,14 +112,18 @@ class JudgedExample(RuleBasedStateMachine):
         self._findings: tuple[Finding, ...] = ()
 
     @classmethod
+    def declared(cls) -> tuple[str, ...]:
+        """The rules that have to fire sooner or later, sorted."""
+        return tuple(sorted(entry.function.__name__ for entry in cls.setup_state().rules))
+
+    @classmethod
     def can(cls, kind: FaultKind) -> bool:
         """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
         return not damage and kind.row.possible(cls.mode, cls.storage)
 
     def judge_whole(self, plan: Plan, history: History) -> None:
-        """Count and judge the example that a plan makes; HarnessError when it gives another history the next time."""
-        self.seen.examples += 1
+        """Judge the example that a plan makes; HarnessError when it gives another history the next time."""
         # The choice must not differ between two runs of one example, so it is made from the plan.
         if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
             self.seen.compared += 1

@@ -29,8 +29,9 @@ _AHEAD = st.integers(1, 14) | st.integers(1, 90)
 
 
 class MarkerMachine(JudgedExample):
-    """One example; `machine.store_machine_for` makes a class of it for a system, a mode and a storage."""
+    """One example; `machine_for` makes a class of it for a system, a mode and a storage."""
 
+    key = "store_"
     asked = Bundle("asked")
 
     def __init__(self) -> None:
@@ -50,11 +51,6 @@ class MarkerMachine(JudgedExample):
         """A driver and some executors, with a few marker directories."""
         self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
         self._plan = replace(self._plan, directories=tuple(directories), **changes)
-
-    @classmethod
-    def declared(cls) -> tuple[str, ...]:
-        """The rules, sorted."""
-        return tuple(sorted(entry.function.__name__ for entry in cls.setup_state().rules))
 
     # What clients ask.
 
@@ -160,5 +156,6 @@ class MarkerMachine(JudgedExample):
         """Run and judge the example; raises the violation of the first broken promise."""
         if self._plan.ops:
             history, steps = execute(self._plan, self.system)
+            self.seen.examples += 1
             self.seen.steps += steps
             self.judge_whole(self._plan, history)

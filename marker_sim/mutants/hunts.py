@@ -20,6 +20,7 @@ from hypothesis import Phase, Verbosity
 
 from marker_sim.campaign.exhaustive import Space, examine
 from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.runs import MODES_AGREE, findings_of, promised_breach
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
@@ -112,6 +113,7 @@ def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
             mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
             chaos_seed = plan_seed(number, turn)
             made = machine_for(
+                WritePathMachine,
                 system,
                 mode,
                 storage,

@@ -38,8 +38,8 @@ def junit_xml(outcome: VerdictOutcome) -> str:
     elif outcome.exit_code() != EXIT_HOLDS:
         missed = "; ".join((*campaign.not_reached, *campaign.left_out))
         _add(whole, "failure" if outcome.verdict == "violated" else "error", outcome.verdict, missed)
-    for way in ("failure", "error", "skipped"):
-        suite.set(f"{way}s".replace("skippeds", "skipped"), str(len(suite.findall(f"testcase/{way}"))))
+    for counted, way in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(counted, str(len(suite.findall(f"testcase/{way}"))))
     suite.set("tests", str(len(suite)))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

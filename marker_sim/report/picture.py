@@ -18,7 +18,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.violations import format_event
 from marker_sim.report.stored import answered_names, stored_files
-from marker_sim.report.words import printable
+from marker_sim.report.words import clipped, printable
 
 EVENTS_MAX = 800
 LANES_MAX = 14
@@ -120,7 +120,7 @@ def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]
     for lane in lanes.values():
         one = lane["processes"][0]
         many = len(lane["processes"])
-        lane["name"] = _clip(one, 60) if many == 1 else f"{many} more: {lane['role']}"
+        lane["name"] = clipped(one, 60) if many == 1 else f"{many} more: {lane['role']}"
     return list(lanes.values())
 
 
@@ -159,11 +159,11 @@ def _bars(
                 "to": None if end is None else end.index,
                 "outcome": "open" if end is None else end.kind,
                 "operation": event.operation,
-                "name": _clip(event.path or "", 120),
+                "name": clipped(event.path or "", 120),
                 "ms": None if end is None else round((end.time_ns - event.time_ns) / 1e6, 3),
                 "answer": ""
                 if end is None
-                else _clip(end.error or ("" if end.value is None else repr(end.value)), 120),
+                else clipped(end.error or ("" if end.value is None else repr(end.value)), 120),
             }
         )
         lanes[lane]["rows"] = len(rows)
@@ -178,8 +178,8 @@ def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -
         "class": span.cls,
         "from": span.begin,
         "to": _ended(span.end),
-        "path": _clip(span.path or "", 120),
-        "settings": _clip(events[span.begin].error or "", 120),
+        "path": clipped(span.path or "", 120),
+        "settings": clipped(events[span.begin].error or "", 120),
     }
 
 
@@ -193,8 +193,8 @@ def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
         "kind": event.kind,
         "operation": event.operation,
         "instant": printable(event.instant or ""),
-        "path": _clip(event.path or "", 120),
-        "text": _clip(format_event(event), TEXT_MAX),
+        "path": clipped(event.path or "", 120),
+        "text": clipped(format_event(event), TEXT_MAX),
     }
 
 
@@ -214,8 +214,3 @@ def _gaps(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]
 
 def _ended(moment: int) -> int | None:
     return None if moment >= NEVER else moment
-
-
-def _clip(text: str, most: int) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -72,6 +72,19 @@ class ToldFailure:
         system = self.sut if self.version in ("", self.sut.partition(":")[2]) else f"{self.sut} {self.version}"
         return system + (f", found by marker-sim {self.kit_version}" if self.kit_version else "")
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """What every script says first, a line each: what is broken, where it is promised, by whom, and the plan."""
+        return (
+            f"{self.title} is broken" + (f": {self.message}" if self.message else ""),
+            "",
+            f"Promised:  {BY_ID[self.guarantee].sentence}",
+            f"Written:   {self.source or 'nowhere that is known'}",
+            f"Seen with: {self.versions}" + (f"; {self.often}" if self.often else ""),
+            "",
+            *plan_sentences(self.plan),
+        )
+
 
 def shell_script(failure: ToldFailure) -> str:
     """The script; UsageError says in a sentence what of the plan a shell cannot do."""
@@ -155,13 +168,7 @@ def _head(failure: ToldFailure, hudi: bool, s3: bool) -> list[str]:
             f" AWS_SECRET_ACCESS_KEY{more}. Without ENDPOINT a local directory is the storage."
         )
     return [
-        f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
-        "",
-        f"Promised:  {BY_ID[failure.guarantee].sentence}",
-        f"Written:   {failure.source or 'nowhere that is known'}",
-        f"Seen with: {failure.versions}" + (f"; {failure.often}" if failure.often else ""),
-        "",
-        *plan_sentences(failure.plan),
+        *failure.head,
         *([_CLOSED] if any(fault.kind is FaultKind.RESET for fault in failure.plan.faults) else []),
         "",
         *settings,

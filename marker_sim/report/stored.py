@@ -15,7 +15,7 @@ from marker_sim.history.index.calls import Directory
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import TEMP, directory_of, present
 from marker_sim.names import decode_names, marker_file_index
-from marker_sim.report.words import printable
+from marker_sim.report.words import clipped, printable
 
 FILES_MAX = 300
 NAMES_IN_FILE_MAX = 40
@@ -61,7 +61,7 @@ def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
         if event.index in kept and (not others or others[-1][1] != len(present)):
             others.append([event.index, len(present)])
     return {
-        "paths": [_clipped(path) for path in tracked],
+        "paths": [clipped(path, _PATH_MAX) for path in tracked],
         "groups": [_group(path) for path in tracked],
         "states": states,
         "names": list(names),
@@ -126,7 +126,7 @@ def _state(
         ids = (
             None
             if held is None
-            else [names.setdefault(_clipped(name), len(names)) for name in held[:NAMES_IN_FILE_MAX]]
+            else [names.setdefault(clipped(name, _PATH_MAX), len(names)) for name in held[:NAMES_IN_FILE_MAX]]
         )
         told = [size, ids, len(held or ()), writing]
     if path not in before or before[path] != told:
@@ -171,8 +171,8 @@ def answered_names(
         said = dict(answers[directory, name])
         found.append(
             {
-                "directory": _clipped(directory),
-                "name": _clipped(name),
+                "directory": clipped(directory, _PATH_MAX),
+                "name": clipped(name, _PATH_MAX),
                 "proof": proof,
                 "answers": [[at, said[at]] for at in _deciding(sorted(said), shown)],
                 "deleted": [] if known is None else _deciding([d.invoke for d in known.deletions], shown),
@@ -197,8 +197,3 @@ def _changes_of(span: list[int] | None, moments: Sequence[int]) -> list[int]:
             held = not held
             found.append(moment)
     return found
-
-
-def _clipped(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _PATH_MAX else f"{shown[: _PATH_MAX - 1]}…"

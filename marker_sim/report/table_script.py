@@ -13,10 +13,9 @@ from typing import Any
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import Plan
 from marker_sim.report.script import ToldFailure, environment, shell_script
-from marker_sim.report.words import plan_sentences, printable
+from marker_sim.report.words import printable
 from marker_sim.tables import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
 from marker_sim.worlds.hudi_spark.round_steps import DRIVER, call_of, moment_of
@@ -98,13 +97,7 @@ def _kill(fault: Fault) -> dict[str, Any]:
 def _head(failure: ToldFailure) -> list[str]:
     """The text at the beginning."""
     return [
-        f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
-        "",
-        f"Promised:  {BY_ID[failure.guarantee].sentence}",
-        f"Written:   {failure.source or 'nowhere that is known'}",
-        f"Seen with: {failure.versions}" + (f"; {failure.often}" if failure.often else ""),
-        "",
-        *plan_sentences(failure.plan),
+        *failure.head,
         "",
         *_HOW,
     ]

@@ -164,6 +164,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)
 
 
+def clipped(text: str, most: int) -> str:
+    """Printable text of so many characters at most; an ellipsis says that there was more."""
+    shown = printable(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One event as shown.
