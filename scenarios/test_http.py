@@ -75,7 +75,8 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     assert {name for name in wanted if not rows[name].judged} == set()
     assert done.last is not None and done.seed == 7
     assert done.sut_version == done.last.header.sut_version == "7.7"
-    assert rows["G12"].judged >= len(REFUSED)
+    hostile = rows["G12"]  # A busy machine has time for one round of them, in which a server may be dead or paused.
+    assert hostile.judged + sum(hostile.excused.values()) >= len(REFUSED) < 2 * hostile.judged
     # It renames its files, so there is no cut to kill it in, which is no gap.
     assert done.statistics.reached.get(CUT_KILL, 0) == 0 < done.statistics.reached[NEVER_CUT]
     assert done.left_out == ()

@@ -135,7 +135,9 @@ def test_what_was_meant_for_a_dead_server_reaches_no_other_one(tmp_path: Path) -
         if event.operation == "create" and event.kind in ("ok", "info") and event.process.startswith("executor"):
             ends.setdefault(event.path, []).append(event.value)
     lost = [values for values in ends.values() if values[0] is None]
-    assert lost and all(values == [None, "created"] for values in lost)
+    told = [values[1:] for values in lost]
+    # On a busy machine a new server may come up too late for some; nobody is told that a marker exists already.
+    assert ["created"] in told and all(values in (["created"], [None]) for values in told), told
 
 
 @needs_wires

@@ -23,7 +23,6 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
 from marker_sim.targets.bundles import Jars, spark_home
 from marker_sim.targets.http import SERVERS, HttpTarget, check_packages, check_surroundings
-from marker_sim.targets.java_start import quick_start
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
 
 NAME = "hudi"
@@ -75,6 +74,8 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
+        from marker_sim.targets.java_start import quick_start  # It needs the packages of HTTP targets.
+
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)
 
