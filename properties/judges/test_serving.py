@@ -55,6 +55,20 @@ def test_a_kit_that_is_slow_itself_decides_nothing() -> None:
     assert "echo" in probed(story).says_nothing("G6").undecided
 
 
+@pytest.mark.parametrize(
+    ("lost", "broken"), [((8_000,), True), ((12_000,), False), ((6_000, 6_500), False), ((5_000,) * 9, True)]
+)
+def test_time_in_which_a_server_waited_for_a_processor_is_not_its_own(lost: tuple[int, ...], broken: bool) -> None:
+    story = begun()
+    invoke = story.ask(B)
+    for number, lost_ms in enumerate(lost):  # The last ones overlap: nine waits of five seconds in nine seconds.
+        story.wait(2 * BOUND_MS // len(lost) if len(lost) < 9 else 500 if number else 16_000)
+        story.observe("starved", process="server#1", value=lost_ms)
+    story.flush(B)
+    story.end(invoke, "ok", "created")
+    assert bool(probed(story).finding("G6").breaches) == broken
+
+
 def test_a_failing_probe_breaks_it() -> None:
     probed(begun(), outcome="info").breaks("G6", count=3)
     probed(begun(), outcome="fail").breaks("G6", count=3)

@@ -12,6 +12,7 @@ from marker_sim.history import Event, History, Value
 from marker_sim.history.index.calls import (
     DEADLY,
     LISTINGS,
+    MS,
     NO_LIFE,
     SEVERAL_LIVES,
     STEPS,
@@ -39,6 +40,7 @@ class EventReader:
     closing: directories whose last snapshot came after their last effect.
     steps: the parts of writes, by completion, open ones last.
     exits: when a process ended by itself.
+    starved: by process, from when to when it waited for a processor (ns), at most.
     table_writes: the writes of a black-box write path, by completion; audited: the events of audits of its tables.
     """
 
@@ -64,6 +66,7 @@ class EventReader:
         self.steps: list[WriteStep] = []
         self.exits: dict[str, int] = {}
         self.late_echoes: list[int] = []
+        self.starved: list[tuple[str, int, int]] = []
         self.given_up: list[Event] = []
         self.rows: list[Event] = []
         self.table_writes: list[TableWrite] = []
@@ -210,6 +213,8 @@ class EventReader:
                 self.given_up.append(event)
             case "echo-late":
                 self.late_echoes.append(index)
+            case "starved" if isinstance(event.value, int):
+                self.starved.append((event.process, event.time_ns - event.value * MS, event.time_ns))
 
     def _file(self, event: Event) -> None:
         if event.path is None:

@@ -268,6 +268,15 @@ class HistoryIndex(EventReader):
         """When a call was over; an open one at the end of the run, when the kit kills the remaining processes."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
+    def starved_ns(self, begin_ns: int, end_ns: int) -> int:
+        """How long a server waited for a processor meanwhile; the longest, where there are several."""
+        lost: Counter[str] = Counter()
+        counted: dict[str, int] = {}  # Waits of several threads may overlap.
+        for process, since_ns, until_ns in self.starved:
+            lost[process] += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns, counted.get(process, 0)))
+            counted[process] = until_ns
+        return max(lost.values(), default=0)
+
     def timed_out(self, call: RecordedCall) -> bool:
         """Whether a call was never answered: it is open, or its client gave up waiting."""
         return call.outcome == "open" or (

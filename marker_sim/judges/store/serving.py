@@ -101,6 +101,9 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         if call.outcome == "open" and (gone or waited_ns < view.header.answer_bound_ms * MS):
             view.excuse("client-died" if gone else "run-ended")
             continue
+        if view.timed_out(call) and _starved(view, call, view.time_ns(call.invoke), view.header.answer_bound_ms * MS):
+            view.excuse("no-processor")
+            continue
         count += 1
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
@@ -142,6 +145,8 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
                 view.excuse("waited-too-short")
             else:
                 answered += 1
+            continue
+        if _starved(view, call, _end_ns(view, call) - waited_ns, bound_ns) and view.excuse("no-processor"):
             continue
         how = "not answered" if view.timed_out(call) else "answered only"
         message = (
@@ -237,6 +242,8 @@ def isolation(view: HistoryIndex) -> Finding:
         late = end_ns - begin_ns > limit_ns
         if late and call.operation == "delete" and view.keeps_deleting(call, directory.path, limit_ns):
             late = not view.excuse("still-deleting")
+        if late and _starved(view, call, begin_ns, limit_ns):
+            late = not view.excuse("no-processor")
         if call.outcome == "ok" and not late:
             judged += 1
             continue
@@ -285,6 +292,12 @@ def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
     """Whether a call was answered 503 outside these windows, so that the fault is not the reason."""
     refused_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_refused_busy(view, call))
     return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in refused_ns)
+
+
+def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: int) -> bool:
+    """Whether a call was in time but for what its server waited for a processor, which is the machine's doing."""
+    until_ns = _end_ns(view, call)
+    return until_ns - since_ns - view.starved_ns(since_ns, until_ns) <= limit_ns
 
 
 def _is_confined(fault: FaultSpan) -> bool:

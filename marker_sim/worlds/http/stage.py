@@ -24,12 +24,14 @@ from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.starvation import WORTH_MS, ProcessorTime, processor_times, starved_ms
 from marker_sim.worlds.http.world import RoundStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
+ECHOES_A_LOOK = 8  # At the processor times of the servers.
 PROBE_SPACE = 2.5
 HANGING_GRACE_S = 0.7
 KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
@@ -242,9 +244,18 @@ class RunStage:
             self._over.wait(LOOK_EVERY_S)
 
     def _listen_to_echo(self) -> None:
-        """When the kit itself is not woken in time, slowness of the server proves nothing."""
-        while not self._over.is_set():
+        """When the kit itself is not woken in time, slowness of the server proves nothing; nor when it is starved."""
+        seen: dict[str, dict[tuple[int, int], ProcessorTime]] = {}
+        for number in itertools.count():
+            if self._over.is_set():
+                break
             before = time.monotonic()
             self._over.wait(ECHO_EVERY_S)
             if time.monotonic() - before > ECHO_LATE_S:
                 self.recorder.record("kit", "kit", "observe", "echo-late")
+            for server in () if number % ECHOES_A_LOOK else tuple(self.injector.servers):
+                now = processor_times(server.pids())
+                lost = starved_ms(seen.get(server.name, now), now)
+                seen[server.name] = now
+                if lost >= WORTH_MS:
+                    self.recorder.record(server.name, "kit", "observe", "starved", value=lost)
