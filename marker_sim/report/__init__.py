@@ -7,6 +7,7 @@ words.py        plans and events as sentences
 page.py         report.html, one file that needs no network (page.html.j2, page.css)
 heat_map.py     faults by phase as a map
 picture.py      the picture of a failure: lanes, bars, faults, ticks (drawn by picture.js); stored.py: what storage held
+trace.py        trace.json, a history for Perfetto
 junit.py        the verdict as JUnit XML
 notes.py        what was undecided, not reached, left out or in trouble
 columns.py      history.parquet, both ways

@@ -26,7 +26,7 @@ from marker_sim.report.heat_map import heat_map
 from marker_sim.report.notes import notes
 from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
-from marker_sim.report.verdict import VerdictOutcome, place, stories
+from marker_sim.report.verdict import VerdictOutcome, place, stories, traced
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 EVENTS_AROUND = 3
@@ -82,6 +82,7 @@ def render_page(outcome: VerdictOutcome) -> str:
         script=Markup(script),
         script_hash=b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii"),
         pictures=[picture(failure.history, failure.evidence, most) for failure in failures],
+        traces=list(traced(outcome)),
         outcome=outcome,
         campaign=campaign,
         kit_version=__version__,

@@ -46,7 +46,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
     return {
         "events": [_told(events[number], lane_of) for number in shown],
         "total": len(events),
-        "gaps": _gaps(events, shown),
+        "gaps": gaps_between(events, shown),
         "evidence": proofs,
         "lanes": lanes,
         "bars": bars,
@@ -72,7 +72,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     related |= {event.index for event in events if event.caused_by in proved and event.kind in _COMPLETIONS}
     centres += sorted(number for number in related - proved if number is not None)
     around = max(2, min(_AROUND_MAX, most // (4 * max(1, len(centres)))))
-    chosen = _near(centres, around, len(events))
+    chosen = near(centres, around, len(events))
     ordered = sorted(evidence) or [0]
     faults = [event.index for event in events if event.kind == "fault"]
     kinds: Counter[str] = Counter()
@@ -80,7 +80,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
         kinds[events[fault].operation] += 1
         if kinds[events[fault].operation] > FAULTS_OF_KIND_MAX:
             continue
-        more = _near([fault], 1, len(events))
+        more = near([fault], 1, len(events))
         if len(chosen | more) > most:
             break
         chosen |= more
@@ -91,7 +91,8 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     return sorted(chosen)
 
 
-def _near(centres: Iterable[int], around: int, end: int) -> set[int]:
+def near(centres: Iterable[int], around: int, end: int) -> set[int]:
+    """The indices of the given events and of so many on both sides of each; end: how many events there are."""
     return {at for number in centres for at in range(max(0, number - around), min(end, number + around + 1))}
 
 
@@ -100,22 +101,41 @@ def _distance(ordered: Sequence[int], number: int) -> int:
     return min(abs(near - number) for near in ordered[max(0, at - 1) : at + 1])
 
 
-def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
-    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+def ordered_processes(events: Iterable[Event], important: set[str]) -> dict[str, str]:
+    """The role of each process; the important ones come first, then by role, then as they appeared."""
     roles: dict[str, str] = {}
     for event in events:
         roles.setdefault(event.process, event.role)
-    ranks = {process: number for number, process in enumerate(roles)}
 
-    def order(process: str) -> tuple[bool, int, int]:
-        role = roles[process]
-        return process not in important, _ROLES.index(role) if role in _ROLES else len(_ROLES), ranks[process]
+    def order(known: tuple[str, str]) -> tuple[bool, int]:
+        process, role = known
+        return process not in important, _ROLES.index(role) if role in _ROLES else len(_ROLES)
 
+    return dict(sorted(roles.items(), key=order))
+
+
+def completions(events: Iterable[Event]) -> dict[int, Event]:
+    """The first completion of each invocation that has one."""
+    ended: dict[int, Event] = {}
+    for event in events:
+        if event.kind in _COMPLETIONS and event.caused_by is not None:
+            ended.setdefault(event.caused_by, event)
+    return ended
+
+
+def answer_text(end: Event | None) -> str:
+    """What an operation was answered, or why it failed; "" for nothing."""
+    return "" if end is None else clipped(end.error or ("" if end.value is None else repr(end.value)), 120)
+
+
+def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
+    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+    roles = ordered_processes(events, important)
     lanes: dict[str, dict[str, Any]] = {}
-    for process in sorted(roles, key=order):
+    for process, role in roles.items():
         alone = len(roles) <= LANES_MAX or (process in important and len(lanes) < LANES_MAX)
-        key = f"process {process}" if alone else f"role {roles[process]}"
-        lane = lanes.setdefault(key, {"name": "", "role": roles[process], "processes": [], "rows": 1})
+        key = f"process {process}" if alone else f"role {role}"
+        lane = lanes.setdefault(key, {"name": "", "role": role, "processes": [], "rows": 1})
         lane["processes"].append(process)
     for lane in lanes.values():
         one = lane["processes"][0]
@@ -128,10 +148,7 @@ def _bars(
     events: Sequence[Event], kept: set[int], lane_of: dict[str, int], lanes: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """One for each operation that begins or ends among the shown events; `row` keeps those of one time apart."""
-    ended: dict[int, Event] = {}
-    for event in events:
-        if event.kind in _COMPLETIONS and event.caused_by is not None:
-            ended.setdefault(event.caused_by, event)
+    ended = completions(events)
     bars = []
     busy: dict[int, list[int]] = {}
     for event in events:
@@ -161,9 +178,7 @@ def _bars(
                 "operation": event.operation,
                 "name": clipped(event.path or "", 120),
                 "ms": None if end is None else round((end.time_ns - event.time_ns) / 1e6, 3),
-                "answer": ""
-                if end is None
-                else clipped(end.error or ("" if end.value is None else repr(end.value)), 120),
+                "answer": answer_text(end),
             }
         )
         lanes[lane]["rows"] = len(rows)
@@ -198,7 +213,7 @@ def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _gaps(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
+def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
     """What is left out before each event that does not follow the one before it; the most frequent kinds by name."""
     gaps = []
     before = -1

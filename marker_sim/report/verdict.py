@@ -14,6 +14,7 @@ from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.campaign.statistics import overall
+from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
@@ -180,6 +181,20 @@ def plan_name(number: int, failure: Failure) -> str:
     """The plan's file below the report directory; the first failure's is the contract's plan.json."""
     words = (*place(failure), failure.cause) if failure.cause else place(failure)
     return "plan.json" if number == 0 else f"failures/{'-'.join(words)}.json"
+
+
+def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]]:
+    """The traces of a report: each file's history and evidence, one a story, or that of the last run without any.
+
+    The first story's is trace.json, the others lie beside their plans.
+    """
+    found: dict[str, tuple[History, tuple[int, ...]]] = {}
+    for story in stories(outcome.failures):
+        failure = outcome.failures[story.told]
+        name = "trace.json" if not found else plan_name(story.told, failure).replace(".json", ".trace.json")
+        found[name] = (failure.history, failure.evidence)
+    last = outcome.campaign.last
+    return found or ({} if last is None else {"trace.json": (last, ())})
 
 
 @dataclass(frozen=True, slots=True)

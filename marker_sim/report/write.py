@@ -1,7 +1,8 @@
 """Writes the files of a report directory, each completely or not at all.
 
-    verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  logs/
-    failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause
+    verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  trace.json  logs/
+    failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause; the
+                  trace of every story after the first
 
 verdict.json is written last, so that a directory that has one is complete.
 """
@@ -22,7 +23,8 @@ from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import unwritable
 from marker_sim.report.junit import junit_xml
 from marker_sim.report.page import render_page
-from marker_sim.report.verdict import VerdictOutcome, plan_name
+from marker_sim.report.trace import write_trace
+from marker_sim.report.verdict import VerdictOutcome, plan_name, traced
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -41,6 +43,9 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
             _write_history(kept, directory / "history.jsonl")
             with replacing(directory / "history.parquet") as path:
                 write_parquet(kept, path)
+        for name, (run, evidence) in traced(outcome).items():
+            with replacing(directory / name) as path:
+                write_trace(run, evidence, path)
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
     except OSError as error:
