@@ -70,6 +70,37 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
+@pytest.fixture(scope="module")
+def holding(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a report without failures is."""
+    made = replace(campaign(violated=False), last=_lost(marker("a"))[0])
+    outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
+    path = tmp_path_factory.mktemp("holding") / "report.html"
+    path.write_text(render_page(outcome), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_a_run_that_holds_has_the_picture_of_its_last_run_with_the_same_controls(
+    browser: Browser, holding: str
+) -> None:
+    browser.errors.clear()
+    browser.open(holding)
+    assert browser.run("document.querySelectorAll('.card, .proofs button, .violated').length") == 0
+    assert browser.run("document.querySelectorAll('#run .bar').length") == 4
+    assert browser.run(f"({IN_VIEW})('#run .stage')") == [True]
+    now = "document.querySelector('#run .now').textContent"
+    assert "fault kill" in browser.run(now), "the cursor does not stand where the first fault began"
+    browser.run("document.querySelector('#run svg').focus()")
+    browser.press("Home")
+    assert browser.run(now).startswith("At event 0")
+    browser.press("f")
+    assert "fault kill" in browser.run(now)
+    assert "MARKERS0" in browser.run("document.querySelector('#run .panel').innerText")
+    browser.open(holding, width=390, height=844, dark=True)
+    assert browser.run("document.documentElement.scrollWidth") == 390
+    assert browser.errors == []
+
+
 def test_verdict_cards_and_evidence_are_in_sight_without_scrolling(browser: Browser, page: str) -> None:
     browser.errors.clear()
     browser.open(page)

@@ -19,8 +19,10 @@ from markupsafe import Markup
 
 from marker_sim import __version__
 from marker_sim.campaign.result import Failure
+from marker_sim.history import History
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.plan import Plan
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.heat_map import heat_map
 from marker_sim.report.notes import notes
@@ -76,13 +78,14 @@ def render_page(outcome: VerdictOutcome) -> str:
     campaign = outcome.campaign
     script = _resource("picture.js")
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
-    failures = [outcome.failures[story.told] for story in told]
+    drawn = traced(outcome)
     return environment.from_string(_resource("page.html.j2")).render(
         style=Markup(_resource("page.css")),
         script=Markup(script),
         script_hash=b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii"),
-        pictures=[picture(failure.history, failure.evidence, most) for failure in failures],
-        traces=list(traced(outcome)),
+        pictures=[picture(history, evidence, most) for history, evidence in drawn.values()],
+        traces=list(drawn),
+        run=None if told or campaign.last is None else _run(campaign.last),
         outcome=outcome,
         campaign=campaign,
         kit_version=__version__,
@@ -106,6 +109,21 @@ def render_page(outcome: VerdictOutcome) -> str:
         reached=sorted(campaign.statistics.reached.items()),
         operations=sorted(campaign.statistics.operations.items()),
     )
+
+
+def _run(history: History) -> dict[str, Any]:
+    """What is said of a run in which nothing broke."""
+    header = history.header
+    plan = Plan.from_dict(header.plan, "the plan of a history") if header.plan else None
+    return {
+        "mode": header.mode,
+        "storage": header.storage,
+        "events": len(history.events),
+        "plan": [printable(sentence) for sentence in plan_sentences(plan)] if plan else [],
+        "entries": plan.entries if plan else 0,
+        "entries_before": 0,
+        "seed": header.seed,
+    }
 
 
 def headline(outcome: VerdictOutcome) -> str:

@@ -32,7 +32,9 @@ class Picture {
     this.moments = data.events.map((event) => event.i);
     this.proof = new Map(data.evidence.map((moment, at) => [moment, at + 1]));
     this.faulty = new Set(data.faults.flatMap((fault) => [fault.from, fault.to]));
-    this.cursor = Math.max(0, upTo(this.moments, Math.max(...data.evidence, 0)) - 1);
+    // At the end of the evidence; where there is none, where the first fault began.
+    const first = data.evidence.length ? Math.max(...data.evidence) : data.faults[0]?.from ?? 0;
+    this.cursor = Math.max(0, upTo(this.moments, first) - 1);
     this.lay();
     this.build();
     this.draw();
@@ -156,6 +158,7 @@ class Picture {
       const y = lanes[life.lane].y + lanes[life.lane].height - TICKS / 2;
       add("line", { class: "life", x1: this.x(life.from), x2: this.x(life.to, true), y1: y, y2: y });
     }
+    this.named = new Map();
     for (const fault of data.faults) this.fault(fault, parts);
     for (const gap of data.gaps) {
       const x = gap.before > this.moments[this.moments.length - 1] ? this.width - 3 : this.x(gap.before) - 2;
@@ -190,7 +193,10 @@ class Picture {
       svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("desc", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
     parts.push(group);
     if (this.data.faults.length >= 30 && this.zoom <= 2) return;
-    const x = Math.min(from + 4, this.width - 7 * fault.kind.length);
+    // The names of a lane stand side by side; one that would stand far from its fault is left to the pointer.
+    const wide = 7 * (fault.kind.length + 2), x = Math.max(Math.min(from + 4, this.width - wide), this.named.get(lane.y) ?? 0);
+    if (x > from + 90) return;
+    this.named.set(lane.y, x + wide);
     parts.push(svg("text", { class: "fault-name", x, y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
   }
 
