@@ -56,16 +56,22 @@ def heat_map(rows: Sequence[MatrixRow]) -> HeatMap:
 def _cell(row: MatrixRow, phase: str, most: int) -> HeatCell:
     count = row.met.get(phase, 0)
     if count:
-        shade = 1 + round((SHADES - 1) * log(count) / log(most)) if most > 1 else SHADES
         times = "once" if count == 1 else f"{count:,} times"
-        return HeatCell(state="met", shade=shade, shown=_short(count), says=f"{row.kind} in {phase}: {times}")
+        return met_cell(count, most, f"{row.kind} in {phase}: {times}")
     if phase in row.unmet:
         return HeatCell(state="unmet", shade=0, shown="0", says=f"{row.kind} in {phase}: possible, not reached")
     why = row.impossible.get(phase, f"a {phase.partition(':')[0]} cannot have this fault")
     return HeatCell(state="impossible", shade=0, shown="", says=f"{row.kind} in {phase}: impossible, {why}")
 
 
-def _short(count: int) -> str:
+def met_cell(count: int, most: int, says: str) -> HeatCell:
+    """A cell for what was met so often; most: the largest count of the map."""
+    shade = 1 + round((SHADES - 1) * log(count) / log(most)) if most > 1 else SHADES
+    return HeatCell(state="met", shade=shade, shown=short(count), says=says)
+
+
+def short(count: int) -> str:
+    """A count in at most four characters."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if count >= size:
             return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count // size}{unit}"

@@ -1,21 +1,14 @@
 """report.html: everything a person needs to believe or doubt a verdict, in one file that needs no network.
 
-page.html.j2 is its text, page.css its look, picture.js draws the pictures of picture.py. Jinja escapes everything that
-came from a system under test, and the browser runs no other script than that file.
+page.html.j2 is its text, page.css its look, picture.js draws the pictures of picture.py.
 """
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from typing import Any
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from marker_sim import __version__
 from marker_sim.campaign.result import Failure
@@ -28,6 +21,7 @@ from marker_sim.report.heat_map import heat_map
 from marker_sim.report.notes import notes
 from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
+from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, place, stories, traced
 from marker_sim.report.words import in_context, plan_sentences, printable
 
@@ -38,7 +32,6 @@ _EVENTS_LEAST = 60
 SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
 # The gravest first; a row of several modes and storages is as grave as its gravest part.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
-SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +65,14 @@ class GuaranteeSummary:
 
 def render_page(outcome: VerdictOutcome) -> str:
     """The page as text; every text from a system under test is escaped."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"under": under_text, "printable": printable}
     told = stories(outcome.failures)
     campaign = outcome.campaign
-    script = _resource("picture.js")
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
     drawn = traced(outcome)
-    return environment.from_string(_resource("page.html.j2")).render(
-        style=Markup(_resource("page.css")),
-        script=Markup(script),
-        script_hash=b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii"),
+    return render(
+        "report/page.html.j2",
+        script="picture.js",
+        under=under_text,
         pictures=[picture(history, evidence, most) for history, evidence in drawn.values()],
         traces=list(drawn),
         run=None if told or campaign.last is None else _run(campaign.last),
@@ -90,7 +80,6 @@ def render_page(outcome: VerdictOutcome) -> str:
         campaign=campaign,
         kit_version=__version__,
         headline=printable(headline(outcome)),
-        signs=SIGNS,
         notes=notes(outcome),
         against=outcome.against and names(outcome.against),
         compared=outcome.against and comparison_rows(outcome.rows, outcome.against),
@@ -175,7 +164,3 @@ def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }
-
-
-def _resource(name: str) -> str:
-    return (files("marker_sim.report") / name).read_text(encoding="utf-8")

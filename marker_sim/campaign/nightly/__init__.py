@@ -6,7 +6,8 @@ ranges.py        which numbers of a stream are done, and which come next
 tasks.py         a worker carries out one unit; work.py and work_*.py: the kinds of units
 ledger.py        one line per finished unit, appended and synced
 failures.py      failures of the ledger as replay files; pruning.py moves fixed ones aside
-totals.py        the ledger added up, one row per night; summary.py: the same as text, JSON and HTML
+totals.py        the ledger added up, one row per night; summary.py: the same as text and JSON
+page.py          summary.html (page.html.j2), and the three files put in place
 
 The ledger is the only record; everything else in the directory is derived from it at each start. A unit is a range of
 numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes and servers). One that

@@ -21,9 +21,9 @@ from typing import Any
 from marker_sim import __version__
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
+from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.requirements import missing_here
 from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, SHARES, NightlyStage, schedule
-from marker_sim.campaign.nightly.summary import write_summary
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from marker_sim.campaign.nightly.failures import FIXED, FOLDER, is_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
-from marker_sim.campaign.nightly.summary import write_summary
+from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
 
 

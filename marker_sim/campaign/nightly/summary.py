@@ -1,17 +1,13 @@
-"""The nights of a chaos directory for people and programs: summary.json, .md and .html, each put in place whole."""
+"""The nights of a chaos directory as rows, sentences, summary.json and summary.md; page.py has summary.html."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
-from marker_sim.campaign.nightly.failures import StoredFailure, stories, write_whole
+from marker_sim.campaign.nightly.failures import StoredFailure, stories
 from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, besides
@@ -26,7 +22,6 @@ _AFTER = (
     "runs", "steps", "judged", "faults", "again", "new", "still", "fixed", "not reached", "canary",
 )  # fmt: skip
 _BARS = " ▁▂▃▄▅▆▇█"
-_BAR_WIDTH, _HEIGHT = 18, 60
 
 
 def verdict_of(night: NightTotals) -> str:
@@ -87,6 +82,7 @@ def summary_of(totals: Totals) -> dict[str, Any]:
                 "world": failure.sighting.world,
                 "message": failure.sighting.message,
                 "night": failure.night,
+                "nights": [night.number for night in totals.nights if night.saw(failure.name)],
                 "seen": failure.seen,
                 "alike": failure.alike,
                 "status": "fixed" if failure.fixed else failure.status or "new",
@@ -94,13 +90,6 @@ def summary_of(totals: Totals) -> dict[str, Any]:
             for failure in totals.failures.by_name.values()
         ],
     }
-
-
-def write_summary(totals: Totals, directory: Path) -> None:
-    """Put the three files in place."""
-    write_whole(directory / "summary.json", (json.dumps(summary_of(totals), indent=1) + "\n").encode())
-    write_whole(directory / "summary.md", _markdown(totals, directory).encode("utf-8", "replace"))
-    write_whole(directory / "summary.html", _page(totals, directory).encode("utf-8", "replace"))
 
 
 def columns(totals: Totals) -> tuple[str, ...]:
@@ -112,7 +101,7 @@ def columns(totals: Totals) -> tuple[str, ...]:
 def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
     """One line of the table, a cell for each column named. Streams have runs and the seconds of workers."""
     streams = [
-        _stream(night, name) if name != "system" else _system(night) for name in named[len(_BEFORE) : -len(_AFTER)]
+        _stream(night, name) if name != "system" else system_of(night) for name in named[len(_BEFORE) : -len(_AFTER)]
     ]
     canary = night.canary or {}
     return (
@@ -144,24 +133,25 @@ def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[st
     """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
         f"{told.sighting.guarantee} in {told.sighting.mode} mode on {told.sighting.storage}"
-        f" ({told.sighting.world}), night {told.night}, {_runs(told)}:"
-        f" {told.sighting.message}{_besides(told, others)}:"
+        f" ({told.sighting.world}), night {told.night}, {runs_text(told)}:"
+        f" {told.sighting.message}{f'; {more}' if (more := besides_text(told, others)) else ''}:"
         f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         for told, *others in stories(failures)
     ]
 
 
-def _besides(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
-    said = besides(told.sighting.guarantee, [other.sighting.guarantee for other in others], "stored failure")
-    return f"; {said}" if said else ""
+def besides_text(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
+    """What a story breaks besides the guarantee that it is told with, "" for nothing."""
+    return besides(told.sighting.guarantee, [other.sighting.guarantee for other in others], "stored failure")
 
 
-def _runs(failure: StoredFailure) -> str:
+def runs_text(failure: StoredFailure) -> str:
+    """How often a failure was seen."""
     runs = f"{failure.seen} run{'' if failure.seen == 1 else 's'}"
     return f"{runs}, {failure.alike} more with the same cause" if failure.alike else runs
 
 
-def _system(night: NightTotals) -> str:
+def system_of(night: NightTotals) -> str:
     """Name and version, the version once."""
     return night.sut if not night.version or night.version in night.sut else f"{night.sut} {night.version}"
 
@@ -171,7 +161,8 @@ def _stream(night: NightTotals, name: str) -> str:
     return f"{night.stream_runs.get(name, 0):,} in {seconds:,.0f} s" if seconds else "-"
 
 
-def _markdown(totals: Totals, directory: Path) -> str:
+def markdown(totals: Totals, directory: Path) -> str:
+    """The content of summary.md."""
     shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
     lines = [f"# Nights of {totals.sut}", "", f"Plans of seed {totals.seed}.", ""]
     lines += ["| " + " | ".join(named) + " |", "|" + "---|" * len(named)]
@@ -194,37 +185,4 @@ def remarks(night: NightTotals) -> list[str]:
         *gaps(night),
         *(f"left out: {what}" for what in night.missing),
         *(f"error of the kit: {what}" for what in night.trouble),
-    ]
-
-
-def _page(totals: Totals, directory: Path) -> str:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(
-        (files("marker_sim.campaign.nightly") / "page.html.j2").read_text(encoding="utf-8")
-    )
-    shown = totals.nights[-NIGHTS_SHOWN:]
-    charts = (("runs", [n.runs for n in shown]), ("new failures", [len(n.new) for n in shown]))
-    return template.render(
-        totals=totals,
-        verdict=verdict_of(totals.night),
-        columns=columns(totals),
-        rows=[night_row(night, columns(totals)) for night in shown],
-        charts=[(name, _bars(values, [n.number for n in shown])) for name, values in charts],
-        width=_BAR_WIDTH * max(1, len(shown)),
-        height=_HEIGHT,
-        remarks=remarks(totals.night),
-        failures=failure_lines(totals.failures.open, directory),
-    )
-
-
-def _bars(values: Sequence[int], nights: Sequence[int]) -> list[dict[str, Any]]:
-    most = max(values, default=0) or 1
-    return [
-        {
-            "x": _BAR_WIDTH * place + 2,
-            "height": round(value / most * _HEIGHT, 1),
-            "y": round(_HEIGHT - value / most * _HEIGHT, 1),
-            "says": f"night {night}: {value:,}",
-        }
-        for place, (value, night) in enumerate(zip(values, nights, strict=True))
     ]

@@ -27,6 +27,7 @@ class NightTotals:
     unsure: failures that were open when it began and that no replay decided before it ended.
     sut, version: of the system, "" where the directory or nobody knows it.
     goals: what its units have to reach together.
+    seen: how often each stored failure was found, by name.
     """
 
     number: int
@@ -63,6 +64,7 @@ class NightTotals:
     sut: str = ""
     version: str = ""
     goals: set[str] = field(default_factory=set)
+    seen: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: Line) -> None:
         """Count a unit."""
@@ -85,6 +87,10 @@ class NightTotals:
             self.canary = line
         elif line.get("canary") and (self.canary is None or not line["canary"]["caught"]):
             self.canary = {"seconds": line["seconds"], **line["canary"]}
+
+    def saw(self, name: str) -> bool:
+        """Whether a stored failure was found, or broke again when its plan was run."""
+        return self.seen[name] > 0 or self.replayed.get(name) == VIOLATED
 
     @property
     def still_violated(self) -> list[str]:
@@ -237,6 +243,7 @@ class Totals:
             where |= {"server": self.server.to_dict()} if sighting.world == SERVER else {}
             seen = self.failures.see(sighting, **where, night=night.number, at=line["at"])
             names.append(seen.name)
+            night.seen[seen.name] += 1
             if seen.name not in known:
                 night.new.append(seen.name)
         return names

@@ -1,0 +1,257 @@
+"""summary.html: the nights as a trend, each cause with its nights, versions side by side; like report.html one file.
+
+Also puts it in place with summary.json and summary.md, each whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from marker_sim.campaign.nightly.failures import FIXED, FOLDER, StoredFailure, stories, write_whole
+from marker_sim.campaign.nightly.summary import (
+    NIGHTS_SHOWN,
+    besides_text,
+    columns,
+    markdown,
+    night_row,
+    remarks,
+    runs_text,
+    summary_of,
+    system_of,
+    verdict_of,
+)
+from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.judges.guarantees import BY_ID, Guarantee
+from marker_sim.report.charts import Chart, bar_chart
+from marker_sim.report.heat_map import HeatCell, met_cell
+from marker_sim.report.templates import render
+from marker_sim.report.words import printable
+
+CAUSES_MAX = 60
+VERSIONS_MAX = 6
+STORED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightlyCause:
+    """Failures that most likely have one defect in common.
+
+    name: of the stored failure that tells it; stored: name and file of each, the first few.
+    where: mode, storage and world in words.
+    often: how often it was seen, in words; besides: what else it breaks.
+    first, last: the numbers of the nights; nights: in how many it was seen.
+    cells: one for each night shown.
+    """
+
+    name: str
+    guarantee: Guarantee
+    where: str
+    message: str
+    besides: str
+    often: str
+    first: int
+    last: int
+    nights: int
+    cells: tuple[HeatCell, ...]
+    stored: tuple[tuple[str, str], ...]
+    replay: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionColumn:
+    """The nights of one version of the system, judged by one version of the kit.
+
+    nights: their numbers; verdict: of the last one.
+    only: causes that no other version had.
+    """
+
+    system: str
+    kit: str
+    nights: str
+    verdict: str
+    runs: int
+    causes: int
+    only: int
+
+
+def write_summary(totals: Totals, directory: Path) -> None:
+    """Put the three files in place."""
+    write_whole(directory / "summary.json", (json.dumps(summary_of(totals), indent=1) + "\n").encode())
+    write_whole(directory / "summary.md", markdown(totals, directory).encode("utf-8", "replace"))
+    write_whole(directory / "summary.html", render_nights(totals, directory).encode("utf-8", "replace"))
+
+
+def render_nights(totals: Totals, directory: Path) -> str:
+    """The page as text; every text from a system under test is escaped."""
+    shown = totals.nights[-NIGHTS_SHOWN:]
+    known = stories(totals.failures.open)
+    gone = stories(failure for failure in totals.failures.by_name.values() if failure.fixed)
+    groups = (*known, *gone)
+    most = max((_seen(group, night) for group in groups for night in shown), default=1)
+    told = [_cause(group, totals, shown, most, directory) for group in groups]
+    return render(
+        "campaign/nightly/page.html.j2",
+        sut=totals.sut,
+        seed=totals.seed,
+        nights=totals.nights,
+        shown=shown,
+        faults=sum(night.faults.total() for night in totals.nights),
+        verdict=verdict_of(totals.night),
+        headline=printable(_headline(totals)),
+        notes=remarks(totals.night),
+        open=len(totals.failures.open),
+        charts=_charts(shown, groups),
+        causes=told[: min(len(known), CAUSES_MAX)],
+        more=max(0, len(known) - CAUSES_MAX),
+        fixed=told[len(known) :][:CAUSES_MAX],
+        columns=columns(totals),
+        rows=[night_row(night, columns(totals)) for night in shown],
+        **_versions(totals.nights, groups),
+    )
+
+
+def _headline(totals: Totals) -> str:
+    night, where = totals.night, f"in night {totals.night.number}"
+    broken = sorted({failure.partition("/")[0] for failure in night.kinds}, key=_number)
+    match verdict_of(night):
+        case "violated" if broken:
+            return f"{totals.sut} breaks {', '.join(broken)} {where}"
+        case "violated":
+            return f"{totals.sut}: stored failures still occur {where}"
+        case "holds":
+            return f"{totals.sut} keeps its promises {where}"
+    return f"{totals.sut}: nothing promised was seen to break {where}, but the night does not decide"
+
+
+def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> list[tuple[Chart, Any]]:
+    """The trend: causes new and seen before, runs, what was judged, faults."""
+    names = [f"night {night.number}" for night in nights]
+    seen = [[group for group in groups if _in_night(group, night)] for night in nights]
+    new = [sum(_first(group) == night.number for group in found) for night, found in zip(nights, seen, strict=True)]
+    again = [len(found) - count for found, count in zip(seen, new, strict=True)]
+    causes = (("new", "new", new), ("again", "seen before", again))
+    plain = (
+        ("Runs", [night.runs for night in nights], "runs"),
+        ("Judged", [night.judged.total() for night in nights], "judged"),
+        ("Faults injected", [night.faults.total() for night in nights], "faults"),
+    )
+    return [
+        (bar_chart("Causes seen", names, causes), tuple((kind, what) for kind, what, _ in causes)),
+        *((bar_chart(title, names, (("plain", what, values),)), ()) for title, values, what in plain),
+    ]
+
+
+def _cause(
+    group: Sequence[StoredFailure], totals: Totals, shown: Sequence[NightTotals], most: int, directory: Path
+) -> NightlyCause:
+    told, *others = group
+    sighting = told.sighting
+    nights = [night.number for night in totals.nights if _in_night(group, night)] or [told.night]
+    return NightlyCause(
+        name=told.name,
+        guarantee=BY_ID[sighting.guarantee],
+        where=f"{sighting.mode} mode on {sighting.storage}, {sighting.world}",
+        message=printable(sighting.message),
+        besides=besides_text(told, others),
+        often=runs_text(told),
+        first=min(nights),
+        last=max(nights),
+        nights=len(nights),
+        cells=tuple(_cell(group, night, most) for night in shown),
+        stored=tuple((failure.name, _file(failure)) for failure in group[:STORED_MAX]),
+        replay=f"marker-sim replay {quote(str(directory / _file(told)))}",
+    )
+
+
+def _cell(group: Sequence[StoredFailure], night: NightTotals, most: int) -> HeatCell:
+    count = _seen(group, night)
+    if count:
+        return met_cell(count, most, f"night {night.number}: seen {count:,} times")
+    if _in_night(group, night):
+        return HeatCell(state="met", shade=1, shown="✗", says=f"night {night.number}: a stored plan still broke it")
+    return HeatCell(state="unmet", shade=0, shown="0", says=f"night {night.number}: not seen")
+
+
+def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> dict[str, Any]:
+    """A column for each version, the newest of too many, and a row for each guarantee that was judged in one."""
+    by: dict[tuple[str, str], list[NightTotals]] = {}
+    for night in nights:
+        by.setdefault((system_of(night), night.kit_version), []).append(night)
+    found = {
+        version: {group[0].name for group in groups if any(_in_night(group, night) for night in own)}
+        for version, own in by.items()
+    }
+    shown = sorted(by, key=lambda version: by[version][-1].number)[-VERSIONS_MAX:]
+    made = [
+        VersionColumn(
+            system=version[0],
+            kit=version[1],
+            nights=_numbers([night.number for night in by[version]]),
+            verdict=verdict_of(by[version][-1]),
+            runs=sum(night.runs for night in by[version]),
+            causes=len(found[version]),
+            only=len(found[version].difference(*(found[other] for other in by if other != version))),
+        )
+        for version in shown
+    ]
+    sums = [{name: _sum(by[version], name) for name in ("judged", "violations", "unpromised")} for version in shown]
+    judged = sorted(
+        {guarantee for each in sums for guarantee, count in (each["judged"] + each["violations"]).items() if count},
+        key=_number,
+    )
+    return {
+        "versions": made,
+        "judged": [(BY_ID[name], [_judged(each, name) for each in sums]) for name in judged],
+    }
+
+
+def _judged(sums: dict[str, Counter[str]], guarantee: str) -> tuple[str, int, int]:
+    """A guarantee over the nights of a version: a verdict for its sign, violations, how often it was judged."""
+    held, others, judged = sums["violations"][guarantee], sums["unpromised"][guarantee], sums["judged"][guarantee]
+    verdict = "violated" if held else "not-promised" if others else "holds" if judged else "not-applicable"
+    return verdict, held or others, judged
+
+
+def _sum(nights: Sequence[NightTotals], name: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for night in nights:
+        found.update(getattr(night, name))
+    return found
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """1 to 4, 6."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts)
+
+
+def _seen(group: Sequence[StoredFailure], night: NightTotals) -> int:
+    return sum(night.seen[failure.name] for failure in group)
+
+
+def _in_night(group: Sequence[StoredFailure], night: NightTotals) -> bool:
+    """Whether one of the failures occurred in a night."""
+    return any(night.saw(failure.name) for failure in group)
+
+
+def _first(group: Sequence[StoredFailure]) -> int:
+    return min(failure.night for failure in group)
+
+
+def _file(failure: StoredFailure) -> str:
+    return f"{FOLDER}/{f'{FIXED}/' if failure.fixed else ''}{failure.name}.json"
+
+
+def _number(guarantee: str) -> int:
+    return int(guarantee[1:])
