@@ -78,7 +78,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def holding(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where a report without failures is."""
-    made = replace(campaign(violated=False), last=_lost(marker("a"))[0])
+    run = _lost(marker("a"))[0]
+    real = History(replace(run.header, world="foreign", plan=None), run.events)
+    made = replace(campaign(violated=False), last=real)
     outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
     path = tmp_path_factory.mktemp("holding") / "report.html"
     path.write_text(render_page(outcome), encoding="utf-8")
@@ -101,6 +103,10 @@ def test_a_run_that_holds_has_the_picture_of_its_last_run_with_the_same_controls
     browser.press("f")
     assert "fault kill" in browser.run(now)
     assert "MARKERS0" in browser.run("document.querySelector('#run .panel').innerText")
+    charts = browser.run("[...document.querySelectorAll('.load figcaption')].map((each) => each.innerText)")
+    assert [chart.split("\n")[0].split("  ")[0][:7] for chart in charts] == ["Answers", "Latency"]
+    assert browser.run("document.querySelectorAll('.load rect.window').length") == 2, "the kill is not in both charts"
+    assert "1 unknown" in browser.run("document.querySelector('.load svg').getAttribute('aria-label')")
     browser.open(holding, width=390, height=844, dark=True)
     assert browser.run("document.documentElement.scrollWidth") == 390
     assert browser.errors == []

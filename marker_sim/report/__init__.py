@@ -7,6 +7,7 @@ words.py        plans and events as sentences
 page.py         report.html, one file that needs no network (page.html.j2)
 templates.py    HTML pages from their templates, which share layout.html.j2, macros.html.j2 and page.css
 charts.py       small bar charts and lines over time
+load.py         throughput and latency of runs in real time
 heat_map.py     faults by phase as a map
 picture.py      the picture of a failure: lanes, bars, faults, ticks (drawn by picture.js); stored.py: what storage held
 trace.py        trace.json, a history for Perfetto

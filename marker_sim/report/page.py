@@ -18,6 +18,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.plan import Plan
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.heat_map import heat_map
+from marker_sim.report.load import load_charts
 from marker_sim.report.notes import notes
 from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
@@ -74,6 +75,7 @@ def render_page(outcome: VerdictOutcome) -> str:
         script="picture.js",
         under=under_text,
         pictures=[picture(history, evidence, most) for history, evidence in drawn.values()],
+        loads=[load_charts(history) for history, _ in drawn.values()],
         traces=list(drawn),
         run=None if told or campaign.last is None else _run(campaign.last),
         outcome=outcome,

@@ -108,8 +108,8 @@ class Picture {
     return html("p", { class: "key" }, swatch("ok"), " ok  ", swatch("fail"), " fail  ", swatch("info"), " unknown or open  ",
       "▲ stored  ▼ deleted  ▪ observed  ", swatch("window"), " fault. ",
       "Keys: ← → event, ↑ ↓ the same lane, e evidence, f fault, + − zoom, / search.",
-      left ? ` ${left.toLocaleString("en")} of ${total.toLocaleString("en")} events are left out (┊): shown are those around the`
-        + " evidence and the faults." : "");
+      left ? ` ${left.toLocaleString("en")} of ${total.toLocaleString("en")} events are left out (┊): shown are those around`
+        + (this.proof.size ? " the evidence and the faults." : " the faults, and the last ones.") : "");
   }
 
   event(moment) { const at = upTo(this.moments, moment) - 1; return this.moments[at] === moment ? this.data.events[at] : null; }

@@ -129,7 +129,7 @@ def _headline(totals: Totals) -> str:
     return f"{totals.sut}: nothing promised was seen to break {where}, but the night does not decide"
 
 
-def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> list[tuple[Chart, Any]]:
+def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> list[Chart]:
     """The trend: causes new and seen before, runs, what was judged, faults."""
     names = [f"night {night.number}" for night in nights]
     seen = [[group for group in groups if _in_night(group, night)] for night in nights]
@@ -142,8 +142,8 @@ def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailu
         ("Faults injected", [night.faults.total() for night in nights], "faults"),
     )
     return [
-        (bar_chart("Causes seen", names, causes), tuple((kind, what) for kind, what, _ in causes)),
-        *((bar_chart(title, names, (("plain", what, values),)), ()) for title, values, what in plain),
+        bar_chart("Causes seen", names, causes),
+        *(bar_chart(title, names, (("plain", what, values),)) for title, values, what in plain),
     ]
 
 
