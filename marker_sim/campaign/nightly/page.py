@@ -21,7 +21,6 @@ from marker_sim.campaign.nightly.summary import (
     markdown,
     night_row,
     remarks,
-    runs_text,
     summary_of,
     system_of,
     verdict_of,
@@ -42,9 +41,9 @@ STORED_MAX = 5
 class NightlyCause:
     """Failures that most likely have one defect in common.
 
-    name: of the stored failure that tells it; stored: name and file of each, the first few.
+    name: of the stored failure that tells it; stored: name and file of the first few; more: how many others.
     where: mode, storage and world in words.
-    often: how often it was seen, in words; besides: what else it breaks.
+    often: how often it was seen; besides: what else it breaks.
     first, last: the numbers of the nights; nights: in how many it was seen.
     cells: one for each night shown.
     """
@@ -54,12 +53,13 @@ class NightlyCause:
     where: str
     message: str
     besides: str
-    often: str
+    often: int
     first: int
     last: int
     nights: int
     cells: tuple[HeatCell, ...]
     stored: tuple[tuple[str, str], ...]
+    more: int
     replay: str
 
 
@@ -159,7 +159,8 @@ def _cause(
         where=f"{sighting.mode} mode on {sighting.storage}, {sighting.world}",
         message=printable(sighting.message),
         besides=besides_text(told, others),
-        often=runs_text(told),
+        often=sum(failure.seen + failure.alike for failure in group),
+        more=max(0, len(group) - STORED_MAX),
         first=min(nights),
         last=max(nights),
         nights=len(nights),

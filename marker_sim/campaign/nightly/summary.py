@@ -133,7 +133,7 @@ def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[st
     """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
         f"{told.sighting.guarantee} in {told.sighting.mode} mode on {told.sighting.storage}"
-        f" ({told.sighting.world}), night {told.night}, {runs_text(told)}:"
+        f" ({told.sighting.world}), night {told.night}, {_runs(told)}:"
         f" {told.sighting.message}{f'; {more}' if (more := besides_text(told, others)) else ''}:"
         f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         for told, *others in stories(failures)
@@ -145,8 +145,7 @@ def besides_text(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
     return besides(told.sighting.guarantee, [other.sighting.guarantee for other in others], "stored failure")
 
 
-def runs_text(failure: StoredFailure) -> str:
-    """How often a failure was seen."""
+def _runs(failure: StoredFailure) -> str:
     runs = f"{failure.seen} run{'' if failure.seen == 1 else 's'}"
     return f"{runs}, {failure.alike} more with the same cause" if failure.alike else runs
 
