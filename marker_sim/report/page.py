@@ -29,6 +29,7 @@ from marker_sim.report.words import in_context, plan_sentences, printable
 EVENTS_AROUND = 3
 EVENTS_OF_ALL = 8_000
 _EVENTS_LEAST = 60
+SENTENCES_OF_RUN = 40
 # What a failure can be told as without the kit: the world of a server, and that of a job on Spark.
 SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
 # The gravest first; a row of several modes and storages is as grave as its gravest part.
@@ -106,11 +107,15 @@ def _run(history: History) -> dict[str, Any]:
     """What is said of a run in which nothing broke."""
     header = history.header
     plan = Plan.from_dict(header.plan, "the plan of a history") if header.plan else None
+    sentences = [printable(sentence) for sentence in plan_sentences(plan)] if plan else []
+    left = len(sentences) - SENTENCES_OF_RUN
+    if left > 0:
+        sentences[SENTENCES_OF_RUN:] = [f"And {left:,} more, in the header of history.parquet."]
     return {
         "mode": header.mode,
         "storage": header.storage,
         "events": len(history.events),
-        "plan": [printable(sentence) for sentence in plan_sentences(plan)] if plan else [],
+        "plan": sentences,
         "entries": plan.entries if plan else 0,
         "entries_before": 0,
         "seed": header.seed,
