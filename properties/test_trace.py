@@ -74,12 +74,14 @@ def _check(content: dict[str, Any]) -> None:
         calls = [each for each in events if each["ph"] == "X"]
         for one, after in pairwise(calls):
             assert one["ts"] + one["dur"] <= after["ts"] + 1e-6, "two operations of a thread overlap"
-        begun: list[str] = []
+        begun: list[dict[str, Any]] = []
         for each in events:
             if each["ph"] == "B":
-                begun.append(each["name"])
+                begun.append(each)
             elif each["ph"] == "E":
-                assert begun.pop() == each["name"], "a fault ends that did not begin last"
+                first = begun.pop()
+                assert first["name"] == each["name"], "a fault ends that did not begin last"
+                assert first["ts"] < each["ts"], "Perfetto takes the end before the begin"
         assert not begun
 
 
@@ -99,7 +101,9 @@ def _against(history: History, content: dict[str, Any]) -> None:
         assert names[made["pid"]].startswith(event.process[:8])
     effects = [each["args"]["event"] for each in content["traceEvents"] if each.get("cat") == "effect"]
     assert effects == [event.index for event in history.events if event.kind == "effect"]
-    begun = [each["args"]["events"][0] for each in content["traceEvents"] if each["ph"] == "B"]
+    begun = [
+        each["args"]["events"][0] for each in content["traceEvents"] if each.get("cat") == "fault" and "args" in each
+    ]
     faults = (event for event in history.events if event.kind == "fault")
     assert sorted(begun) == [fault.index for fault in faults if fault.value not in ("end", END_OF_RUN, WITH_ITS_DRIVER)]
 

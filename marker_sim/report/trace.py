@@ -1,7 +1,7 @@
-"""trace.json: a history in the JSON Object Format of Chrome's trace events, for Perfetto or chrome://tracing.
+"""trace.json: a history in the JSON Object Format of Chrome's trace events, for Perfetto.
 
     evidence    an instant for each event of the evidence, by its number
-    faults      duration events (B, E), in as many threads as there are faults at a time
+    faults      duration events (B, E), in as many threads as there are faults at a time; those of a moment as instants
     left out    what a large history has and the trace has not, as complete events
     PROCESS     a process of the run: operations as complete events (X), in as many threads as it has calls under way;
                 storage effects and observations as instants, in a thread each
@@ -105,7 +105,7 @@ def _evidence(event: Event, at: int) -> dict[str, Any]:
 
 
 def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[int, int]) -> Iterator[dict[str, Any]]:
-    """Each fault as its begin and its end; one that did not end lasts until the history does."""
+    """Each fault as its begin and its end, or as an instant; one that did not end lasts until the history does."""
     rows = _Rows(1)
     for span in spans:
         begun, ended = events[span.begin], events[min(span.end, len(events) - 1)]
@@ -117,9 +117,14 @@ def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[in
             "events": [span.begin, span.end if span.end < len(events) else None],
         } | _proof(proofs, span.begin, span.end)
         name = clipped(f"{span.kind} {span.process}", NAME_MAX)
-        place = {"name": name, "cat": "fault", "pid": _FAULTS, "tid": rows.place(begun.time_ns, ended.time_ns)}
+        tid = rows.place(begun.time_ns, ended.time_ns)
+        if ended.time_ns <= begun.time_ns:
+            # Perfetto takes an end before a begin of the same time, and such a fault would never end there.
+            yield _instant(name, "fault", begun, (_FAULTS, tid), about)
+            continue
+        place = {"name": name, "cat": "fault", "pid": _FAULTS, "tid": tid}
         yield place | {"ph": "B", "ts": _us(begun.time_ns), "args": about}
-        yield place | {"ph": "E", "ts": _us(max(begun.time_ns, ended.time_ns))}
+        yield place | {"ph": "E", "ts": _us(ended.time_ns)}
 
 
 def _operations(
