@@ -47,6 +47,22 @@ def test_faults_are_windows_of_both_charts_and_a_slice_without_answers_is_a_gap(
     assert heights[0] < heights[-1], "99 of 100 took longer in the first slice"
 
 
+def test_the_time_without_a_server_is_a_window() -> None:
+    story = Story(world="foreign", witness="reads", storage="local")
+    story.start()
+    story.end(story.ask(marker("a")), "ok", "created")
+    story.kill()
+    story.wait(1_000)
+    story.start("server#2")
+    story.start("server#3")
+    story.kill("server#2")
+    story.wait(1_000)
+    story.end(story.ask(marker("b")), "ok", "created")
+    windows = {mark.says: mark for mark in load_charts(story.history())[0].marks if mark.kind == "window"}
+    assert sorted(windows) == ["kill server#1", "kill server#2", "no server"]
+    assert windows["no server"].width > 100 > 5 > windows["kill server#2"].width, "another server lived"
+
+
 def test_simulated_runs_and_runs_without_answers_have_no_charts() -> None:
     assert load_charts(_story("simulated").history()) == ()
     story = Story(world="foreign", witness="reads", storage="local")

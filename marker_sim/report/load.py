@@ -1,18 +1,21 @@
 """Throughput and latency of a run in real time, by slices of time, with the windows of its faults.
 
+Without a living server there is a window too: a kill is a moment, what follows it is not.
+
 An operation counts in the slice in which it was answered, ok or fail; one whose outcome is unknown counts apart.
 Simulated runs have none of this: their time is virtual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from marker_sim.history import Event, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.report.charts import Chart, ChartWindow, time_chart
 from marker_sim.report.picture import completions
+from marker_sim.report.words import printable
 
 SLICES_MAX = 48
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600)
@@ -72,6 +75,15 @@ def load_slices(events: Sequence[Event]) -> tuple[LoadSlice, ...]:
     )
 
 
+def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
+    """From when until when no server lived after one had: the death, the next start, in words."""
+    until: int | None = None
+    for life in sorted(index.lives.values(), key=lambda life: life.start):
+        if until is not None and life.start > until:
+            yield until, life.start, "no server"
+        until = max(until or 0, life.end)
+
+
 def load_charts(history: History) -> tuple[Chart, ...]:
     """Operations a second, and the latency of answers; none for a simulated run."""
     if history.header.world == "simulated":
@@ -80,11 +92,12 @@ def load_charts(history: History) -> tuple[Chart, ...]:
     if not slices:
         return ()
     events, first_ns = history.events, history.events[0].time_ns
+    index = HistoryIndex(history)
     windows = []
-    for span in HistoryIndex(history).faults:
-        begin, end = (events[min(at, len(events) - 1)].time_ns for at in (span.begin, span.end))
-        said = f"{span.kind} {span.process}".strip()
-        windows.append(ChartWindow(begin=(begin - first_ns) / 1e9, end=(end - first_ns) / 1e9, says=said))
+    faults = ((span.begin, span.end, f"{span.kind} {span.process}") for span in index.faults)
+    for begin, end, said in (*_down(index), *faults):
+        times = [(events[min(at, len(events) - 1)].time_ns - first_ns) / 1e9 for at in (begin, end)]
+        windows.append(ChartWindow(begin=times[0], end=times[1], says=printable(said)))
     edges = [each.begin_s for each in slices]
     says = [each.says() for each in slices]
     until = edges[-1] + slices[-1].width_s
