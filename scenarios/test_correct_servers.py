@@ -115,4 +115,4 @@ def test_a_server_is_not_ended_by_the_signal_of_a_full_disk_and_takes_a_broken_p
     fleet: Fleet,
 ) -> None:
     with pytest.raises(HarnessError, match=r"SigIgn:\s0{9}1[0-9a-f]{2}0[0-9a-f]{3} "):
-        fleet.start("first", 1, 50, lambda name: Surroundings({}, {}), lambda port: False)
+        fleet.start("first", 1, 50, lambda name: Surroundings({}, {}), lambda port: "no answer")

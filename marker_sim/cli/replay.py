@@ -180,7 +180,7 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
     plan = stored.plan
     assert plan is not None
     times = wanted.times or 1
-    broken, shown = 0, ""
+    broken, shown, also = 0, "", ""
     for _ in range(times):
         history, findings = replay_plan(plan, system, stored.guarantee)
         for finding in findings:
@@ -191,11 +191,15 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
                 broken += 1
                 shown = shown or str(violation(history, finding.guarantee, breach))
                 guarantee = finding.guarantee
+                others = (each for each in findings if each is not finding)
+                also = ", ".join(each.guarantee for each in others if promised_breach(each, plan, profile))
                 break
     runs = f", in {broken} of {times} runs" if times > 1 else ""
     if broken:
         _print(console, f"STILL VIOLATED: {stored.name}: {system}{runs}")
         _print(console, shown, indent="  ")
+        if also:
+            _print(console, f"also breaks {also}", indent="  ")
         if wanted.real:
             _print(console, confirm(plan, system, guarantee, profile, times), indent="  ")
         return VIOLATED

@@ -190,7 +190,7 @@ def _read_verdict(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{directory} is not the report of a finished verify: {file.name} cannot be read"
-            f" ({getattr(error, 'strerror', None) or error}); give one{see(directory)}"
+            f" ({getattr(error, 'strerror', None) or error}); give the report of one that ended{see(directory)}"
         ) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("guarantees"), list) or raw.get("schema", SCHEMA) > SCHEMA:
         raise UsageError(f"{file} is not a verdict of schema {SCHEMA}; give a report that this version wrote")

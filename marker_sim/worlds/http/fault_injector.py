@@ -19,7 +19,7 @@ from typing import Protocol
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RoundStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
@@ -96,13 +96,13 @@ class ServerFaultInjector:
 
     def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up."""
-        probe = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        directory = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
         server = self.fleet.start(
             f"{self.workdir}/{slot}",
             self.num_threads,
             self.interval_ms,
             self.world.surroundings,
-            lambda port: answers(port, probe),
+            lambda port: probe(port, directory),
             startup_s,
         )
         if self.before is not None:

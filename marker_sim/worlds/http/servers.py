@@ -186,31 +186,33 @@ class Fleet:
         num_threads: int,
         interval_ms: int,
         surroundings: Callable[[str], Surroundings],
-        answers: Callable[[int], bool],
+        probe: Callable[[int], str],
         startup_s: float | None = None,
     ) -> Server:
-        """Start a server and wait until `answers(port)`; from any thread.
+        """Start a server and wait until it serves; from any thread.
 
         slot: servers of one slot share {workdir}, one after another.
         surroundings: of the server with a name.
+        probe: asks the server at a port, and says what came instead of an answer; "" when it serves.
 
         A port that is taken is replaced by a fresh one a few times. Raises HarnessError when the command is not there,
         exits, or does not answer in time.
         """
+        said = ""
         for _ in range(PORTS_TRIED):
             server = self._launch(slot, num_threads, interval_ms, surroundings)
             try:
-                self._await(server, answers, startup_s or self.command.startup_s)
-            except _PortTaken:
+                self._await(server, probe, startup_s or self.command.startup_s)
+            except _PortTaken as taken:
+                said = str(taken)
                 continue
             except BaseException:
                 self._discard(server)
                 raise
             return server
-        last = self._servers[-1] if self._servers else None
         raise HarnessError(
             f"the port given was in use {PORTS_TRIED} times, each time a fresh one; does the command pass {{port}} on?"
-            + (f" Its last output: {last.last_lines()}" if last else "")
+            f" Its last output: {said}"
         )
 
     def living(self) -> list[Server]:
@@ -296,8 +298,8 @@ class Fleet:
         self._servers.append(server)
         return server
 
-    def _await(self, server: Server, answers: Callable[[int], bool], startup_s: float) -> None:
-        """Wait until the server answers at its port."""
+    def _await(self, server: Server, probe: Callable[[int], str], startup_s: float) -> None:
+        """Wait until the server serves at its port."""
         deadline = time.monotonic() + startup_s
         while not self.closing.is_set():
             code = server.exited()
@@ -305,19 +307,20 @@ class Fleet:
                 said = server.last_lines()
                 self._discard(server)
                 if any(words in said.lower() for words in _TAKEN):
-                    raise _PortTaken
+                    raise _PortTaken(said)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
                 raise HarnessError(
                     f"the server's command ended with {how} before it answered; its last output: {said} (all of it in"
                     f" {server.log})"
                 )
-            if answers(server.port):
+            wrong = probe(server.port)
+            if not wrong:
                 return
             if time.monotonic() > deadline:
                 raise HarnessError(
-                    f"the server did not answer GET /v1/hoodie/marker/dir/exists on 127.0.0.1:{server.port} within"
-                    f" {startup_s:.0f} s; its last output: {server.last_lines()} (all of it in"
-                    f" {server.log})"
+                    f"the server did not answer GET /v1/hoodie/marker/dir/exists on 127.0.0.1:{server.port} with true"
+                    f" or false within {startup_s:.0f} s ({wrong}); its last output: {server.last_lines()} (all of it"
+                    f" in {server.log})"
                 )
             time.sleep(POLL_S)
         raise HarnessError("the campaign ended while a server was starting")
@@ -327,7 +330,7 @@ class Fleet:
 
 
 class _PortTaken(Exception):
-    """The server says that somebody else has its port."""
+    """The server says that somebody else has its port; the text is its last output."""
 
 
 def free_port() -> int:
