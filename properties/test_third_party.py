@@ -218,6 +218,30 @@ def test_what_the_instance_that_reads_at_the_end_writes_is_not_taken_for_stored(
     assert cluster.store.objects == _stored(history) != {}
 
 
+class _Locked(_Journal):
+    def create(self, name: str) -> Created:
+        with self._runtime.lock(self._path):
+            names = self.list_all()
+            if name in names:
+                return Created.EXISTS
+            self._storage.put(self._path, "".join(f"{each}\n" for each in (*names, name)).encode())
+            return Created.CREATED
+
+
+@pytest.mark.parametrize(
+    ("mode", "storage", "broken"), [("direct", "s3", True), ("timeline", "s3", False), ("direct", "local", False)]
+)
+def test_a_lock_protects_from_other_processes_only_on_a_storage_of_one_host(
+    mode: str, storage: str, broken: bool
+) -> None:
+    system = System(name="locked", direct=_Locked, server=_Locked, layout="names", profile="python")
+    names = (f"f{n}_0-0-0_001.parquet.marker.CREATE" for n in range(2))
+    ops = tuple(Op(actor=f"executor-{n}", kind="create", name=name) for n, name in enumerate(names))
+    history, _ = execute(Plan(mode=mode, storage=storage, ops=ops), system)
+    (found,) = judge(history, frozenset({"G1"}))
+    assert found.judged and bool(found.breaches) is broken
+
+
 class _Slow(_Journal):
     def create(self, name: str) -> Created:
         with self._runtime.lock(self._path):
