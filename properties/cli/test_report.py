@@ -205,6 +205,21 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
     assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
 
 
+def test_of_a_long_plan_the_terminal_shows_the_beginning_and_the_faults_at_its_end() -> None:
+    made, out = campaign(), StringIO()
+    failure = made.failures[0]
+    assert failure.plan is not None
+    plan = replace(failure.plan, ops=failure.plan.ops * 60)
+    outcome = judge_campaign(
+        replace(made, failures=(replace(failure, plan=plan),)), REFERENCE, None, Path("report"), ARGV
+    )
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
+    sentences = plan_sentences(plan)
+    assert (
+        f"... {len(sentences) - 24} more, all in report.html ..." in out.getvalue() and sentences[-1] in out.getvalue()
+    )
+
+
 def test_storages_that_agree_share_a_row_and_others_do_not() -> None:
     def row(storage: str, verdict: str, under: dict[str, int]) -> VerdictRow:
         return VerdictRow(
