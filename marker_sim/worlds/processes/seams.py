@@ -11,8 +11,8 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -174,9 +174,12 @@ class ThreadRuntime:
     def lock(self, name: str) -> AbstractContextManager[None]:
         """A lock of the host or, without one, of this process."""
         self._step()
-        if self._locks is not None:
-            return self._locks.hold(name)
-        return self._own_locks.setdefault(name, threading.Lock())
+        return self._hold_own(name) if self._locks is None else self._locks.hold(name)
+
+    @contextmanager
+    def _hold_own(self, name: str) -> Iterator[None]:
+        with self._own_locks.setdefault(name, threading.Lock()):
+            yield
 
     def unique_id(self) -> str:
         """New in every process and life."""
