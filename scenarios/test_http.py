@@ -151,6 +151,7 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
         ("no-such-program-here --port {port}", "'no-such-program-here' was not found"),
         ("sh -c 'echo first sign of trouble; exit 3'", "exit code 3 before it answered; its last output: first sign"),
         ("sh -c 'echo waiting; sleep 600'", "did not answer GET /v1/hoodie/marker/dir/exists"),
+        (f"{sys.executable} -m http.server --bind 127.0.0.1 {{port}}", "the last try: 404 "),
         ("sh -c 'echo java.net.BindException: Address already in use; exit 1'", "was in use 4 times"),
     ],
 )

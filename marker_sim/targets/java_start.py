@@ -21,7 +21,7 @@ from marker_sim.cache import cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held, replacing
 from marker_sim.supervisor import run_to_end
-from marker_sim.worlds.http.http_client import HttpConnection, answers
+from marker_sim.worlds.http.http_client import HttpConnection, unready
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
 
@@ -100,7 +100,7 @@ def _store(words: list[str]) -> None:
         place, root = f"{scratch}/t/.hoodie/.temp/001", Path(scratch)
         around, command = Surroundings({"storage": scratch}, {}), Command(text=shlex.join(words))
         with Fleet(command, root / "work", root / "logs") as fleet:
-            server = fleet.start("archive", 2, 20, lambda name: around, lambda port: answers(port, place))
+            server = fleet.start("archive", 2, 20, lambda name: around, lambda port: unready(port, place))
             connection = HttpConnection(server.port, timeout_s=5.0)
             for operation in _ASKED:
                 name = {"markername": "p/f.parquet.marker.CREATE"} if operation == "create" else {}

@@ -19,7 +19,7 @@ from typing import Protocol
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.http_client import unready
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RoundStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
@@ -102,7 +102,7 @@ class ServerFaultInjector:
             self.num_threads,
             self.interval_ms,
             self.world.surroundings,
-            lambda port: answers(port, probe),
+            lambda port: unready(port, probe),
             startup_s,
         )
         if self.before is not None:

@@ -130,14 +130,14 @@ class HttpConnection:
         return http
 
 
-def answers(port: int, probe_directory: str) -> bool:
-    """Whether a server answers at a port, asked for a marker directory that nothing else uses."""
+def unready(port: int, probe_directory: str) -> str:
+    """What came instead of an answer, "" for an answer; asked for is a marker directory that nothing else uses."""
     connection = HttpConnection(port, timeout_s=2.0)
     try:
         outcome = connection.call("exists", {"markerdirpath": probe_directory}, lambda: None)
     finally:
         connection.abort()
-    return outcome.kind == "ok"
+    return "" if outcome.kind == "ok" else outcome.error or "no answer"
 
 
 def decode(body: bytes, content_type: str) -> str:

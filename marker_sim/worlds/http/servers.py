@@ -186,13 +186,14 @@ class Fleet:
         num_threads: int,
         interval_ms: int,
         surroundings: Callable[[str], Surroundings],
-        answers: Callable[[int], bool],
+        unready: Callable[[int], str],
         startup_s: float | None = None,
     ) -> Server:
-        """Start a server and wait until `answers(port)`; from any thread.
+        """Start a server and wait until it answers; from any thread.
 
         slot: servers of one slot share {workdir}, one after another.
         surroundings: of the server with a name.
+        unready: asks at a port; what came instead of an answer, "" once it answers.
 
         A port that is taken is replaced by a fresh one a few times. Raises HarnessError when the command is not there,
         exits, or does not answer in time.
@@ -200,7 +201,7 @@ class Fleet:
         for _ in range(PORTS_TRIED):
             server = self._launch(slot, num_threads, interval_ms, surroundings)
             try:
-                self._await(server, answers, startup_s or self.command.startup_s)
+                self._await(server, unready, startup_s or self.command.startup_s)
             except _PortTaken:
                 continue
             except BaseException:
@@ -296,7 +297,7 @@ class Fleet:
         self._servers.append(server)
         return server
 
-    def _await(self, server: Server, answers: Callable[[int], bool], startup_s: float) -> None:
+    def _await(self, server: Server, unready: Callable[[int], str], startup_s: float) -> None:
         """Wait until the server answers at its port."""
         deadline = time.monotonic() + startup_s
         while not self.closing.is_set():
@@ -311,13 +312,14 @@ class Fleet:
                     f"the server's command ended with {how} before it answered; its last output: {said} (all of it in"
                     f" {server.log})"
                 )
-            if answers(server.port):
+            instead = unready(server.port)
+            if not instead:
                 return
             if time.monotonic() > deadline:
                 raise HarnessError(
                     f"the server did not answer GET /v1/hoodie/marker/dir/exists on 127.0.0.1:{server.port} within"
-                    f" {startup_s:.0f} s; its last output: {server.last_lines()} (all of it in"
-                    f" {server.log})"
+                    f" {startup_s:.0f} s, with 200 and true or false; the last try: {instead}; its last output:"
+                    f" {server.last_lines()} (all of it in {server.log})"
                 )
             time.sleep(POLL_S)
         raise HarnessError("the campaign ended while a server was starting")
