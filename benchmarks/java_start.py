@@ -15,7 +15,7 @@ import time
 
 from marker_sim.targets.hudi import VERSIONS, find_jars, start_command
 from marker_sim.targets.java_start import quick_start
-from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Command, free_port
 
 
@@ -29,7 +29,7 @@ def starts_in(command: str) -> float:
             Command(text=command).arguments(values), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            while not answers(port, f"{folder}/t/.hoodie/.temp/001"):
+            while probe(port, f"{folder}/t/.hoodie/.temp/001"):
                 time.sleep(0.02)
             return time.monotonic() - began
         finally:

@@ -180,7 +180,8 @@ class Runtime(Protocol):
     """Time, actors and what they share. There is no thread, clock or randomness but through it.
 
     spawn    starts an actor of this process. sleep(0) is the checkpoint of long loops.
-    lock     is a lock of the host by name, exclusive between processes, that dies with its process.
+    lock     is a lock by name that dies with its process: between all processes where `Capabilities.host_lock`, else
+             only between the actors of one (they may be on several hosts).
     unique_id is new in every process and life.
     """
 

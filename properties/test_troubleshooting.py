@@ -39,7 +39,9 @@ def _said(quote: str) -> float:
         if not all(part in quote for part in parts):
             continue
         found = re.search(".*?".join(f"({re.escape(part)})" for part in parts), quote)
-        for group in range(1, len(parts) + 1) if found else ():
+        if found is None:
+            continue
+        for group in range(1, len(parts) + 1):
             told[found.start(group) : found.end(group)] = [True] * len(parts[group - 1])
     return sum(told) / len(quote)
 

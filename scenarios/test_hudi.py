@@ -28,7 +28,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Op, Plan
 from marker_sim.targets import bundles, hudi
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.worlds.http.http_client import answers
+from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.s3_capabilities import environment
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
@@ -82,8 +82,8 @@ def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version:
         Fleet(hudi_command(version), tmp_path / "work", tmp_path / "logs") as fleet,
     ):
         around = Surroundings({"storage": "s3a://lake"}, environment(front.endpoint, "server-1"))
-        probe = "s3a://lake/probe/.hoodie/.temp/000"
-        port = fleet.start("first", 1, 50, lambda name: around, lambda port: answers(port, probe)).door
+        place = "s3a://lake/probe/.hoodie/.temp/000"
+        port = fleet.start("first", 1, 50, lambda name: around, lambda port: probe(port, place)).door
         assert create(port, "a") == b"true"
         refused = ArmedFault(Fault.of(FaultKind.SERVER_ERROR, "", Call(r"/MARKERS0$", ("put",))))
         interceptor.arm(refused)

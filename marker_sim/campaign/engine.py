@@ -107,6 +107,7 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
     for kind, broken in search.found.items():
         shown = search.small.get(kind) or broken
         story = search.story_of(kind)
+        entries, before = (each.plan.entries if each.plan else 0 for each in (shown, broken))
         failures.append(
             Failure(
                 guarantee=kind[0],
@@ -114,8 +115,8 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
                 evidence=shown.breach.evidence,
                 history=shown.history,
                 plan=shown.plan,
-                seed=broken.history.header.seed,
-                entries_before=broken.plan.entries if broken.plan else 0,
+                seed=shown.history.header.seed,
+                entries_before=before if entries < before else 0,
                 mode=kind[1],
                 cause=kind[3],
                 confirmed=story.confirmed,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from marker_sim.campaign.coverage.determinism_check import digest
 from marker_sim.campaign.coverage.goals import LOOK_EVERY
 from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute
-from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.campaign.servability import cannot_serve, findings_in, lacking
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -125,7 +125,7 @@ class PieceResult:
     found: the first run of each kind.
     rechecked: by number.
     last: the last history.
-    unsupported: modes and storages of runs in which the system needed an operation that the storage lacks.
+    unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one.
     stopped: at the first violation.
     error: the reason of an early end, with the runs before it counted.
     """
@@ -135,7 +135,7 @@ class PieceResult:
     found: dict[Kind, Broken] = field(default_factory=dict)
     rechecked: dict[int, Rechecked] = field(default_factory=dict)
     last: History | None = None
-    unsupported: set[tuple[str, str]] = field(default_factory=set)
+    unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     stopped: bool = False
     interrupted: bool = False
     error: Exception | None = None
@@ -145,7 +145,7 @@ class PieceResult:
         history, steps = execute(plan, system)
         findings = findings_in(history, system, settings.guarantees)
         if not findings:
-            self.unsupported.add((plan.mode, plan.storage))
+            self.unsupported.setdefault((plan.mode, plan.storage), lacking(system, history))
             return
         self.steps += steps
         self.last = history

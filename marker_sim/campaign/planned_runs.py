@@ -84,7 +84,7 @@ class PlannedRuns:
         self._stack = ExitStack()
         self._pool: WorkerPool | None = None
         self._canary: Canary | None = None
-        self._unsupported: set[tuple[str, str]] = set()
+        self._unsupported: dict[tuple[str, str], str] = {}
         self._again: list[Plan] = []
         self._digests: list[str] = []
         self._reruns = Counter[str]()
@@ -113,7 +113,7 @@ class PlannedRuns:
 
     def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
         """A piece was counted: look at what was made again, and say how far it is. new: kinds of violation."""
-        self._unsupported |= piece.unsupported
+        self._unsupported = {**piece.unsupported, **self._unsupported}
         failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
         for number in sorted({*piece.rechecked, *failing}):
             self._recheck(number, piece, failing.get(number))
@@ -156,7 +156,7 @@ class PlannedRuns:
     def complete(self, campaign: Campaign) -> Campaign:
         """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
         statistics, places, layout = campaign.statistics, self._settings.places, self._system.layout
-        statistics.leave_out(self._unsupported)
+        statistics.leave_out(self._unsupported.keys())
         met = reached(statistics, places, layout, self._settings.guarantees == frozenset({MODES_AGREE}))
         statistics.reached.update(met.counts)
         gaps = (*met.gaps, *below_thresholds(statistics, layout))
@@ -248,8 +248,8 @@ class PlannedRuns:
             if self._system.factory(mode) and not served(self._system, mode, storage)
         )
         unsupported = (
-            f"{mode} mode on {storage}: the system needs what that storage does not offer"
-            for mode, storage in self._unsupported
+            f"{mode} mode on {storage}: the system needs {what}, which that storage does not offer"
+            for (mode, storage), what in self._unsupported.items()
         )
         return tuple(sorted((*unserved, *unsupported)))
 

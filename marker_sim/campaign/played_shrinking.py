@@ -61,7 +61,10 @@ class SmallPlan:
     @property
     def sentence(self) -> str:
         """How often it fails, "" when there was no time to see."""
-        return "" if not self.runs else f"breaks in {self.failed} of {self.runs} runs"
+        if not self.runs:
+            return ""
+        seldom = "" if self.failed else "; the evidence is of a run that had its timing"
+        return f"breaks in {self.failed} of {self.runs} runs{seldom}"
 
 
 class PlayedShrinker:

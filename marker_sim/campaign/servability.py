@@ -22,4 +22,11 @@ def findings_in(history: History, system: System, guarantees: frozenset[str] | N
 
 def cannot_serve(system: System, history: History) -> bool:
     """Whether a third-party class called an operation that this storage lacks, whatever error it then raised."""
-    return system.layout == "names" and any(e.kind == "observe" and e.operation == UNSUPPORTED for e in history.events)
+    return bool(lacking(system, history))
+
+
+def lacking(system: System, history: History) -> str:
+    """The first operation that a third-party class called and this storage lacks, "" for none."""
+    asked = (e for e in history.events if e.kind == "observe" and e.operation == UNSUPPORTED)
+    event = next(asked, None) if system.layout == "names" else None
+    return "" if event is None else event.error or "an operation"

@@ -32,6 +32,12 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         for row in outcome.rows
         if row.verdict == "inconclusive"
     ]
+    allowed = [
+        f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, holds: the profile does not promise it under "
+        + ", ".join(f"{under} ({count:,})" for under, count in row.under.items() if count)
+        for row in outcome.rows
+        if row.verdict == "holds" and row.violations
+    ]
     baseline = []
     if outcome.differences is not None:
         baseline += [f"not in the baseline: {_known_text(known)}" for known in outcome.differences.unexpected]
@@ -52,6 +58,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         trouble.append("interrupted; these are the results so far")
     found = (
         _note("undecided", undecided),
+        _note("violations that the profile allows", allowed),
         _note("differences from the baseline", baseline),
         _note("coverage goals missed", [f"coverage goal missed: {name}" for name in campaign.not_reached]),
         Note(

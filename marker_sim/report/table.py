@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -19,6 +19,7 @@ from marker_sim.report.verdict import VerdictOutcome, place, stories
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 STORIES_SHOWN_MAX = 3
+PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; of a longer plan those at its beginning and those at its end.
 WIDTH_OF_FILES = 140
 STYLES = {
     "holds": "green",
@@ -150,10 +151,18 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console, beside
         entries = f"{failure.plan.entries} entries"
         grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
         console.print(f"  plan (seed {failure.seed}{grown}):")
-        for sentence in plan_sentences(failure.plan):
+        for sentence in _abridged(plan_sentences(failure.plan)):
             console.print(f"    {escape(printable(sentence))}", highlight=False, soft_wrap=True)
         if failure.confirmed:
             console.print(f"  {escape(printable(failure.confirmed))}", highlight=False, soft_wrap=True)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
     if row is not None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
+
+
+def _abridged(sentences: Sequence[str]) -> Sequence[str]:
+    """The sentences of a plan; of a long one its beginning and its end, where the faults are."""
+    hidden = len(sentences) - 2 * PLAN_ENDS
+    if len(sentences) <= PLAN_SHOWN_MAX:
+        return sentences
+    return (*sentences[:PLAN_ENDS], f"... {hidden} more, all in report.html ...", *sentences[-PLAN_ENDS:])

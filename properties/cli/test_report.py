@@ -25,6 +25,7 @@ from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.files import replacing
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
+from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
@@ -204,6 +205,31 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
     assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
     assert "replay: marker-sim replay report/plan.json" in text
     assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
+
+
+def test_violations_that_the_profile_allows_are_explained() -> None:
+    made, out = campaign(violated=False), StringIO()
+    breach = Breach(message="the type file is missing", evidence=(1,), under="second-server")
+    made.statistics.add(history(), (Finding(guarantee="G9", applicable=True, judged=2, breaches=(breach,)),))
+    print_outcome(judge_campaign(made, REFERENCE, None, Path("report"), ARGV), Console(file=out, width=140), "")
+    assert (
+        "G9 type-recorded, timeline mode on s3, holds: the profile does not promise it under second-server (1)"
+        in out.getvalue()
+    )
+
+
+def test_of_a_long_plan_the_terminal_shows_the_beginning_and_the_faults_at_its_end() -> None:
+    made, out = campaign(), StringIO()
+    failure = made.failures[0]
+    assert failure.plan is not None
+    plan = replace(failure.plan, ops=failure.plan.ops * 60)
+    outcome = judge_campaign(
+        replace(made, failures=(replace(failure, plan=plan),)), REFERENCE, None, Path("report"), ARGV
+    )
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
+    sentences = plan_sentences(plan)
+    text = out.getvalue()
+    assert f"... {len(sentences) - 24} more, all in report.html ..." in text and sentences[-1] in text
 
 
 def test_storages_that_agree_share_a_row_and_others_do_not() -> None:

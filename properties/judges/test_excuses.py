@@ -197,6 +197,18 @@ def test_a_paused_server_may_fail_to_refuse_a_hostile_request_but_not_accept_it(
     assert excused(story, "G12") == ({} if outcome == "ok" else {"server-unwell": 1})
 
 
+@pytest.mark.parametrize("killed", ["client", "other"])
+def test_a_client_that_was_killed_hears_no_refusal_of_its_hostile_request(killed: str) -> None:
+    story = Story()
+    story.start()
+    story.arrive(story.invoke("hostile", DIRECTORY, value="/leading"))
+    story.fault("kill", killed)
+    story.wait(60_000)
+    story.create(A)
+    assert len(story.finding("G12").breaches) == (killed == "other")
+    assert excused(story, "G12") == ({} if killed == "other" else {"client-died": 1})
+
+
 @pytest.mark.parametrize(
     ("judged", "excuses", "verdict"), [(2, 38, "holds"), (2, 39, "inconclusive"), (20, 999, "holds")]
 )

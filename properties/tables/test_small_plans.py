@@ -105,6 +105,12 @@ def test_a_failure_that_needs_luck_says_how_often_it_was_seen() -> None:
     assert said in ("breaks in 1 of 3 runs", "breaks in 2 of 4 runs", "breaks in 1 of 2 runs")
 
 
+def test_a_failure_that_is_not_seen_again_says_where_its_evidence_is_from() -> None:
+    hudi = Hudi(lambda plan, step: len(hudi.plans) == 1)
+    _, said = shrunk(hudi, drawn("driver killed at before-commit"))
+    assert said.startswith("breaks in 0 of ") and said.endswith("; the evidence is of a run that had its timing")
+
+
 def test_no_try_begins_that_the_time_has_no_room_for() -> None:
     plan = drawn("driver killed at before-commit")
     hudi = Hudi(lambda plan, step: step.word == "before-commit")

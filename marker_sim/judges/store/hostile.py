@@ -16,8 +16,8 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
     """G12: an invocation `hostile` ends `fail`, and the files at its path are the same afterwards.
 
     `ok` means that it was accepted, `info` that there was no clear error. No answer within the bound of
-    every-request-answered is a breach as well, shown by the invocation alone, if the server was well and no fault
-    touched the connection. A change counts when its effect names the request as the cause, or happened during the
+    every-request-answered is a breach as well, shown by the invocation alone, if server and client were well and no
+    fault touched the connection. A change counts when its effect names the request as the cause, or happened during the
     request and no other request can be the reason.
     """
     breaches: list[Breach] = []
@@ -47,6 +47,8 @@ def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:
         return "wire-fault"
     if life is not None and not life.well(call.invoke, view.awaited_until(call)):
         return "server-unwell"
+    if call.outcome == "open" and view.ended(view.events[call.invoke].process) < NEVER:
+        return "client-died"
     return "no-answer" if view.timed_out(call) and _waited_ns(view, call) < view.header.answer_bound_ms * MS else ""
 
 

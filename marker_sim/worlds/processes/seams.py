@@ -11,8 +11,8 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,12 +138,13 @@ class GatedStorage(CountedStorage):
 class ThreadRuntime:
     """The Runtime seam of a process whose actors are threads.
 
-    locks: of the host, None where storage needs none.
+    locks: of the host, None where processes may be on several hosts: then only the threads of this one are excluded.
     """
 
     def __init__(self, steps: Steps, locks: HostLocks | None, died: Callable[[str], object]) -> None:
         self._step = steps.step
         self._locks = locks
+        self._own_locks: dict[str, threading.Lock] = {}
         self._died = died
 
     def now_ms(self) -> float:
@@ -171,9 +172,14 @@ class ThreadRuntime:
         return ThreadMailbox(self._step)
 
     def lock(self, name: str) -> AbstractContextManager[None]:
-        """A lock of the host, that dies with its process."""
+        """A lock of the host or, without one, of this process."""
         self._step()
-        return nullcontext() if self._locks is None else self._locks.hold(name)
+        return self._hold_own(name) if self._locks is None else self._locks.hold(name)
+
+    @contextmanager
+    def _hold_own(self, name: str) -> Iterator[None]:
+        with self._own_locks.setdefault(name, threading.Lock()):
+            yield
 
     def unique_id(self) -> str:
         """New in every process and life."""

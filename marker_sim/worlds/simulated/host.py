@@ -38,7 +38,7 @@ class SimulatedHost:
         self.record = scheduler.record
         self.store = Store(scheduler, plan.storage)
         self.capabilities = self.store.capabilities
-        self.locks = SimHostLocks(scheduler)
+        self.locks = SimHostLocks(scheduler, one_host=self.capabilities.host_lock)
         self.actors: dict[str, ActorState] = {}
         self.processes: list[Process] = []
         self.faults = plan.faults

@@ -81,16 +81,20 @@ class SimMailbox:
 
 
 class SimHostLocks:
-    """Exclusive locks by name over all processes of the host; a dead holder has let go."""
+    """Exclusive locks by name; a dead holder has let go.
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    one_host: every process is on the same host, which shares its locks; else each is on a host of its own.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, one_host: bool = True) -> None:
         self._scheduler = scheduler
+        self._one_host = one_host
         self._holders: dict[str, tuple[Process, greenlet]] = {}
         self._waiting: dict[str, deque[tuple[Process, greenlet]]] = {}
 
     def hold(self, name: str, process: Process) -> AbstractContextManager[None]:
         """Hold the lock for a block."""
-        return _SimLockHeld(self, name, process)
+        return _SimLockHeld(self, name if self._one_host else f"{process.name} {name}", process)
 
     def acquire(self, name: str, process: Process) -> None:
         """Wait until the lock is free, and take it."""
@@ -178,7 +182,7 @@ class SimRuntime:
         return SimMailbox(self._scheduler, self._process)
 
     def lock(self, name: str) -> AbstractContextManager[None]:
-        """A lock of the simulated host."""
+        """A lock of the simulated host that this process is on."""
         return self._locks.hold(name, self._process)
 
     def unique_id(self) -> str:
