@@ -23,6 +23,7 @@ from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 from marker_sim.plan import Plan
 
+ROOT = Path(__file__).parents[2]
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
 DEFECTS = """
 from marker_sim.markers.store import Created
@@ -246,3 +247,10 @@ def test_a_plan_that_somebody_wrote_is_for_servers_where_the_system_is_one(
         (tmp_path / f"{mode}.json").write_text(json.dumps(Plan(mode=mode, storage="local").to_dict()))
         assert main(["replay", str(tmp_path / f"{mode}.json"), "--sut", "http"]) == 4
         assert why in capsys.readouterr().out
+
+
+def test_a_failure_that_chaos_stored_is_handed_over_as_one_of_a_report(tmp_path: Path) -> None:
+    stored, script = ROOT / "docs" / "tutorial" / "code" / "glued.json", tmp_path / "show.sh"
+    assert main(["replay", str(stored), "--script", str(script)]) == 0
+    text = script.read_text(encoding="utf-8")
+    assert "G3 acked-marker-survives" in text and "hudi:1.2.0" in text and "d.parquet.marker.CREATE" in text

@@ -4,12 +4,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
+from threading import RLock
 
 from http_markers import read, remove, serve, write
 
 
 class Markers:
     def __init__(self, storage: str) -> None:
+        self.lock = RLock()
         self.storage = storage
 
     @contextmanager
@@ -22,7 +24,7 @@ class Markers:
         return read(directory)
 
     def create(self, directory: str, name: str) -> bool:
-        with self.alone():
+        with self.lock, self.alone():
             names = read(directory)
             if name in names:
                 return False
@@ -30,7 +32,7 @@ class Markers:
             return True
 
     def delete(self, directory: str) -> bool:
-        with self.alone():
+        with self.lock, self.alone():
             return remove(directory)
 
 
