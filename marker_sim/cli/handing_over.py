@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from marker_sim.campaign.nightly.pruning import stored_files
 from marker_sim.cli.judging import read_history
-from marker_sim.cli.stored import StoredPlan, failures_at
+from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.promises.profiles import load_profile
@@ -28,7 +29,7 @@ AROUND = 1  # Events beside those that prove it.
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
     """Write a script, or a text with one, for each story; the exit code.
 
-    path: of a report directory or one of its plans.
+    path: of a report directory or one of its plans, a chaos directory or a failure of one.
     sut: another system than the stored one.
     every: each failure, not one for each story.
     file: None for standard output, a folder where several are written.
@@ -39,7 +40,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
             f"{others[0]} was given; --script or --markdown writes stored failures and runs nothing, so leave it out"
         )
     chosen: dict[object, StoredPlan] = {}
-    for number, stored in enumerate(failures_at(path)):
+    for number, stored in enumerate(_failures(path)):
         chosen.setdefault(number if every else stored.defect, stored)
     if len(chosen) > 1 and (file is None or file.is_file()):
         raise UsageError(
@@ -62,6 +63,11 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
         name = _file_name(stored.name, names) + ENDINGS[language]
         _write(file / name if file.is_dir() or len(chosen) > 1 else file, text, script)
     return code
+
+
+def _failures(path: Path) -> tuple[StoredPlan, ...]:
+    files = stored_files(path)
+    return tuple(failure_of_chaos(file) for file in files) if files else failures_at(path)
 
 
 def _write(target: Path, text: str, script: bool) -> None:

@@ -7,13 +7,14 @@ FIXED when all of them are. Failures that `chaos` stored move to `fixed/` once t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
+from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.replay import replay_on_servers, replay_plan, undecided
 from marker_sim.campaign.runs import promised_breach
 from marker_sim.cli.confirming import confirm, count_real
@@ -27,7 +28,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import TABLES, ServerOptions
+from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
 REAL_TIMES = 3
 SERVER_TIMES = 10
@@ -138,18 +139,28 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
 
 def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
     system = wanted.sut or stored.sut
+    if _is_for_servers(stored, system):
+        stored = replace(stored, world=SERVER)
     why = _missing(stored, system)
     if why:
         _print(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
     same = system == stored.sut and stored.profile is not None
     profile = stored.profile if same and stored.profile else load_profile(parse_target(system).can.profile)
-    if stored.world == "server":
+    if stored.world == SERVER:
         times = TABLE_TIMES if stored.plan is not None and stored.plan.shape is not None else SERVER_TIMES
         return _run_on_servers(stored, system, profile, wanted.times or times, console)
     if stored.world == "real":
         return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
     return _run_simulated(stored, system, profile, wanted, console)
+
+
+def _is_for_servers(stored: StoredPlan, system: str) -> bool:
+    """Whether a plan that somebody wrote, and no report says where it ran, is run on a server."""
+    can, plan = parse_target(system).can, stored.plan
+    if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
+        return False
+    return plan.mode in can.modes and plan.storage in can.storages
 
 
 def _missing(stored: StoredPlan, system: str) -> str:
@@ -162,7 +173,7 @@ def _missing(stored: StoredPlan, system: str) -> str:
             if of_table
             else f"its plan is of a marker store, and {system} writes tables"
         )
-    if stored.world == "server" and stored.plan is not None:
+    if stored.world == SERVER and stored.plan is not None:
         if target.can.plans:
             return ""
         if stored.server is None and "start" not in target.can.refuses:

@@ -17,9 +17,16 @@ from marker_sim.plan import Plan
 from marker_sim.requirements import lacking
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import batching
-from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions, Target, TargetCapabilities, TargetRow
+from marker_sim.targets.target import (
+    SERVERS,
+    CampaignRequest,
+    Rounds,
+    ServerOptions,
+    Target,
+    TargetCapabilities,
+    TargetRow,
+)
 
-SERVERS = "real servers"
 COMPOSED = "{threads} {interval_ms}"  # What a command that the kit composes tells a server.
 OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={})
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
 from marker_sim.targets.bundles import Jars, spark_home
-from marker_sim.targets.http import SERVERS, HttpTarget, check_packages, check_surroundings
-from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
+from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
 
 NAME = "hudi"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")

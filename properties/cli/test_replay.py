@@ -21,7 +21,9 @@ from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import read_jsonl
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
+from marker_sim.plan import Plan
 
+ROOT = Path(__file__).parents[2]
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
 DEFECTS = """
 from marker_sim.markers.store import Created
@@ -233,3 +235,22 @@ def test_a_shipped_profile_is_stored_by_its_name_and_one_of_the_same_name_is_not
     raw = tomllib.loads((files("marker_sim.judges") / "promises" / f"{name}.toml").read_text(encoding="utf-8"))
     assert raw["name"] == name and unshipped(shipped) is None
     assert unshipped(Profile(name=name, rules=shipped.rules[1:])) is not None
+
+
+def test_a_plan_that_somebody_wrote_is_for_servers_where_the_system_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for mode, why in (
+        ("timeline", "nothing beside it says how the server is started"),
+        ("direct", "runs in real time"),
+    ):
+        (tmp_path / f"{mode}.json").write_text(json.dumps(Plan(mode=mode, storage="local").to_dict()))
+        assert main(["replay", str(tmp_path / f"{mode}.json"), "--sut", "http"]) == 4
+        assert why in capsys.readouterr().out
+
+
+def test_a_failure_that_chaos_stored_is_handed_over_as_one_of_a_report(tmp_path: Path) -> None:
+    stored, script = ROOT / "docs" / "tutorial" / "code" / "glued.json", tmp_path / "show.sh"
+    assert main(["replay", str(stored), "--script", str(script)]) == 0
+    text = script.read_text(encoding="utf-8")
+    assert "G3 acked-marker-survives" in text and "hudi:1.2.0" in text and "d.parquet.marker.CREATE" in text
