@@ -49,9 +49,10 @@ def add_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def unlink_folders(app: Sphinx, page: nodes.document) -> None:
-    """A link to a folder of the project, for which there is no page, becomes plain text."""
+    """A link to a folder of the project, for which there is no page, becomes plain text. Anchors have no slash."""
+    folder = Path(app.env.doc2path(app.env.docname)).parent
     for node in [*page.findall(pending_xref)]:
-        if (Path(app.env.doc2path(app.env.docname)).parent / node["reftarget"]).is_dir():
+        if "/" in node["reftarget"] and (folder / node["reftarget"]).is_dir():
             node.replace_self(node.children)
 
 
