@@ -3,12 +3,92 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import pytest
+from typer.main import get_command
+
+from marker_sim.cli import main
+from marker_sim.cli.app import build_app
 from marker_sim.history import Event, Header
 from marker_sim.judges.guarantees import GUARANTEES
 
 ROOT = Path(__file__).parent.parent
+# What tools and campaigns leave in the tree is no document of it.
+MADE = {"build", "chaos", "dist", "marker-sim-report"}
+
+
+def _documents() -> list[Path]:
+    found = (path for path in ROOT.rglob("*.md") if not MADE & {*path.relative_to(ROOT).parts})
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(ROOT).parts))
+
+
+def _prose(path: Path) -> str:
+    """The text of a document without its blocks of code."""
+    return re.sub(r"^ *(`{3,}|~{3,}).*?^ *\1 *$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def _links(path: Path) -> Iterator[str]:
+    """The targets of the links and pictures of a document that lead to a place in the project."""
+    text = re.sub(r"`[^`\n]*`", "code", _prose(path))
+    targets = re.findall(r"\]\(\s*<?([^)\s>]+)", text) + re.findall(r"^\[[^\]]+\]:\s*(\S+)", text, flags=re.M)
+    return (target for target in targets if not re.match(r"[a-z+]+:", target))
+
+
+@cache
+def _anchors(path: Path) -> frozenset[str]:
+    """The anchors that a forge gives to the headings of a document, and those that it has itself."""
+    prose = _prose(path)
+    anchors = re.findall(r"<a (?:id|name)=\"([^\"]+)\"", prose)
+    for heading in re.findall(r"^#{1,6} +(.*?)[ #]*$", prose, flags=re.M):
+        words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words.replace("*", "")).replace(" ", "-")
+        times = sum(1 for each in anchors if each == slug or re.fullmatch(re.escape(slug) + r"-\d+", each))
+        anchors.append(f"{slug}-{times}" if times and slug in anchors else slug)
+    return frozenset(anchors)
+
+
+def test_every_link_of_every_document_leads_to_a_file_and_a_heading_that_there_are() -> None:
+    wrong, followed = [], 0
+    for path in _documents():
+        for target in _links(path):
+            followed += 1
+            file, _, anchor = target.partition("#")
+            there = (path.parent / file).resolve() if file else path
+            if not there.exists() or (anchor and there.suffix == ".md" and anchor not in _anchors(there)):
+                wrong.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not wrong, "\n".join(wrong)
+    assert followed > 100, "links are no longer seen"
+
+
+def _commands(text: str) -> list[str]:
+    """What stands behind `marker-sim` in the code of a document, a command each."""
+    spans = re.findall(r"`marker-sim ([^`]+)`", text)
+    return spans + re.findall(r"^(?:\S*/)?marker-sim (.+)$", text, flags=re.M)
+
+
+def test_the_commands_of_the_readme_are_accepted() -> None:
+    app: Any = get_command(build_app())
+    commands = _commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(commands) > 10
+    for command in commands:
+        name, *words = shlex.split(command)
+        app.commands[name].make_context(name, words, obj=(name, *words))
+
+
+def test_the_first_failure_of_the_readme_is_what_the_command_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("\n## The first failure\n")[2].partition("\n## ")[0]
+    command, said = re.findall(r"```(?:sh)?\n(.*?)```", section, flags=re.S)
+    assert main([*shlex.split(command)[1:], "--report", str(tmp_path / "r")]) == 1
+    printed = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.strip() not in printed] == []
 
 
 def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:

@@ -61,6 +61,7 @@ LAYERS = (
     ("marker_sim.mutants.kill", "marker_sim.campaign.nightly"),
     ("marker_sim.doctor",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
+    ("marker_sim.__main__",),
 )
 JUDGES_SEE = tuple(
     f"marker_sim.{part}" for part in ("errors", "reading", "faults", "history", "names", "timeline", "judges")

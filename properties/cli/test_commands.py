@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from marker_sim import __version__
 from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
 from marker_sim.cli.progress import Progress
@@ -49,7 +50,7 @@ system = object.__new__(Odd)
 def _run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, "-m", "marker_sim.cli", *words],
+        [sys.executable, "-m", "marker_sim", *words],
         cwd=cwd,
         env=environment,
         capture_output=True,
@@ -63,6 +64,13 @@ def _row(verdict: dict[str, Any], guarantee: str, mode: str, storage: str) -> di
     rows = verdict["guarantees"]
     found: dict[str, Any] = next(r for r in rows if (r["id"], r["mode"], r["storage"]) == (guarantee, mode, storage))
     return found
+
+
+def test_python_m_marker_sim_is_the_command_and_its_exit_code(tmp_path: Path) -> None:
+    done = _run("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n"), done.stderr
+    wrong = _run("verify", "--mode", "none", cwd=tmp_path)
+    assert wrong.returncode == 2 and wrong.stderr.startswith("marker-sim: --mode was given 'none'")
 
 
 def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_json(tmp_path: Path) -> None:
