@@ -19,6 +19,8 @@ function svg(tag, attributes = {}, text = "") {
   return made;
 }
 
+function brief(name) { return name.length > 110 ? `${name.slice(0, 70)}…${name.slice(-38)}` : name; }
+
 /* The last moment at or before `moment` decides: how many of the sorted moments that are. */
 function upTo(moments, moment) {
   let low = 0, high = moments.length;
@@ -33,13 +35,13 @@ class Picture {
     this.proof = new Map(data.evidence.map((moment, at) => [moment, at + 1]));
     this.faulty = new Set(data.faults.flatMap((fault) => [fault.from, fault.to]));
     // At the end of the evidence; where there is none, where the first fault began.
-    const first = data.evidence.length ? Math.max(...data.evidence) : data.faults[0]?.from ?? 0;
-    this.cursor = Math.max(0, upTo(this.moments, first) - 1);
+    this.cursor = Math.max(0, upTo(this.moments, data.evidence.length ? Math.max(...data.evidence) : data.faults[0]?.from ?? 0) - 1);
     this.lay();
     this.build();
-    this.draw();
-    this.move(this.cursor);
+    this.redraw();
   }
+
+  redraw() { this.draw(); this.move(this.cursor); }
 
   /* The height of each lane. */
   lay() {
@@ -76,7 +78,7 @@ class Picture {
       return made;
     };
     const time = html("input", { type: "checkbox" });
-    time.addEventListener("change", () => { this.timed = time.checked; this.draw(); this.move(this.cursor); });
+    time.addEventListener("change", () => { this.timed = time.checked; this.redraw(); });
     const zooms = html("span", { class: "zooms" }, html("label", {}, time, " by time"),
       button("−", { title: "zoom out (-)" }, () => this.scale(0.5)), button("+", { title: "zoom in (+)" }, () => this.scale(2)));
     const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.byPath, this.found, zooms);
@@ -93,8 +95,8 @@ class Picture {
     this.now = html("p", { class: "now", "aria-live": "polite" });
     this.panel = html("div", { class: "panel" });
     this.tip = html("div", { class: "tip", hidden: "" });
-    const lanes = html("div", { class: "lanes" },
-      html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...labels), this.scroll);
+    const column = html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...labels);
+    const lanes = html("div", { class: "lanes" }, column, this.scroll);
     this.place.append(html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...proofs), tools,
       html("div", { class: "stage" }, lanes, html("div", { class: "side" }, this.now, this.panel)), this.legend(), this.table(), this.tip);
     this.svg.addEventListener("keydown", (key) => this.key(key));
@@ -177,9 +179,8 @@ class Picture {
     this.times(parts);
     this.line = svg("line", { class: "cursor", y1: 18, y2: this.height });
     parts.push(this.line);
-    const defs = svg("defs");
-    defs.append(hatch);
-    this.svg.replaceChildren(defs, ...parts);
+    this.svg.replaceChildren(svg("defs"), ...parts);
+    this.svg.firstChild.append(hatch);
     this.svg.setAttribute("width", this.width);
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.dim();
@@ -231,9 +232,7 @@ class Picture {
 
   nearest(mouse) {
     const x = mouse.clientX - this.svg.getBoundingClientRect().left;
-    let best = 0;
-    this.at.forEach((each, n) => { if (Math.abs(each - x) < Math.abs(this.at[best] - x)) best = n; });
-    return best;
+    return this.at.reduce((best, each, n) => (Math.abs(each - x) < Math.abs(this.at[best] - x) ? n : best), 0);
   }
 
   hover(mouse) {
@@ -241,8 +240,7 @@ class Picture {
     if (!event) return;
     this.tip.textContent = (title ? `${title.textContent}\n` : "") + event.text;
     this.tip.hidden = false;
-    const wide = this.tip.offsetWidth;
-    this.tip.style.left = `${Math.max(4, Math.min(mouse.clientX + 14, innerWidth - wide - 8))}px`;
+    this.tip.style.left = `${Math.max(4, Math.min(mouse.clientX + 14, innerWidth - this.tip.offsetWidth - 8))}px`;
     this.tip.style.top = `${mouse.clientY + 18}px`;
   }
 
@@ -268,7 +266,7 @@ class Picture {
     if (acts[key.key]) { key.preventDefault(); acts[key.key](); }
   }
 
-  scale(factor) { this.zoom = Math.min(64, Math.max(1, this.zoom * factor)); this.draw(); this.move(this.cursor); }
+  scale(factor) { this.zoom = Math.min(64, Math.max(1, this.zoom * factor)); this.redraw(); }
 
   /* Put the cursor on a shown event and say what storage held then. */
   move(at) {
@@ -276,8 +274,7 @@ class Picture {
     if (!event) return;
     this.cursor = at;
     const x = this.at[at], { scrollLeft, clientWidth } = this.scroll;
-    this.line.setAttribute("x1", x);
-    this.line.setAttribute("x2", x);
+    for (const end of ["x1", "x2"]) this.line.setAttribute(end, x);
     if (x < scrollLeft + 20 || x > scrollLeft + clientWidth - 20) this.scroll.scrollLeft = x - clientWidth / 2;
     const proof = this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "";
     this.now.replaceChildren(html("b", {}, `At event ${event.i}`), proof, ` ${event.text}`);
@@ -297,7 +294,7 @@ class Picture {
       const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
       const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
         : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
-      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", {}, name.name), " ", html("small", {}, `${given[1]} at ${given[0]}; ${said}`));
+      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", { title: name.name }, brief(name.name)), " ", html("small", {}, `${given[1]} at ${given[0]}; ${said}`));
       if (style === "violated") rows.unshift(row); else rows.push(row);
     }
     return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows) : html("p", { class: "soft" }, "no marker")];
@@ -324,9 +321,9 @@ class Picture {
   file(path, content, changed) {
     const [size, names, many, writing] = content ?? [null, null, 0, false];
     const said = content ? `${size === null ? "" : ` ${size} B`}${writing ? ", being written" : ""}` : " deleted now";
-    const item = html("li", { class: changed ? "changed" : "" }, path, html("small", {}, said));
+    const item = html("li", { class: changed ? "changed" : "", title: path }, brief(path), html("small", {}, said));
     if (!names?.length) return item;
-    const listed = names.map((name) => html("li", {}, this.data.files.names[name]));
+    const listed = names.map((name) => html("li", {}, brief(this.data.files.names[name])));
     if (many > names.length) listed.push(html("li", { class: "soft" }, `and ${many - names.length} more`));
     item.append(html("ul", {}, ...listed));
     return item;
@@ -374,8 +371,7 @@ class Picture {
 }
 
 /* One story at a time, by the fragment of the address: #story-2, or #story-2@17 with the cursor at event 17. */
-const pictures = new Map();
-const sections = [...document.querySelectorAll(".story")];
+const pictures = new Map(), sections = [...document.querySelectorAll(".story")];
 
 function open_story() {
   const [wanted, moment] = location.hash.slice(1).split("@"), chosen = sections.find((each) => each.id === wanted) ?? sections[0];
@@ -386,13 +382,12 @@ function open_story() {
 }
 
 function shown(section) {
-  const place = section.querySelector(".picture");
-  const number = Number(place?.dataset.picture);
+  const place = section.querySelector(".picture"), number = Number(place?.dataset.picture);
   if (place && !pictures.has(place)) pictures.set(place, new Picture(place, DATA[number], number));
   return pictures.get(place);
 }
 
-function again() { for (const [place, picture] of pictures) if (place.offsetParent) { picture.draw(); picture.move(picture.cursor); } }
+function again() { for (const [place, picture] of pictures) if (place.offsetParent) picture.redraw(); }
 
 addEventListener("hashchange", open_story);
 addEventListener("resize", again);
