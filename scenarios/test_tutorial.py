@@ -1,7 +1,7 @@
 """docs/tutorial: each page is played as a reader would, and shows what it says and what the files of its demo have.
 
     ```console   `$ COMMAND`, the lines that it prints, and [exit code N] unless that is 0. `…` in a line stands for any
-                 text, `…` alone on a line for any lines; so excerpts, times, counts and folders need no exact text
+                 text, `…` alone on a line for any lines, and so does ⟨what differs from run to run⟩, an example
     ```python    begins with `# FILE`: lines of code/FILE, in order; a line that is `# …` stands for lines left out
     ```diff      from code/FILE to code/mended/FILE, all of it
 
@@ -28,6 +28,7 @@ PAGES = sorted(page for page in TUTORIAL.glob("*.md") if page != BEGINNING)
 OF_JAVA = "6-real-hudi.md"
 PAGE_S = 1_500
 ENDED = "\x1e"
+EXAMPLE = re.compile("⟨[^⟩]*⟩")
 EXIT = re.compile(r"\[exit code (\d+)(?: or (\d+))?\]")
 
 
@@ -62,10 +63,10 @@ def shows(shown: tuple[str, ...], printed: str) -> bool:
     lines = printed.splitlines()
     ends = {0}  # After how many printed lines the lines of the page can be at an end.
     for one in shown:
-        if one == "…":
+        if one == "…" or EXAMPLE.fullmatch(one):
             ends = set(range(min(ends), len(lines) + 1)) if ends else ends
             continue
-        wanted = re.compile(re.escape(one).replace("…", ".*"))
+        wanted = re.compile(re.escape(EXAMPLE.sub("…", one)).replace("…", ".*"))
         ends = {end + 1 for end in ends if end < len(lines) and wanted.fullmatch(lines[end])}
     return len(lines) in ends
 
@@ -124,5 +125,6 @@ def test_every_page_has_its_step_on_the_staircase_and_every_mended_file_its_diff
 
 def test_what_a_page_shows_is_not_taken_for_anything() -> None:
     page = ("a … b", "…", "c")
+    assert shows(("a ⟨12⟩ b", "⟨x⟩", "c"), "a 3 b\ny\ny\nc\n") and not shows(("a ⟨12⟩ b",), "a 3 c\n")
     assert all(shows(page, printed) for printed in ("a 12 b\nx\ny\nc\n", "a 12 b\nc", "a 1 b\nc\nc\n"))
     assert not any(shows(page, printed) for printed in ("", "a 1 c\nc\n", "a 1 b\n", "a 1 b\nc\nd\n", "x\na 1 b\nc\n"))
