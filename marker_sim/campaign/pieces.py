@@ -143,20 +143,28 @@ class PieceResult:
     def run(self, number: int, plan: Plan, system: System, settings: SearchSettings, look: bool) -> None:
         """Run and judge one plan; `look`: count its sights."""
         history, steps = execute(plan, system)
-        findings = findings_in(history, system, settings.guarantees)
-        if not findings:
-            self.unsupported.setdefault((plan.mode, plan.storage), lacking(system, history))
+        if not self.count(number, plan, history, steps, system, settings):
             return
-        self.steps += steps
-        self.last = history
-        self.statistics.add(history, findings)
         if look:
             self.statistics.look(history)
-        self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
         if number % RECHECK_EVERY == 0:
             made = digest(history) if number < _DIGESTS else ""
             differs = execute(plan, system)[0].events != history.events
             self.rechecked[number] = Rechecked(plan, made, differs)
+
+    def count(
+        self, number: int, plan: Plan, history: History, steps: int, system: System, settings: SearchSettings
+    ) -> bool:
+        """Judge and count the run of a plan; False when the system cannot be judged there."""
+        findings = findings_in(history, system, settings.guarantees)
+        if not findings:
+            self.unsupported.setdefault((plan.mode, plan.storage), lacking(system, history))
+            return False
+        self.steps += steps
+        self.last = history
+        self.statistics.add(history, findings)
+        self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
+        return True
 
     def _keep(self, broken: dict[Kind, Broken]) -> None:
         """Keep the first run of each kind."""

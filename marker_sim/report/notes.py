@@ -40,13 +40,13 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     ]
     baseline = []
     if outcome.differences is not None:
-        baseline += [f"not in the baseline: {_known_text(known)}" for known in outcome.differences.unexpected]
+        baseline += [f"not in the baseline: {known_text(known)}" for known in outcome.differences.unexpected]
         baseline += [
-            f"stale in the baseline: {_known_text(known)} was judged and not violated; remove this entry"
+            f"stale in the baseline: {known_text(known)} was judged and not violated; remove this entry"
             for known in outcome.differences.stale
         ]
         baseline += [
-            f"in the baseline, not seen this time: {_known_text(known)}" for known in outcome.differences.unmet
+            f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet
         ]
     rare = ", ".join(campaign.too_rare)
     trouble = []
@@ -82,6 +82,7 @@ def _note(title: str, lines: list[str]) -> Note:
     return Note(title=title, lines=tuple(lines), count=len(lines))
 
 
-def _known_text(known: Known) -> str:
+def known_text(known: Known) -> str:
+    """An entry of a baseline in words."""
     cause = f", {known.cause}" if known.cause else ""
     return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"
