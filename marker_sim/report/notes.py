@@ -16,12 +16,14 @@ class Note:
     title: the sort, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
     urgent: it is about the run itself, and shown without being asked for.
+    brief: what a terminal shows instead, "" for the lines.
     """
 
     title: str
     lines: tuple[str, ...]
     count: int
     urgent: bool = False
+    brief: str = ""
 
 
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
@@ -45,9 +47,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
             f"stale in the baseline: {known_text(known)} was judged and not violated; remove this entry"
             for known in outcome.differences.stale
         ]
-        baseline += [
-            f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet
-        ]
+        baseline += [f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet]
     rare = ", ".join(campaign.too_rare)
     trouble = []
     if campaign.canary is not None and campaign.canary.failing:
@@ -65,6 +65,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
             title="too rare for a campaign of this length",
             lines=(f"not reached, and not required of a campaign of this length: {rare}",),
             count=len(campaign.too_rare),
+            brief=f"not reached, and not required of a campaign of this length: {len(campaign.too_rare)} goals",
         ),
         _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
         _note("left out", [f"left out: {what}" for what in campaign.left_out]),
