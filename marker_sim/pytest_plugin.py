@@ -1,33 +1,37 @@
 """The pytest plugin: which system under test, and the one chaos seed that all workers of a session share.
 
     --marker-sut module:factory   the system that conformance tests judge, by default the reference
+    --expect BASELINE             its known violations, as `marker-sim verify --expect` takes them
     --chaos-seed N                the number that randomised tests start from; drawn when it is not given
 
-pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each.
+pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each. The
+controller also sees first whether there is such a system, so that a misspelt name is one error and not one a test.
 
 Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
-such test, gets the kit's own (campaign/conformance.py): third parties need `pytest --marker-sut module:factory` alone.
+such test, gets the kit's own items (conformance.py): third parties need `pytest --marker-sut module:factory` alone.
 A session that names no system gets nothing, so whoever has the plugin installed for other reasons never sees it.
 """
 
 from __future__ import annotations
 
 import secrets
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from marker_sim.errors import UsageError
+
+if TYPE_CHECKING:
+    from marker_sim.conformance import Judging
+
 SEED_MAX = 2**31 - 1
-CONFORMANCE = "marker_sim.campaign.conformance"
 REFERENCE = "reference"
 _CHAOS_SEED = pytest.StashKey[int]()
 _ADD_CONFORMANCE = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the two options."""
+    """Add the options."""
     group = parser.getgroup("marker-sim", "judging implementations of Hudi markers")
     group.addoption(
         "--marker-sut",
@@ -35,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SUT",
         help="system under test of conformance tests: reference (default) or package.module:factory; without tests of"
         " your own that use the fixture marker_sut, the kit's are run",
+    )
+    group.addoption(
+        "--expect",
+        default=None,
+        metavar="BASELINE",
+        help="with --marker-sut: its known violations, which are expected failures; a file, or a shipped one by name",
     )
     group.addoption(
         "--chaos-seed",
@@ -57,6 +67,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ADD_CONFORMANCE] = no_files_named and config.getoption("--marker-sut") is not None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """See in the controller, before anything is collected, whether what was named is there."""
+    config = session.config
+    if hasattr(config, "workerinput"):
+        return
+    if config.getoption("--marker-sut") is not None:
+        _judging(config)
+    elif config.getoption("--expect") is not None:
+        raise pytest.UsageError("--expect was given without --marker-sut; name the system whose violations are known")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Hand the controller's seed and decision to a pytest-xdist worker."""
@@ -66,19 +88,31 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add the kit's conformance tests where a system is named and no test would look at it; -k and -m apply to them."""
+    """Add the kit's items where a system is named and no test would look at it; -k and -m apply to them."""
     used = any("marker_sut" in getattr(item, "fixturenames", ()) for item in items)
     if used or not config.stash[_ADD_CONFORMANCE]:
         return
-    spec = find_spec(CONFORMANCE)
-    assert spec is not None and spec.origin is not None
-    nodeid = CONFORMANCE.replace(".", "/") + ".py"
-    items += session.genitems(pytest.Module.from_parent(session, path=Path(spec.origin), nodeid=nodeid))
+    from marker_sim.conformance import items_of
+
+    items += items_of(session, _judging(config))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Say both, so that a failing session can be run again."""
     return f"marker-sim: --marker-sut={_sut(config)} --chaos-seed={config.stash[_CHAOS_SEED]}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """What the kit's items played, and what they cannot."""
+    reports = [each for group in terminalreporter.stats.values() for each in group if hasattr(each, "user_properties")]
+    played = sorted({said for each in reports for name, said in each.user_properties if name == "marker-sim"})
+    if not played:
+        return
+    from marker_sim.conformance import not_played
+
+    terminalreporter.section("marker-sim")
+    for line in (*played, not_played(_judging(config))):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +125,15 @@ def marker_sut(pytestconfig: pytest.Config) -> str:
 def chaos_seed(pytestconfig: pytest.Config) -> int:
     """The session's seed, the same in every worker; derive from it and a test's own name."""
     return pytestconfig.stash[_CHAOS_SEED]
+
+
+def _judging(config: pytest.Config) -> Judging:
+    from marker_sim.conformance import parse_judging
+
+    try:
+        return parse_judging(_sut(config), config.getoption("--expect"), config.stash[_CHAOS_SEED])
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _sut(config: pytest.Config) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,10 +9,6 @@ import pytest
 from hypothesis import Phase
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from marker_sim.campaign.conformance import (
-    test_the_marker_store_survives_the_state_machine,
-    test_the_write_path_survives_the_state_machine,
-)
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
@@ -30,8 +23,6 @@ from marker_sim.markers.store import Context, Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, read_plan
 from marker_sim.system import reference
-
-__all__ = ["test_the_marker_store_survives_the_state_machine", "test_the_write_path_survives_the_state_machine"]
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.
 FOUND_WITHIN = 120
@@ -189,53 +180,3 @@ class Remembering(DirectMarkers):
         made = super().create(name, request)
         self._known.add((self._here, name))
         return made
-
-
-HASTY = """
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Created
-
-class Hasty(DirectMarkers):
-    def create(self, name):
-        self._runtime.spawn("later", lambda: super(Hasty, self).create(name))
-        return Created.CREATED
-"""
-
-
-def session_of_a_third_party(folder: Path, *arguments: str) -> tuple[int, str]:
-    """pytest in a project that has nothing but a class, with its exit code and output."""
-    (folder / "conftest.py").write_text(
-        "from hypothesis import Phase, settings\n"
-        'settings.register_profile("short", max_examples=15, phases=[Phase.reuse, Phase.generate])\n'
-        'settings.load_profile("short")\npytest_plugins = ("marker_sim.pytest_plugin",)\n',
-        encoding="utf-8",
-    )
-    (folder / "mine.py").write_text(HASTY, encoding="utf-8")
-    (folder / "test_own.py").write_text("def test_own():\n    pass\n", encoding="utf-8")
-    # The work tree, where the package is not installed; harmless where it is.
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
-    env.pop("PYTEST_ADDOPTS", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--chaos-seed=3", *arguments],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Path) -> None:
-    code, output = session_of_a_third_party(tmp_path)
-    assert code == 0 and "1 passed" in output
-    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "test_own.py")
-    assert code == 0 and "1 passed" in output, "who names files gets those files"
-    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "mine:Hasty", "-k", "own or direct-s3")
-    assert code == 1 and "2 failed, 1 passed" in output, output
-    assert "replay: marker-sim replay" in output and "--sut mine:Hasty" in output
-    for name in ("direct_s3_mine_Hasty", "store_direct_s3_mine_Hasty"):
-        assert list((tmp_path / ".hypothesis" / "marker-sim").glob(f"G*-{name}.json"))
-    code, output = session_of_a_third_party(tmp_path, "--marker-sut", "reference", "-k", "own or timeline-local")
-    assert code == 0 and "3 passed" in output, output

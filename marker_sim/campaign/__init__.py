@@ -11,7 +11,7 @@ servability.py            when a system cannot be judged at all
 comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
 exhaustive.py             the bounded-exhaustive search
-machine*.py               the Hypothesis state machine; conformance.py offers it to other projects
+machine*.py               the Hypothesis state machines, and campaigns of their examples
 coverage/                 conditions for a guarantee to hold
 nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable
 """

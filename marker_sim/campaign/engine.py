@@ -18,6 +18,7 @@ from marker_sim.campaign.played_rounds import PlayedRounds
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
+from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
 
@@ -27,6 +28,7 @@ def run_campaign(
     *,
     blame: Callable[[Exception], str] | None = None,
     on_run: Callable[[History], None] | None = None,
+    of_plans: Callable[[SearchState, System], PlannedRuns] = PlannedRuns,
 ) -> Campaign:
     """Search for violations; UsageError when the system cannot be loaded, HarnessError when it cannot be run at all.
 
@@ -35,10 +37,11 @@ def run_campaign(
 
     blame: stores an unexpected exception and describes it in a sentence; without it the exception is raised.
     on_run: gets the last history of each piece.
+    of_plans: makes the runs of a system that runs plans, by default those of the swarm.
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)
-    runs = PlayedRounds(search) if system is None else PlannedRuns(search, system)
+    runs = PlayedRounds(search) if system is None else of_plans(search, system)
     interrupted = False
     try:
         with runs:

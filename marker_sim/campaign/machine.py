@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import secrets
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,8 +30,10 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from marker_sim.campaign.machine_judging import JudgedExample, MachineStatistics
+from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
+from marker_sim.plan import Plan
 from marker_sim.system import System
 
 PLANS = Path(".hypothesis") / "marker-sim"
@@ -47,13 +50,15 @@ def machine_for(
     plans: Path = PLANS,
     guarantees: frozenset[str] | None = None,
     chaos_seed: int | None = None,
+    on_example: Callable[[Plan, History, int], None] | None = None,
 ) -> type[Machine]:
     """A state machine class that attacks one system in one mode on one storage, with its own `seen`.
 
     kind: WritePathMachine, or MarkerMachine for the marker store alone.
     plans: the directory for plans of failing examples. guarantees: ids to judge, by default all. chaos_seed: the seed
-    of Hypothesis, by default a random one. The name of the class differs by system, mode and storage, because it is the
-    key in Hypothesis' example database.
+    of Hypothesis, by default a random one. on_example: see `MachineStatistics`.
+
+    The name of the class differs by system, mode and storage: it is the key in Hypothesis' example database.
     """
     name = re.sub(r"\W", "_", f"{kind.key}{mode}_{storage}_{system.name}")
     settled: dict[str, Any] = {
@@ -64,7 +69,7 @@ def machine_for(
         "storage": storage,
         "guarantees": guarantees,
         "plans": plans,
-        "seen": MachineStatistics(),
+        "seen": MachineStatistics(on_example=on_example),
     }
     made: type[Machine] = type(name, (kind,), settled)
     # Mixed with the name, so that two places do not get the same examples.

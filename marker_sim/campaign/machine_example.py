@@ -109,6 +109,8 @@ class Example(JudgedExample):
 
         Not an @invariant of Hypothesis', which would put a line after every step of the program it prints.
         """
+        if self.seen.on_example is not None:
+            return  # Whoever takes whole examples makes them small by their plans.
         plan, history = self._running.plan, self._running.history()
         if cannot_serve(self.system, history) or self._first_breach(plan, history, SAFETY) is None:
             return
@@ -136,7 +138,7 @@ class Example(JudgedExample):
         self.seen.examples += 1
         self.seen.steps += cluster.scheduler.steps
         if not self._accused and cluster.plan.writes:
-            self.judge_whole(cluster.plan, cluster.history())
+            self.judge_whole(cluster.plan, cluster.history(), cluster.scheduler.steps)
 
     @property
     def _running(self) -> Cluster:

@@ -60,8 +60,10 @@ class MachineStatistics:
     judged: decided cases, by guarantee.
     violations, unpromised: examples that broke it, by guarantee.
     unsupported: examples that a foreign class could not serve on this storage, which are not judged.
+    on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
     """
 
+    on_example: Callable[[Plan, History, int], None] | None = None
     examples: int = 0
     writes: int = 0
     steps: int = 0
@@ -122,13 +124,16 @@ class JudgedExample(RuleBasedStateMachine):
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
         return not damage and kind.row.possible(cls.mode, cls.storage)
 
-    def judge_whole(self, plan: Plan, history: History) -> None:
+    def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
         """Judge the example that a plan makes; HarnessError when it gives another history the next time."""
         # The choice must not differ between two runs of one example, so it is made from the plan.
         if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
             self.seen.compared += 1
             if execute(plan, self.system)[0].events != history.events:
                 raise HarnessError(NOT_DETERMINISTIC)
+        if self.seen.on_example is not None:
+            self.seen.on_example(plan, history, steps)
+            return
         if cannot_serve(self.system, history):
             self.seen.unsupported += 1  # It needs an operation that this storage lacks, and is not judged.
             return

@@ -80,6 +80,13 @@ class MarkerMachine(JudgedExample):
         where |= {"directory": op.directory}
         self._ask(client, kind="create", name=op.name, request=f"r{len(self._plan.ops)}", **where)
 
+    @rule(op=asked, after_ms=_PAUSE_MS, server=_SERVER)
+    @counted
+    def delete_and_ask_again(self, op: Op, after_ms: int, server: int) -> None:
+        """The driver deletes a directory, and who asked for a name there asks for it anew."""
+        self._ask(0, kind="delete", directory=op.directory, server=server)
+        self._add(replace(op, request=f"r{len(self._plan.ops)}", after_ms=after_ms))
+
     @rule(
         client=_CLIENT, kind=st.sampled_from(("list", "list", "list-data", "list-log", "exists")), directory=_DIRECTORY,
         after_ms=_PAUSE_MS, server=_SERVER,
@@ -158,4 +165,4 @@ class MarkerMachine(JudgedExample):
             history, steps = execute(self._plan, self.system)
             self.seen.examples += 1
             self.seen.steps += steps
-            self.judge_whole(self._plan, history)
+            self.judge_whole(self._plan, history, steps)

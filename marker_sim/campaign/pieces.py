@@ -143,20 +143,28 @@ class PieceResult:
     def run(self, number: int, plan: Plan, system: System, settings: SearchSettings, look: bool) -> None:
         """Run and judge one plan; `look`: count its sights."""
         history, steps = execute(plan, system)
-        findings = findings_in(history, system, settings.guarantees)
-        if not findings:
-            self.unsupported.setdefault((plan.mode, plan.storage), lacking(system, history))
+        if not self.count(number, plan, history, steps, system, settings):
             return
-        self.steps += steps
-        self.last = history
-        self.statistics.add(history, findings)
         if look:
             self.statistics.look(history)
-        self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
         if number % RECHECK_EVERY == 0:
             made = digest(history) if number < _DIGESTS else ""
             differs = execute(plan, system)[0].events != history.events
             self.rechecked[number] = Rechecked(plan, made, differs)
+
+    def count(
+        self, number: int, plan: Plan, history: History, steps: int, system: System, settings: SearchSettings
+    ) -> bool:
+        """Judge and count the run of a plan; False when the system cannot be judged there."""
+        findings = findings_in(history, system, settings.guarantees)
+        if not findings:
+            self.unsupported.setdefault((plan.mode, plan.storage), lacking(system, history))
+            return False
+        self.steps += steps
+        self.last = history
+        self.statistics.add(history, findings)
+        self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
+        return True
 
     def _keep(self, broken: dict[Kind, Broken]) -> None:
         """Keep the first run of each kind."""
@@ -211,6 +219,17 @@ class SearchState:
     last: History | None = None
     trouble: str = ""
 
+    def line(self, runs: str, steps: str) -> str:
+        """How far it is. runs, steps: what these are called."""
+        statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
+        left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
+        of = "" if request.runs is None else f" of {request.runs:,}"
+        rates = rates_of({runs: statistics.runs, steps: self.steps}, seconds)
+        causes = {self.story_of(kind).kind[::3] for kind in self.found}
+        broken = ", ".join(sorted({kind[0] for kind in self.found}, key=lambda name: int(name[1:])))
+        said = f"{len(causes)} cause{'' if len(causes) == 1 else 's'} so far: {broken}" if broken else "none violated"
+        return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{left}; {said}"
+
     def add(self, piece: PieceResult) -> dict[Kind, Broken]:
         """Add the next piece; the kinds of violation that are new with it, or have a plan now."""
         self.statistics.merge(piece.statistics)
@@ -251,6 +270,17 @@ class SearchState:
         if beside:
             return self.stories[beside[0]]
         return Story(next(each for each, broken in self.found.items() if broken.number == run))
+
+
+def rates_of(counts: Mapping[str, int], seconds: float) -> str:
+    """How many of each a second, in words."""
+    rates = ((name, count / max(seconds, 0.001)) for name, count in counts.items())
+    return ", ".join(f"{rate:,.{0 if rate >= 10 else 1}f} {name}/s" for name, rate in rates)
+
+
+def left_of(seconds: float) -> str:
+    """The time left of a budget in words."""
+    return f"{seconds / 60:.0f} min left" if seconds >= 600 else f"{max(0.0, seconds):.0f} s left"
 
 
 def explore(piece: Piece, system: System) -> PieceResult:

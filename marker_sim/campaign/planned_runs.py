@@ -52,7 +52,7 @@ from marker_sim.system import System
 from marker_sim.targets.python import served, served_places
 from marker_sim.worker_pool import WorkerPool, in_order, workers
 
-PROGRESS_EVERY_S = 2.0
+PROGRESS_EVERY_S = 0.5
 # Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
@@ -120,9 +120,7 @@ class PlannedRuns:
         now, search = time.monotonic(), self._search
         if now - self._shown > PROGRESS_EVERY_S:
             self._shown = now
-            rate = search.steps / (now - search.began)
-            kinds = len(search.found)
-            search.progress(f"{search.statistics.runs} runs, {rate:,.0f} judged steps/s, {kinds} kinds of violation")
+            search.progress(search.line("runs", "steps"))
 
     def shrink(self) -> None:
         """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same."""

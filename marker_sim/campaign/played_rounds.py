@@ -32,6 +32,7 @@ class PlayedRounds:
         self._search = search
         self._stack = ExitStack()
         self._number = 0
+        self._drawn = ""
         self._broken: dict[Kind, list[Broken]] = {}
 
     def __enter__(self) -> PlayedRounds:
@@ -59,8 +60,7 @@ class PlayedRounds:
     def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
         """A round was counted: say how far it is."""
         search = self._search
-        broken = ", ".join(sorted({kind[0] for kind in search.found}, key=lambda name: int(name[1:]))) or "none"
-        search.progress(f"{self._rounds.line(search.statistics, search.steps)}, violated so far: {broken}")
+        self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
             self._rounds.spare(SHRINK_SHARE)
 
@@ -113,8 +113,12 @@ class PlayedRounds:
             return None
         drawn = self._rounds.draw(search.statistics.reached)
         if drawn is not None:
-            search.progress(drawn.line)
+            self._drawn = drawn.line
+            self._say()
         return drawn
+
+    def _say(self) -> None:
+        self._search.progress(f"{self._search.line(*self._rounds.counts)}; {self._drawn}")
 
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
         """Rounds as they end, `lanes` of them going until no further one fits.

@@ -6,7 +6,7 @@ verify.py      carries out the request; confirming.py: a simulated violation tri
 replay.py      stored failures again; stored.py finds them; handing_over.py: as scripts and texts for others
 judging.py     a stored history judged again
 mutants.py, chaos.py, serve.py  the commands of these names
-progress.py    the progress line on standard error
+progress.py    how far a long command is, on standard error
 """
 
 from marker_sim.cli.app import main

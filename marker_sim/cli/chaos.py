@@ -98,6 +98,8 @@ def _foreign(
 
 def _print(ended: NightEnd, directory: Path, console: Console) -> None:
     totals, night = ended.totals, ended.totals.night
+    for line in (f"{verdict_of(night)}: night {night.number}", "", *failure_lines(totals.failures.open, directory)):
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("", *(str(each.number) for each in totals.nights[-NIGHTS_SHOWN:])):
         table.add_column(name, overflow="fold")
@@ -107,7 +109,7 @@ def _print(ended: NightEnd, directory: Path, console: Console) -> None:
         if place:
             table.add_row(column, *(row[place] for row in rows))
     console.print(table)
-    for line in (*remarks(night), *failure_lines(totals.failures.open, directory)):
+    for line in remarks(night):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     said = f"night {night.number} is {night.state}, {verdict_of(night)}; summary: {directory / 'summary.html'}"
     if ended.interrupted:

@@ -16,6 +16,7 @@ from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.report.columns import read_parquet
 from marker_sim.report.directory import newest_earlier
+from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
 
@@ -54,7 +55,7 @@ def rejudge(
     if as_json:
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, output_console(), "")
+        print_outcome(outcome, output_console(), "", headline(outcome))
     return outcome.exit_code()
 
 

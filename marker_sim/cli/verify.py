@@ -17,6 +17,7 @@ from marker_sim.cli.confirming import confirm
 from marker_sim.cli.progress import Progress
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.directory import open_report
+from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_junit, write_outcome
@@ -76,7 +77,8 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None) -> int:
     if as_json:
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, output_console(), "" if trouble else f"report: {request.report / 'report.html'}")
+        where = "" if trouble else f"report: {request.report / 'report.html'}"
+        print_outcome(outcome, output_console(), where, headline(outcome))
     if trouble:
         _say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS

@@ -16,12 +16,14 @@ class Note:
     title: the sort, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
     urgent: it is about the run itself, and shown without being asked for.
+    brief: what a terminal shows instead, "" for the lines.
     """
 
     title: str
     lines: tuple[str, ...]
     count: int
     urgent: bool = False
+    brief: str = ""
 
 
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
@@ -40,14 +42,12 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     ]
     baseline = []
     if outcome.differences is not None:
-        baseline += [f"not in the baseline: {_known_text(known)}" for known in outcome.differences.unexpected]
+        baseline += [f"not in the baseline: {known_text(known)}" for known in outcome.differences.unexpected]
         baseline += [
-            f"stale in the baseline: {_known_text(known)} was judged and not violated; remove this entry"
+            f"stale in the baseline: {known_text(known)} was judged and not violated; remove this entry"
             for known in outcome.differences.stale
         ]
-        baseline += [
-            f"in the baseline, not seen this time: {_known_text(known)}" for known in outcome.differences.unmet
-        ]
+        baseline += [f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet]
     rare = ", ".join(campaign.too_rare)
     trouble = []
     if campaign.canary is not None and campaign.canary.failing:
@@ -65,6 +65,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
             title="too rare for a campaign of this length",
             lines=(f"not reached, and not required of a campaign of this length: {rare}",),
             count=len(campaign.too_rare),
+            brief=f"not reached, and not required of a campaign of this length: {len(campaign.too_rare)} goals",
         ),
         _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
         _note("left out", [f"left out: {what}" for what in campaign.left_out]),
@@ -82,6 +83,7 @@ def _note(title: str, lines: list[str]) -> Note:
     return Note(title=title, lines=tuple(lines), count=len(lines))
 
 
-def _known_text(known: Known) -> str:
+def known_text(known: Known) -> str:
+    """An entry of a baseline in words."""
     cause = f", {known.cause}" if known.cause else ""
     return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"

@@ -8,19 +8,21 @@ from itertools import groupby
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
-from marker_sim.report.notes import remarks
+from marker_sim.report.notes import notes
 from marker_sim.report.verdict import VerdictOutcome, place, stories
-from marker_sim.report.words import in_context, plan_sentences, printable
+from marker_sim.report.words import brief, in_context, plan_sentences, printable
 
 STORIES_SHOWN_MAX = 3
 PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; of a longer plan those at its beginning and those at its end.
 WIDTH_OF_FILES = 140
+WIDTH_OF_CLASSES = 100
 STYLES = {
     "holds": "green",
     "violated": "bold red",
@@ -36,8 +38,9 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
 
 
-def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
-    """One line for each guarantee, mode and verdict."""
+def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
+    """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
+    wide = width >= WIDTH_OF_CLASSES
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("guarantee", no_wrap=True)
     table.add_column("mode", no_wrap=True)
@@ -45,7 +48,8 @@ def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
     table.add_column("storage", min_width=7)
     table.add_column("judged", justify="right", no_wrap=True)
     table.add_column("violations", justify="right", no_wrap=True)
-    table.add_column("under", min_width=12)
+    if wide:
+        table.add_column("under", min_width=12)
     for row in merged(rows):
         table.add_row(
             f"{row.id:<4}{row.slug}",
@@ -54,7 +58,7 @@ def guarantee_table(rows: Iterable[VerdictRow]) -> Table:
             row.storage,
             f"{row.judged:,}",
             f"{row.violations:,}",
-            under_text(row),
+            *([under_text(row)] if wide else []),
         )
     return table
 
@@ -104,8 +108,11 @@ def under_text(row: VerdictRow) -> str:
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
-def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None:
-    """Print the stories of what broke, the table, the notes and the verdict."""
+def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headline: str) -> None:
+    """Print the verdict in a sentence, the stories of what broke, the table, the notes, and what the verdict is of."""
+    verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
+    _say(console, Text.assemble(verdict, ": ", printable(headline)))
+    console.print()
     told = stories(outcome.failures)
     for story in told[:STORIES_SHOWN_MAX]:
         print_failure(outcome, story.told, console, story.breaks_besides(outcome.failures))
@@ -113,25 +120,21 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str) -> None
     hidden = len(told) - STORIES_SHOWN_MAX
     if hidden > 0:
         console.print(f"{hidden} more with other causes in {escape(where)}\n")
-    console.print(guarantee_table(outcome.rows))
+    console.print(guarantee_table(outcome.rows, console.width))
     console.print()
     if outcome.against is not None:
         console.print(comparison_table(outcome))
         console.print()
         for line in comparison_lines(outcome.against):
-            console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+            _say(console, printable(line))
         console.print()
-    for line in remarks(outcome):
-        console.print(escape(line), highlight=False, soft_wrap=True)
+    for note in notes(outcome):
+        for line in (note.brief,) if note.brief else note.lines:
+            _say(console, line)
     campaign = outcome.campaign
-    end = f"; {where}" if where else ""
     runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
-    console.print(
-        f"[{STYLES[outcome.verdict]}]{outcome.verdict}[/]: {escape(printable(campaign.sut))},"
-        f" {runs} in {campaign.duration_s:.1f} s, seed {campaign.seed}{escape(end)}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    end = f": {printable(campaign.sut)}, {runs} in {campaign.duration_s:.1f} s, seed {campaign.seed}"
+    _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
 
 
 def print_failure(outcome: VerdictOutcome, number: int, console: Console, besides: str = "") -> None:
@@ -139,25 +142,25 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console, beside
     failure = outcome.failures[number]
     known = BY_ID[failure.guarantee]
     _, mode, storage = place(failure)
-    head = f"[bold red]{known.id} {known.slug}[/] in {mode} mode on {escape(storage)}"
-    console.print(f"{head}: {escape(known.sentence)}", highlight=False, soft_wrap=True)
-    console.print(f"  {escape(printable(failure.message))}", highlight=False, soft_wrap=True)
+    head = Text(f"{known.id} {known.slug}", style=STYLES["violated"])
+    _say(console, Text.assemble(head, f" in {mode} mode on {storage}: {known.sentence}"))
+    _say(console, brief(failure.message), 2)
     if besides:
-        console.print(f"  {escape(besides)}", highlight=False, soft_wrap=True)
-    console.print("  evidence:")
+        _say(console, besides, 2)
+    _say(console, "evidence:", 2)
     for line in in_context(failure.history, failure.evidence, around=0):
-        console.print(f"    {escape(line.text)}", highlight=False, soft_wrap=True)
+        _say(console, line.text, 4)
     if failure.plan is not None:
         entries = f"{failure.plan.entries} entries"
         grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
-        console.print(f"  plan (seed {failure.seed}{grown}):")
+        _say(console, f"plan (seed {failure.seed}{grown}):", 2)
         for sentence in _abridged(plan_sentences(failure.plan)):
-            console.print(f"    {escape(printable(sentence))}", highlight=False, soft_wrap=True)
+            _say(console, brief(sentence), 4)
         if failure.confirmed:
-            console.print(f"  {escape(printable(failure.confirmed))}", highlight=False, soft_wrap=True)
+            _say(console, printable(failure.confirmed), 2)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
     if row is not None:
-        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)
+        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # In one piece, to be copied.
 
 
 def _abridged(sentences: Sequence[str]) -> Sequence[str]:
@@ -166,3 +169,12 @@ def _abridged(sentences: Sequence[str]) -> Sequence[str]:
     if len(sentences) <= PLAN_SHOWN_MAX:
         return sentences
     return (*sentences[:PLAN_ENDS], f"... {hidden} more, all in report.html ...", *sentences[-PLAN_ENDS:])
+
+
+def _say(console: Console, text: str | Text, indent: int = 0) -> None:
+    """Print a line: broken between words on a terminal, whole where a program may read it."""
+    line = Text(text) if isinstance(text, str) else text
+    if console.is_terminal:
+        console.print(Padding(line, (0, 0, 0, indent), expand=False))
+    else:
+        console.print(Text(" " * indent) + line, soft_wrap=True)

@@ -14,6 +14,7 @@ from marker_sim.judges.violations import format_event
 from marker_sim.plan import OF_CROWD, Op, Plan, TableShape, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
+_LONG = re.compile(r"(\S{80})\S{120,}(\S{40})")
 _TIMES = ("first", "second", "third")
 _ACTORS = {
     "driver": "the driver", "server": "the server", "second": "the second server", "executor": "an executor",
@@ -162,6 +163,11 @@ def _when(fault: Fault) -> str:
 def printable(text: str) -> str:
     """Text that every terminal and page can show: surrogates and control characters are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)
+
+
+def brief(text: str) -> str:
+    """Printable text in which a very long word, such as the name of a marker, has lost its middle."""
+    return _LONG.sub(r"\1…\2", printable(text))
 
 
 def clipped(text: str, most: int) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from queue import Empty, LifoQueue
 
 from marker_sim.campaign.result import Campaign, Deciding
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import make_merged_plan
@@ -99,6 +98,7 @@ class ServerPlans:
     """The plans of one campaign; `targets.target.Rounds` says what each method is for."""
 
     lanes = AT_A_TIME
+    counts = ("plans", "requests")
 
     def __init__(
         self,
@@ -156,10 +156,6 @@ class ServerPlans:
     def close(self) -> None:
         """End every server."""
         self._fleet.end_all()
-
-    def line(self, statistics: Statistics, steps: int) -> str:
-        """How far it is."""
-        return f"{statistics.runs} plans, {steps:,} requests"
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What happened in the plans, and what the server was held to."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Plan
 from marker_sim.supervisor import end_marked
@@ -86,6 +85,7 @@ class TableRounds:
     tables: int = 0
     lanes: int = 1
     at_once: int = 1
+    counts: tuple[str, str] = ("tables", "writes")
 
     def draw(self, reached: Mapping[str, int]) -> TableRound | None:
         """The next round, None when none fits into the budget; the first always does."""
@@ -124,10 +124,6 @@ class TableRounds:
 
     def close(self) -> None:
         """A round ends its own processes."""
-
-    def line(self, statistics: Statistics, steps: int) -> str:
-        """How far it is."""
-        return f"{statistics.runs} tables, {steps} writes, {statistics.faults.get('kill', 0)} drivers killed"
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What was aimed at and not met, whatever it is that one wants to know."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from marker_sim.campaign.result import Campaign
-    from marker_sim.campaign.statistics import Statistics
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
@@ -172,12 +171,13 @@ class Rounds(Protocol):
     spare     a share of the budget is kept for making small what was found
     took      it is over; called by the thread that drew it
     close     ends what is under way at once
-    line      how far the campaign is, but for violations
+    counts    what runs and their steps are called
     complete  the campaign with what only these rounds can say of it
     """
 
     lanes: int
     at_once: int
+    counts: tuple[str, str]
 
     def draw(self, reached: Mapping[str, int]) -> Any: ...
     def play(self, drawn: Any) -> PlayedRun: ...
@@ -185,7 +185,6 @@ class Rounds(Protocol):
     def spare(self, share: float) -> None: ...
     def took(self, drawn: Any, played: Any) -> None: ...
     def close(self) -> None: ...
-    def line(self, statistics: Statistics, steps: int) -> str: ...
     def complete(self, campaign: Campaign) -> Campaign: ...
 
 

@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from marker_sim import __version__
 from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
-from marker_sim.cli.progress import Progress
 from marker_sim.doctor import Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
@@ -340,12 +337,3 @@ def test_doctor_finds_the_toxiproxy_server_that_the_cache_holds(
     assert main(("doctor", "--json")) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks[toxiproxy.PROGRAM]["found"] == str(program)
-
-
-def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
-    seconds = iter((0.0, 1.0, 5.0, 6.0, 9.9, 10.0))
-    out = StringIO()
-    with Progress(Console(file=out), clock=lambda: next(seconds)) as show:
-        for number in range(5):
-            show(f"[b]{number} runs")
-    assert out.getvalue().splitlines() == ["5 s: [b]1 runs", "10 s: [b]4 runs"]

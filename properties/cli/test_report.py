@@ -32,6 +32,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet
+from marker_sim.report.page import headline
 from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
@@ -198,8 +199,9 @@ def test_the_browser_runs_the_one_script_of_the_page_and_nothing_else(tmp_path: 
 def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
     out = StringIO()
     outcome = judge_campaign(campaign(), REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
     text = out.getvalue()
+    assert text.startswith("violated: ") and "breaks 1 of" in text.splitlines()[0], "the verdict first, in words"
     assert BY_ID["G1"].sentence in text
     assert "[2] 9.0 ms" in text and MARKER in text
     assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
@@ -211,7 +213,8 @@ def test_violations_that_the_profile_allows_are_explained() -> None:
     made, out = campaign(violated=False), StringIO()
     breach = Breach(message="the type file is missing", evidence=(1,), under="second-server")
     made.statistics.add(history(), (Finding(guarantee="G9", applicable=True, judged=2, breaches=(breach,)),))
-    print_outcome(judge_campaign(made, REFERENCE, None, Path("report"), ARGV), Console(file=out, width=140), "")
+    outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
+    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome))
     assert (
         "G9 type-recorded, timeline mode on s3, holds: the profile does not promise it under second-server (1)"
         in out.getvalue()
@@ -226,7 +229,7 @@ def test_of_a_long_plan_the_terminal_shows_the_beginning_and_the_faults_at_its_e
     outcome = judge_campaign(
         replace(made, failures=(replace(failure, plan=plan),)), REFERENCE, None, Path("report"), ARGV
     )
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
     sentences = plan_sentences(plan)
     text = out.getvalue()
     assert f"... {len(sentences) - 24} more, all in report.html ..." in text and sentences[-1] in text

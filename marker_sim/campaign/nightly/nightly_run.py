@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure
+from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure, stories
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.requirements import missing_here
@@ -27,6 +27,7 @@ from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, SHARES, Ni
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
+from marker_sim.campaign.pieces import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
@@ -274,15 +275,21 @@ class _Night:
             self._totals.failures.write(self._request.directory, names)
         now = time.monotonic()
         night = self._totals.night
-        self._progress(_line(night, self._totals))
+        self._progress(_line(night, self._totals, self.clock_s, self._request.budget_s))
         if now - self._shown > SUMMARY_EVERY_S:
             self._shown = now
             write_summary(self._totals, self._request.directory)
 
 
-def _line(night: NightTotals, totals: Totals) -> str:
-    what = ", ".join(f"{stream} {runs}" for stream, runs in sorted(night.stream_runs.items()) if runs)
-    return f"night {night.number}: {night.runs:,} runs ({what}), {len(totals.failures.open)} failures stored"
+def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -> str:
+    what = ", ".join(f"{stream} {runs:,}" for stream, runs in sorted(night.stream_runs.items()) if runs)
+    rates = rates_of({"runs": night.runs, "steps": night.steps}, clock_s)
+    causes = len(stories(totals.failures.open))
+    return (
+        f"night {night.number}: {night.runs:,} runs{f' ({what})' if what else ''}; {rates};"
+        f" {night.faults.total():,} faults; {left_of(budget_s - clock_s)};"
+        f" {causes or 'no'} cause{'' if causes == 1 else 's'} stored"
+    )
 
 
 def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:

@@ -1,0 +1,271 @@
+"""The items that `pytest --marker-sut` adds: one for each guarantee in each place, which is a marker mode on a storage.
+
+The state machines run once in a place (campaign/machine_runs.py), when the first of its items does; then every item
+says what became of its guarantee:
+
+    passed     it holds
+    failed     it is violated, and that is not in the baseline; or nothing at all could be judged in the place
+    xfailed    it is violated as the baseline says
+    skipped    nothing was to judge of it; the class needs what the storage does not offer
+
+A place leaves what `verify` leaves, in a directory of its own below `.hypothesis/marker-sim`. With pytest-xdist all
+items of a place are one `xdist_group`. Without `--dist loadgroup` several workers may have some, and do the same work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.machine import PLANS
+from marker_sim.campaign.machine_runs import MachineRuns
+from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.baselines.baseline import Known, load_baseline
+from marker_sim.judges.guarantees import BY_ID, GUARANTEES
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.loading import load_system
+from marker_sim.plan import MODES
+from marker_sim.report.notes import known_text
+from marker_sim.report.table import print_failure
+from marker_sim.report.verdict import VerdictOutcome, judge_campaign, stories
+from marker_sim.report.words import brief
+from marker_sim.report.write import write_outcome
+from marker_sim.targets.python import served
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
+
+STORAGES = ("s3", "local", "hdfs")
+NODE = "marker-sim"
+PROPERTY = "marker-sim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """What is judged: the system, the places that it serves, what it promises, and what is known about it."""
+
+    sut: str
+    places: tuple[tuple[str, str], ...]
+    profile: Profile
+    baseline: frozenset[Known] | None
+    seed: int
+
+    def guarantees(self, mode: str, storage: str) -> Iterator[str]:
+        """The ids of those that are promised in a place, but for the one that compares places."""
+        for each in GUARANTEES:
+            promises = (self.profile.promise(each.id, mode, storage, under) for under in FAULT_CLASSES)
+            if each.id != MODES_AGREE and any(promise.promised for promise in promises):
+                yield each.id
+
+
+def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
+    """What the options of pytest ask for; UsageError in one sentence when there is no such system or baseline."""
+    try:
+        system = load_system(sut)
+    except UsageError as error:
+        raise UsageError(" ".join(str(error).replace("--sut", "--marker-sut").split())) from error
+    return Judging(
+        sut=sut,
+        places=tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage)),
+        profile=load_profile(system.profile),
+        baseline=None if expect is None else load_baseline(expect),
+        seed=seed,
+    )
+
+
+def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> VerdictOutcome:
+    """Run the machines in a place and write what came of it below a folder, beside that of other places.
+
+    HarnessError when the kit fails before anything was judged; KeyboardInterrupt for Ctrl-C.
+    """
+    report = folder / re.sub(r"\W", "_", judging.sut) / f"{mode}-{storage}"
+    request = CampaignRequest(
+        target=parse_target(judging.sut), modes=(mode,), storages=(storage,), seed=judging.seed, canaries=False,
+        profile=judging.profile, baseline=judging.baseline, report=report,
+    )  # fmt: skip
+    campaign = run_campaign(request, lambda line: None, of_plans=MachineRuns)
+    if campaign.interrupted:
+        raise KeyboardInterrupt
+    again = ("verify", "--sut", judging.sut, "--mode", mode, "--storage", storage)
+    outcome = judge_campaign(campaign, judging.profile, judging.baseline, report, again)
+    shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; what still fails is written again.
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    write_outcome(outcome, report)
+    if missing:
+        (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As Hypothesis does with its own.
+    return outcome
+
+
+class Place(pytest.Collector):
+    """The items of one mode and storage, and what the machines found there."""
+
+    def __init__(self, *, judging: Judging, mode: str, storage: str, **node: Any) -> None:
+        super().__init__(**node)
+        self.judging, self.mode, self.storage = judging, mode, storage
+        self._outcome: VerdictOutcome | HarnessError | None = None
+
+    @property
+    def played(self) -> bool:
+        """Whether the machines have run."""
+        return self._outcome is not None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item for each guarantee that is promised here."""
+        grouped = self.config.pluginmanager.hasplugin("xdist")
+        for guarantee in self.judging.guarantees(self.mode, self.storage):
+            name = f"{guarantee}-{BY_ID[guarantee].slug}[{self.name}]"
+            item: GuaranteeItem = GuaranteeItem.from_parent(self, name=name, guarantee=guarantee)
+            if grouped:
+                item.add_marker(pytest.mark.xdist_group(f"marker-sim-{self.name}"))
+            yield item
+
+    def outcome(self) -> VerdictOutcome:
+        """What the machines found; they run once. HarnessError, each time, when the kit failed."""
+        if self._outcome is None:
+            folder = Path(os.path.relpath(self.config.rootpath / PLANS, self.config.invocation_params.dir))
+            try:
+                self._outcome = judge_place(self.judging, self.mode, self.storage, folder)
+            except HarnessError as error:
+                self._outcome = error
+        if isinstance(self._outcome, HarnessError):
+            raise self._outcome
+        return self._outcome
+
+
+class GuaranteeItem(pytest.Item):
+    """One guarantee in a place."""
+
+    def __init__(self, *, guarantee: str, **node: Any) -> None:
+        super().__init__(**node)
+        self.guarantee, self._reason = guarantee, ""
+
+    @property
+    def place(self) -> Place:
+        """Where it is judged."""
+        assert isinstance(self.parent, Place)
+        return self.parent
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """The name that heads its failure; it stands in no file."""
+        return self.config.rootpath, None, self.name
+
+    def runtest(self) -> None:
+        """Say what became of the guarantee, by the means of pytest."""
+        first = not self.place.played
+        try:
+            outcome = self.place.outcome()
+        except HarnessError as error:
+            self._fail(f"the kit or its environment failed, which says nothing about the class: {error}")
+        if first:
+            self.user_properties.append((PROPERTY, place_line(outcome, self.place.name)))
+        row = next((row for row in outcome.rows if row.id == self.guarantee), None)
+        if row is not None and row.verdict == "violated":
+            if reason := known_reason(row, outcome, self.place.judging.baseline or frozenset()):
+                pytest.xfail(reason)
+            items = (item for item in self.session.items if isinstance(item, GuaranteeItem))
+            beside = {item.guarantee for item in items if item.place is self.place}
+            self._fail(row.message, violated_text(outcome, self.guarantee, beside))
+        campaign = outcome.campaign
+        if campaign.trouble:
+            self._fail(f"the kit could not judge this place to its end: {campaign.trouble}")
+        if campaign.not_reached:
+            self._fail("; ".join(campaign.not_reached))
+        if campaign.left_out:
+            pytest.skip(f"{campaign.left_out[0]}; storage.capabilities says what it does")
+        if not any(each.judged for each in outcome.rows):
+            self._fail("nothing at all was judged here, so nothing is known")
+        if row is None or row.verdict != "holds":
+            pytest.skip(f"nothing to judge: {(row.message if row else '') or 'it does not apply to such a class'}")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The text alone; its reason in the short summary."""
+        shown = super().repr_failure(excinfo, style)
+        crash = getattr(shown, "reprcrash", None)
+        if self._reason and crash is not None:
+            crash.message = self._reason
+        return shown
+
+    def _fail(self, reason: str, text: str = "") -> None:
+        self._reason = brief(" ".join(reason.split()))
+        pytest.fail(text or self._reason, pytrace=False)
+
+
+def known_reason(row: VerdictRow, outcome: VerdictOutcome, baseline: frozenset[Known]) -> str:
+    """What the baseline says about a violated row; "" where something is violated beyond it."""
+    here = (row.id, row.mode, row.storage)
+    if outcome.differences is None or any(_place(known) == here for known in outcome.differences.unexpected):
+        return ""
+    known = [each for each in sorted(baseline) if _place(each) == here and each.under in row.breakdown]
+    return "known: " + "; ".join(known_text(each) + (f", {each.story}" if each.story else "") for each in known)
+
+
+def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]) -> str:
+    """The story of a violated guarantee; a short one where the same defect is told with an item that runs as well.
+
+    beside: the guarantees of those items.
+    """
+    numbers = [number for number, failure in enumerate(outcome.failures) if failure.guarantee == guarantee]
+    group = next(group for group in stories(outcome.failures) if numbers[0] in (group.told, *group.also))
+    told = outcome.failures[group.told].guarantee
+    if told != guarantee and told in beside:
+        first = outcome.failures[numbers[0]].message
+        return f"{brief(first)}\nmost likely the defect of {told}, see there\nreplay: {outcome.again[numbers[0]]}"
+    text = StringIO()
+    print_failure(outcome, numbers[0], Console(file=text, width=200), group.breaks_besides(outcome.failures))
+    unexpected = () if outcome.differences is None else outcome.differences.unexpected
+    new = (f"  not in the baseline: {known_text(known)}\n" for known in unexpected if known.guarantee == guarantee)
+    return (text.getvalue() + "".join(new)).rstrip()
+
+
+def place_line(outcome: VerdictOutcome, name: str) -> str:
+    """What was played in a place, and what was not."""
+    campaign = outcome.campaign
+    stale = () if outcome.differences is None else outcome.differences.stale
+    return "; ".join(
+        (
+            f"{name}: {campaign.runs} examples of the state machines, {campaign.steps:,} steps",
+            f"{sum(campaign.statistics.faults.values()):,} faults" + _not(campaign.too_rare),
+            *(f"in the baseline and not seen: {known_text(each)}" for each in stale),
+        )
+    )
+
+
+def not_played(judging: Judging) -> str:
+    """What no item plays, and what does."""
+    promised = {guarantee for place in judging.places for guarantee in judging.guarantees(*place)}
+    left = ", ".join(each.id for each in GUARANTEES if each.id not in {*promised, MODES_AGREE})
+    return (
+        f"not played: {f'{left}, which are not promised; ' if left else ''}real processes and Spark; S3 without"
+        f" conditional requests; both modes on the same plan ({MODES_AGREE}); crash points one by one. More is played"
+        f" by `marker-sim verify --sut {judging.sut}` and `marker-sim chaos --sut {judging.sut}`"
+    )
+
+
+def _not(missed: tuple[str, ...]) -> str:
+    names = ", ".join(name.removeprefix("fault ") for name in missed)
+    return f", none of {names}" if names else " of every kind"
+
+
+def _place(known: Known) -> tuple[str, str, str]:
+    return known.guarantee, known.mode, known.storage
+
+
+def items_of(session: pytest.Session, judging: Judging) -> Iterator[pytest.Item]:
+    """Every item of every place, to be added to those of a session."""
+    for mode, storage in judging.places:
+        place = Place.from_parent(
+            session, name=f"{mode}-{storage}", nodeid=NODE, judging=judging, mode=mode, storage=storage
+        )
+        yield from (item for item in session.genitems(place) if isinstance(item, pytest.Item))
