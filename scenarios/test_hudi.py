@@ -64,7 +64,7 @@ def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path
         target=hudi.HudiTarget(sut="hudi:1.0.2", version="1.0.2"), modes=("timeline",), storages=("local",), seed=1,
         profile=profile, budget_s=600.0, report=tmp_path,
     )  # fmt: skip
-    with request.target.rounds(request, lambda line: None) as opened:
+    with request.target.real_runs(request, lambda line: None) as opened:
         runs = [broken_in(opened.again(plan, time.monotonic() + 120).history, plan, profile) for _ in range(3)]
     for guarantee in ("G3", "G4"):
         assert all(any(kind[0] == guarantee for kind in broken) for broken in runs), runs

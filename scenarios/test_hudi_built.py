@@ -124,9 +124,9 @@ def differences(tmp_path: Path, sut: str) -> tuple[set[tuple[str, str, str]], se
     )  # fmt: skip
     assert request.target.version == "1.2.0" and request.baseline is not None
     statistics = Statistics()
-    with request.target.rounds(request, lambda line: None) as rounds:
+    with request.target.real_runs(request, lambda line: None) as runs:
         for _ in range(3):
-            history = rounds.again(plan, time.monotonic() + 120).history
+            history = runs.again(plan, time.monotonic() + 120).history
             statistics.add(history, judge(history, None))
     found = compare(statistics.rows(request.profile), request.baseline, request.profile, statistics.faults)
     new = {(known.guarantee, known.under, known.cause) for known in found.unexpected}

@@ -73,7 +73,7 @@ def play(
     meddle: Callable[[TableStorage, str], None] | None = None,
     enough: Callable[[], bool] = lambda: False,
 ) -> Campaign:
-    """A campaign that ends with its budget, or after the round that was `enough`."""
+    """A campaign that ends with its budget, or after the run that was `enough`."""
 
     def heard(_: History) -> None:
         if enough():
@@ -109,8 +109,8 @@ def verdicts(done: Campaign) -> dict[str, str]:
 
 @pytest.mark.spark
 def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
-    rounds = iter(range(2))
-    done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: next(rounds) == 1)
+    runs = iter(range(2))
+    done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: next(runs) == 1)
     assert done.statistics.reached["driver killed at data-file, timeline mode"] >= 1
     assert done.statistics.reached["audit"] >= 2
     assert done.not_reached == ()
@@ -150,8 +150,8 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
     assert plan is not None
     write_plan(plan, tmp_path / "plan.json")
     again = asking(tmp_path, "1.0.2", PATIENCE_S, meddle=damage)
-    with again.target.rounds(again, lambda line: None) as rounds:
-        history = rounds.again(read_plan(tmp_path / "plan.json"), time.monotonic() + PATIENCE_S).history
+    with again.target.real_runs(again, lambda line: None) as runs:
+        history = runs.again(read_plan(tmp_path / "plan.json"), time.monotonic() + PATIENCE_S).history
     assert {kind[0] for kind in broken_in(history, plan, again.profile)} >= {"G15"}
     assert [event.error for event in history.events if event.operation == "kill"] == ["data-file"]
 

@@ -26,7 +26,7 @@ from marker_sim.plan import COPY, MALFORMED, Op, Plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, Rounds, ServerOptions
+from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
 from marker_sim.worlds.http.plan_faults import CONFINED
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
@@ -39,18 +39,18 @@ OTHER = Op(actor="executor-0", kind="create", name="p/a1.marker.CREATE", after_m
 
 
 @contextmanager
-def rounds(tmp_path: Path, broken: str = "none", storage: str = "local") -> Iterator[Rounds]:
+def real_runs(tmp_path: Path, broken: str = "none", storage: str = "local") -> Iterator[RealRuns]:
     start = START if storage == "local" else START_S3
     request = CampaignRequest(
         target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
         budget_s=600.0, server=ServerOptions(start=f"{start} --broken {broken}" if broken != "none" else start),
         report=tmp_path,
     )  # fmt: skip
-    with request.target.rounds(request, lambda line: None) as opened:
+    with request.target.real_runs(request, lambda line: None) as opened:
         yield opened
 
 
-def history_of(opened: Rounds, *faults: Fault, ops: tuple[Op, ...] = (ONE, OTHER), probing: bool = False) -> History:
+def history_of(opened: RealRuns, *faults: Fault, ops: tuple[Op, ...] = (ONE, OTHER), probing: bool = False) -> History:
     plan = Plan(mode="timeline", storage="local", num_threads=2, interval_ms=50, ops=ops, faults=faults)
     return opened.again(plan, time.monotonic() + 60, False, probing).history
 
@@ -68,8 +68,8 @@ def faults_in(history: History) -> list[Event]:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rounds]:
-    with rounds(tmp_path_factory.mktemp("report")) as one:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRuns]:
+    with real_runs(tmp_path_factory.mktemp("report")) as one:
         yield one
 
 
@@ -86,7 +86,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rounds]:
     ],
 )
 def test_what_happens_to_a_request_is_what_its_fault_says(
-    opened: Rounds, kind: FaultKind, settings: dict[str, object], first: list[str], second: list[str]
+    opened: RealRuns, kind: FaultKind, settings: dict[str, object], first: list[str], second: list[str]
 ) -> None:
     history = history_of(opened, Fault.of(kind, "executor-0", Site("executor: marker asked for", 1), **settings))
     assert [event.operation for event in faults_in(history)] == [kind.value]
@@ -97,7 +97,7 @@ def test_what_happens_to_a_request_is_what_its_fault_says(
 
 
 @pytest.mark.parametrize("site", ["server: request queued", "server: reply", "server: batch file written", ""])
-def test_a_server_dies_where_the_plan_says_and_another_one_serves(opened: Rounds, site: str) -> None:
+def test_a_server_dies_where_the_plan_says_and_another_one_serves(opened: RealRuns, site: str) -> None:
     trigger = Site(site, 1) if site else Step(1)
     history = history_of(opened, Fault.of(FaultKind.KILL, "server", trigger), probing=True)
     killed = [event for event in faults_in(history) if event.operation == "kill"]
@@ -107,7 +107,7 @@ def test_a_server_dies_where_the_plan_says_and_another_one_serves(opened: Rounds
     assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
 
 
-def test_a_second_server_serves_the_operations_that_are_for_it(opened: Rounds) -> None:
+def test_a_second_server_serves_the_operations_that_are_for_it(opened: RealRuns) -> None:
     ops = (ONE, Op(actor="executor-0", kind="create", name="p/b.marker.CREATE", server=1, after_ms=900))
     begins = Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=1_500)
     history = history_of(opened, begins, ops=ops)
@@ -116,7 +116,7 @@ def test_a_second_server_serves_the_operations_that_are_for_it(opened: Rounds) -
     assert len(started) == 2 and asked["p/b.marker.CREATE"] == started[1] != asked[ONE.name]
 
 
-def test_a_server_without_a_fault_serves_the_next_run_and_tables_are_apart(opened: Rounds) -> None:
+def test_a_server_without_a_fault_serves_the_next_run_and_tables_are_apart(opened: RealRuns) -> None:
     runs = [history_of(opened) for _ in range(4)]  # After so many runs another server serves: at most once in four.
     lives = [{event.process for event in each.events if event.operation == "started"} for each in runs]
     tables = [{event.table for event in each.events if event.table} for each in runs]
@@ -131,7 +131,7 @@ def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_i
         mode="timeline", storage="local", num_threads=1, interval_ms=50, ops=ops,
         faults=(Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 3)),),
     )  # fmt: skip
-    with rounds(tmp_path, broken) as opened:
+    with real_runs(tmp_path, broken) as opened:
         for _ in range(6):  # Where the kernel only reports a cut, the server may be done before it dies.
             played = opened.again(plan, time.monotonic() + 60)
             if played.counts[CUT_KILL]:
@@ -145,14 +145,14 @@ def test_a_server_that_writes_in_place_is_killed_while_a_file_is_cut_and_loses_i
 def test_a_server_that_writes_in_place_is_not_accused_while_nobody_kills_it(tmp_path: Path) -> None:
     crowd = Op(actor="executor-0", kind="create", name=f"p/a{COPY}.marker.CREATE", copies=60, apart_ms=15)
     plan = Plan(mode="timeline", storage="local", num_threads=1, interval_ms=25, ops=(crowd,))
-    with rounds(tmp_path, "torn-in-place") as opened:
+    with real_runs(tmp_path, "torn-in-place") as opened:
         histories = [opened.again(plan, time.monotonic() + 60).history for _ in range(3)]
     assert [broken_in(history, plan, load_profile("http")) for history in histories] == [{}] * 3
     seen = [finding for history in histories for finding in judge(history) if finding.guarantee == "G23"]
     assert any(finding.breaches for finding in seen), "no single read met a file in the middle of being written"
 
 
-def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(opened: Rounds) -> None:
+def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(opened: RealRuns) -> None:
     full = [Fault.of(FaultKind.DISK_FULL, "server", Step(number), for_ms=300) for number in (1, 2)]
     history = history_of(opened, *full, probing=True)
     assert [event.value for event in faults_in(history)] == ["begin", "end"]
@@ -164,7 +164,7 @@ def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(open
 def test_a_disk_without_a_free_block_is_survived_unless_errors_are_swallowed(tmp_path: Path, broken: str) -> None:
     full = Fault.of(FaultKind.NO_SPACE, "server", Step(1), for_ms=1_500)
     meanwhile, later = replace(OTHER, after_ms=700), replace(OTHER, name="p/b.marker.CREATE", after_ms=2_500)
-    with rounds(tmp_path, broken) as opened:
+    with real_runs(tmp_path, broken) as opened:
         history = history_of(opened, full, ops=(ONE, meanwhile, later))
     assert [event.operation for event in faults_in(history)] == ["no-space", "no-space"]
     created = {event.path for event in history.events if event.kind == "ok" and event.operation == "create"}
@@ -178,7 +178,7 @@ def test_a_directory_that_another_program_removes_is_missed_by_who_never_looks_a
 ) -> None:
     removed = Fault.of(FaultKind.DIRECTORY_REMOVED, "executor-0", Step(2))
     plan = Plan(mode="timeline", storage=storage, num_threads=2, ops=(ONE, ONE), faults=(removed,))
-    with rounds(tmp_path, broken, storage) as opened:
+    with real_runs(tmp_path, broken, storage) as opened:
         history = opened.again(plan, time.monotonic() + 60, False, False).history
     answers = [event.value for event in history.events if event.kind == "ok" and event.path == ONE.name]
     assert answers == (["created", "created"] if broken == "none" else ["created", "exists"])
@@ -198,7 +198,7 @@ def test_hostile_operations_reach_a_server_as_the_plan_writes_them(tmp_path: Pat
         *(replace(ONE, kind="hostile", spelled=form) for form in MALFORMED),
     )
     plan = Plan(mode="timeline", storage="local", num_threads=1, ops=ops)
-    with rounds(tmp_path, broken) as opened:
+    with real_runs(tmp_path, broken) as opened:
         played = opened.again(plan, time.monotonic() + 60, False, False)
     ends = [event for event in played.history.events if event.process == "executor-0" and event.kind in ("ok", "fail")]
     assert [event.value for event in ends[:2]] == ["created", "exists"], "two spellings of one directory"
@@ -216,7 +216,7 @@ def test_an_odd_name_is_kept_through_a_death_unless_it_is_read_otherwise(tmp_pat
     names = [replace(ONE, name=name) for name in KEPT]
     killed = Fault.of(FaultKind.KILL, "server", Step(len(names)))
     plan = Plan(mode="timeline", storage="local", num_threads=1, ops=(*names, OTHER), faults=(killed,))
-    with rounds(tmp_path, broken) as opened:
+    with real_runs(tmp_path, broken) as opened:
         history = opened.again(plan, time.monotonic() + 60).history
     kept = {event.path for event in history.events if event.kind == "ok" and event.operation == "create"}
     assert set(KEPT) & kept and ("\u2028" in "".join(filter(None, kept))) == (broken != "none"), (
@@ -241,7 +241,7 @@ def test_storage_that_fails_below_one_directory_harms_no_other(
         mode="timeline", storage=storage, num_threads=2, interval_ms=50, directories=(FAILING, FINE), ops=APART,
         faults=(fails,),
     )  # fmt: skip
-    with rounds(tmp_path, storage=storage) as opened:
+    with real_runs(tmp_path, storage=storage) as opened:
         history = opened.again(plan, time.monotonic() + 60, False, False).history
     assert {event.operation for event in faults_in(history)} == {kind.value}
     answered = {event.instant for event in history.events if event.kind == "ok" and event.operation == "create"}
@@ -254,7 +254,7 @@ def test_storage_that_fails_below_one_directory_harms_no_other(
 def test_a_server_that_puts_nothing_has_met_no_failing_put(tmp_path: Path, broken: str) -> None:
     fails = Fault.of(FaultKind.SERVER_ERROR, "server", Call(f"^{re.escape(FAILING)}/", ("put",), 1), calls=1_000)
     plan = Plan(mode="timeline", storage="s3", num_threads=2, directories=(FAILING,), ops=(ONE,), faults=(fails,))
-    with rounds(tmp_path, broken, "s3") as opened:
+    with real_runs(tmp_path, broken, "s3") as opened:
         played = opened.again(plan, time.monotonic() + 60, False, False)
     assert bool(played.counts[OF_PLANS + CONFINED]) == (broken == "none")
     assert ("G1" in {kind[0] for kind in broken_in(played.history, plan, load_profile("http"))}) == (broken != "none")
@@ -277,7 +277,7 @@ STALE = ("G11", "timeline", "local")
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
     """A plan of 40 entries whose failure needs three, made small on the server that fails."""
-    with rounds(tmp_path_factory.mktemp("stale"), "stale-list") as opened:
+    with real_runs(tmp_path_factory.mktemp("stale"), "stale-list") as opened:
         for _ in range(20):
             found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))
             broken = next((each for kind, each in found.items() if kind[:3] == STALE), None)

@@ -30,14 +30,14 @@ from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.faults import BROKEN
 from properties.drawn import BATCHES
-from scenarios.test_plans_on_servers import rounds
+from scenarios.test_plans_on_servers import real_runs
 
 needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
 ASKED = Op(actor="executor-0", kind="create", name=f"p/a{COPY}.marker.CREATE", copies=60, apart_ms=15)
 
 
 def played(tmp_path: Path, plan: Plan, broken: str = "none", probing: bool = True) -> PlayedPlan:
-    with rounds(tmp_path, broken, plan.storage) as opened:
+    with real_runs(tmp_path, broken, plan.storage) as opened:
         run = opened.again(plan, time.monotonic() + 60, False, probing)
     assert isinstance(run, PlayedPlan)
     return run

@@ -2,7 +2,7 @@
 
 engine.py                 one campaign against any target: run, judge, count, keep failures
 planned_runs.py           runs that are plans: spread over processes, run again, shrunk
-played_rounds.py          runs that are rounds in real time, a few at a time
+played_runs.py            runs in real time, a few at a time
 played_shrinking.py       a failing plan made smaller against a real server, where one run proves nothing
 pieces.py, tasks.py       its unit of work, done by this process or by a worker
 runs.py                   one plan run and judged

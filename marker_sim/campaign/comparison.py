@@ -210,14 +210,14 @@ def _on_servers(plans: list[Planned], other: CampaignRequest, profile: Profile, 
     """What plans break in a few runs on a real server; fewer when the time is over, but for the first run of all."""
     found: list[list[Broke]] = []
     request = replace(other, budget_s=max(1.0, until - time.monotonic()))
-    with other.target.rounds(request, lambda line: None) as rounds:
+    with other.target.real_runs(request, lambda line: None) as runs:
         for _, plan in plans:
             seen: list[Broke] = []
             for _ in range(SERVER_TIMES):
                 if (found or seen) and time.monotonic() > until:
                     break
                 fresh = bool(seen and seen[-1])
-                history = rounds.again(plan, max(until, time.monotonic() + RUN_S), fresh).history
+                history = runs.again(plan, max(until, time.monotonic() + RUN_S), fresh).history
                 seen.append(frozenset(broken_in(history, plan, profile)))
             found.append(seen)
     return found

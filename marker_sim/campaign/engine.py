@@ -2,7 +2,7 @@
 
     target ─► runs ─► pieces ─► statistics, failures ─► Campaign
 
-Runs are plans, explored by worker processes (planned_runs.py), or rounds in real time (played_rounds.py); either way
+Runs are simulated by worker processes (planned_runs.py) or played in real time (played_runs.py); either way
 they come as pieces, in an order. A campaign ends with its seconds or with its number of runs, at the first violation if
 that is asked for, with Ctrl-C, or with trouble of the kit; what was found by then stays found.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from marker_sim.campaign.pieces import PieceResult, SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
-from marker_sim.campaign.played_rounds import PlayedRounds
+from marker_sim.campaign.played_runs import PlayedRuns
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
@@ -41,7 +41,7 @@ def run_campaign(
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)
-    runs = PlayedRounds(search) if system is None else of_plans(search, system)
+    runs = PlayedRuns(search) if system is None else of_plans(search, system)
     interrupted = False
     try:
         with runs:
@@ -76,7 +76,7 @@ def run_campaign(
 
 def _explore(
     search: SearchState,
-    runs: PlannedRuns | PlayedRounds,
+    runs: PlannedRuns | PlayedRuns,
     blame: Callable[[Exception], str] | None,
     on_run: Callable[[History], None] | None,
 ) -> None:

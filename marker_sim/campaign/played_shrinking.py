@@ -206,7 +206,7 @@ class PlayedShrinker:
 
 
 def _plan_of(broken: Broken) -> Plan:
-    assert broken.plan is not None, "a round without a plan cannot be made smaller"
+    assert broken.plan is not None, "a run without a plan cannot be made smaller"
     return broken.plan
 
 

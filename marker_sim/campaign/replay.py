@@ -52,10 +52,10 @@ def replay_on_servers(
         )  # fmt: skip
         target.prepare(request, lambda line: None)
         seen: list[tuple[History, str, Breach]] = []
-        with target.rounds(request, lambda line: None) as rounds:
+        with target.real_runs(request, lambda line: None) as runs:
             fresh = False
             for _ in range(times):
-                history = rounds.again(plan, time.monotonic() + LONG_S, fresh).history
+                history = runs.again(plan, time.monotonic() + LONG_S, fresh).history
                 broken = broken_in(history, plan, profile)
                 found = {kind: each for kind, each in broken.items() if guarantee in (None, kind[0])}
                 fresh = bool(broken)

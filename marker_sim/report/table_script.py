@@ -18,8 +18,8 @@ from marker_sim.report.script import ToldFailure, environment, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, call_of, moment_of
 from marker_sim.worlds.hudi_spark.settings import JVM, hudi_options, key_count, partition_names
+from marker_sim.worlds.hudi_spark.steps import DRIVER, call_of, moment_of
 from marker_sim.worlds.hudi_spark.table import ROWS_MAX, ROWS_MIN
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")

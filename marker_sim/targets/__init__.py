@@ -6,7 +6,7 @@ reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loa
 command.py          a program in any language, by its command line; its runs are plans
 http.py             any server that speaks the timeline server's HTTP, started by a command; http_plans.py: its plans
 hudi.py             Hudi's timeline server; java_start.py starts it quickly
-hudi_spark.py       Hudi's write path on Spark; hudi_spark_rounds.py: its rounds
+hudi_spark.py       Hudi's write path on Spark; hudi_spark_runs.py: its runs
 bundles.py          fetches released jars; built_bundle.py reads one that was just built
 batching.py         how a foreign server batches
 s3_endpoint.py      the storages a foreign server can be given

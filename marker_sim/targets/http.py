@@ -20,7 +20,7 @@ from marker_sim.targets.batching import batching
 from marker_sim.targets.target import (
     SERVERS,
     CampaignRequest,
-    Rounds,
+    RealRuns,
     ServerOptions,
     Target,
     TargetCapabilities,
@@ -71,7 +71,7 @@ class HttpTarget(Target):
         check_program("--start", self.start or request.server.start)
         check_surroundings(request)
 
-    def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
+    def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """Plans against the server."""
         from marker_sim.targets.http_plans import open_plans
 

@@ -95,7 +95,7 @@ def open_plans(
 
 
 class ServerPlans:
-    """The plans of one campaign; `targets.target.Rounds` says what each method is for."""
+    """The plans of one campaign; `targets.target.RealRuns` says what each method is for."""
 
     lanes = AT_A_TIME
     counts = ("plans", "requests")

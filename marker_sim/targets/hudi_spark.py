@@ -14,7 +14,7 @@ from marker_sim.targets.hudi import find_jars, parse_bundle
 from marker_sim.targets.target import (
     TABLES,
     CampaignRequest,
-    Rounds,
+    RealRuns,
     ServerOptions,
     Target,
     TargetCapabilities,
@@ -54,7 +54,7 @@ class HudiSparkTarget(Target):
         return forecast(self.version, request.modes, request.storage, request.seed, request.budget_s).sentence
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan of a round, as if each before it had met all that it aimed at."""
+        """The plan of a run, as if each before it had met all that it aimed at."""
         from marker_sim.worlds.hudi_spark.choices import plan_of_number
 
         return plan_of_number(self.version, self.can.modes, storage, seed, number)
@@ -62,16 +62,16 @@ class HudiSparkTarget(Target):
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """Each step in its mode."""
         from marker_sim.worlds.hudi_spark.deciding_faults import places_of
-        from marker_sim.worlds.hudi_spark.rounds import in_mode
+        from marker_sim.worlds.hudi_spark.runs import in_mode
 
         return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, storage))
 
-    def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
-        """Rounds of writes on a fresh table each."""
-        from marker_sim.targets.hudi_spark_rounds import open_rounds
+    def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
+        """Runs of writes on a fresh table each."""
+        from marker_sim.targets.hudi_spark_runs import open_runs
 
         java, jars, s3a = find_jars(self.version, NAME, request.storage, progress, self.built)
-        return open_rounds(request, self.version, java, (*jars, *s3a), self.names, self.meddle)
+        return open_runs(request, self.version, java, (*jars, *s3a), self.names, self.meddle)
 
 
 def _parse(text: str) -> Target | None:

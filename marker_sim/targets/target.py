@@ -2,9 +2,9 @@
 
     --sut ─► table.parse_target ─► Target ─► CampaignRequest ─► campaign/engine.py ─► Campaign
 
-A target is one module of this package and one row in table.py; nothing else knows it by name. Its runs are either plans
-of a seed, run in the simulated world by the `System` that it loads, or rounds in real time that it draws and plays
-itself. The engine judges, counts and keeps both alike.
+A target is one module of this package and one row in table.py; nothing else knows it by name. Its runs are plans of a
+seed: those of the `System` that it loads are simulated, others it draws and plays itself in real time.
+The engine judges, counts and keeps both alike.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TargetCapabilities:
     profile: what is held against it unless `--profile` says otherwise.
     modes: the marker modes that it has.
     storages: what each word of `--storage` stands for; the first word is taken when none is given.
-    plans: whether its runs are plans of a seed, which can be counted, spread over processes, replayed and made small.
+    plans: whether its runs are simulated, so that they can be counted and spread over processes.
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
     world: where its runs take place; `--against` takes a system of the same world.
     alone: whether a run takes a minute, and the machine for itself.
@@ -135,15 +135,15 @@ class CampaignRequest:
 
     @property
     def storage(self) -> str:
-        """The one real storage of a system whose runs are rounds."""
+        """The one real storage of a system that runs in real time."""
         return self.storages[0]
 
 
 class PlayedRun(Protocol):
-    """A round that is over.
+    """A run that is over.
 
     counts: what happened how often.
-    plan: what was run, None for a round that is no plan.
+    plan: what was run, None for a run that is no plan.
     interrupted: by Ctrl-C.
     trouble: of the kit, or "".
     """
@@ -160,11 +160,11 @@ class PlayedRun(Protocol):
     def trouble(self) -> str: ...
 
 
-class Rounds(Protocol):
-    """The rounds of one campaign in real time.
+class RealRuns(Protocol):
+    """The runs of one campaign in real time.
 
     lanes     how many are played beside each other, in threads; a single one is played by the thread that drew it
-    draw      the next round, whose `line` says which it is, after what was `reached`; None when no further one fits
+    draw      the next run, whose `line` says which it is, after what was `reached`; None when no further one fits
     play      runs it; HarnessError when the kit's surroundings failed
     at_once   how many plans may be run again beside each other, in threads, where most of the time is waiting
     again     runs a plan
@@ -172,7 +172,7 @@ class Rounds(Protocol):
     took      it is over; called by the thread that drew it
     close     ends what is under way at once
     counts    what runs and their steps are called
-    complete  the campaign with what only these rounds can say of it
+    complete  the campaign with what only these runs can say of it
     """
 
     lanes: int
@@ -216,7 +216,7 @@ class Target:
         return ""
 
     def load(self) -> System | None:
-        """The system that runs plans; UsageError when it cannot be loaded, None when its runs are rounds."""
+        """The system that runs plans; UsageError when it cannot be loaded, None when it runs in real time."""
         return None
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
@@ -227,8 +227,8 @@ class Target:
         """What has to be reached in such plans before nothing broken means that all holds."""
         return ()
 
-    def rounds(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[Rounds]:
-        """The rounds of a campaign; every process that they started is gone when the block is left."""
+    def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
+        """The runs of a campaign; every process that they started is gone when the block is left."""
         raise AssertionError(f"the runs of {self.sut} are plans")
 
 

@@ -1,10 +1,10 @@
-"""Where a plan or a round runs and becomes a history.
+"""Where a plan runs and becomes a history.
 
 cluster/        clients, servers, a driver and its executors under faults, once for the next two
 host.py         what that cluster asks of the ground it stands on
 simulated/      one process, virtual time
 processes/      the same plans, every actor a process that can be killed
-http/           a foreign timeline server, started by a command, in rounds of load and faults
+http/           a foreign timeline server, started by a command, by plans of requests and faults
 spark/          the reference's write path as jobs of a Spark application
 hudi_spark/     the write path of a released Hudi as PySpark jobs
 s3_front/       the kit's S3: it records storage requests and makes them fail

@@ -15,7 +15,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
 from marker_sim.worlds.hudi_spark.choices import Choices
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep, steps_of
+from marker_sim.worlds.hudi_spark.steps import TableStep, steps_of
 from properties.tables.frozen import Writes
 
 PROFILE = load_profile("hudi-spark")
@@ -24,7 +24,7 @@ PROFILE = load_profile("hudi-spark")
 class Hudi:
     """Runs plans: after a step that breaks it, every `every`-th time, a reader finds a row of no write."""
 
-    def __init__(self, breaks: Callable[[Plan, RoundStep], bool], every: int = 1) -> None:
+    def __init__(self, breaks: Callable[[Plan, TableStep], bool], every: int = 1) -> None:
         self._breaks = breaks
         self._every = every
         self.plans: list[Plan] = []
@@ -85,7 +85,7 @@ def test_what_a_failure_needs_of_its_table_and_both_of_two_steps_stay() -> None:
     names = [step.name for step in steps_of(plan)]
     first = next(name for name in names if "rollback-inflight" not in name)
 
-    def breaks(plan: Plan, step: RoundStep) -> bool:
+    def breaks(plan: Plan, step: TableStep) -> bool:
         there = [each.name for each in steps_of(plan)]
         metadata = plan.shape is not None and plan.shape.metadata
         return first in there and step.word == "rollback-inflight" and metadata and plan.merge_on_read

@@ -20,8 +20,8 @@ from marker_sim.report.table_script import script_of
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.phases import PHASES
-from marker_sim.worlds.hudi_spark.round_steps import with_steps
 from marker_sim.worlds.hudi_spark.settings import draw_table, shape_of
+from marker_sim.worlds.hudi_spark.steps import with_steps
 from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles
 
 LITTLE_HUDI = Path(__file__).with_name("little_hudi.py")

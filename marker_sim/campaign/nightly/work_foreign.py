@@ -25,7 +25,7 @@ from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.plan import Plan
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, PlayedRun, Rounds, ServerOptions
+from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
 
 SHRINK_S, ALONE_SHRINK_S, SHRINK_SHARE = 30.0, 300.0, 0.25  # At most, and of the rest of the night.
 LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
@@ -49,7 +49,7 @@ class ForeignWork:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._rounds: Rounds | None = None
+        self._runs: RealRuns | None = None
         self._of = ""
 
     def __enter__(self) -> ForeignWork:
@@ -129,13 +129,13 @@ class ForeignWork:
             self._stack.close()
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
             request = foreign_request(task.sut, storage, task.server, task.profile, task.seed, report, LONG_S)
-            self._rounds = self._stack.enter_context(request.target.rounds(request, lambda line: None))
+            self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
             self._of = storage
-        assert self._rounds is not None
+        assert self._runs is not None
         until = now + RUN_S
         if parse_target(task.sut).can.alone:  # It ends with the night, and says of its plan what it came to see.
             until = min(now + ALONE_RUN_S, max(task.until - CLOSING_S, now + ALONE_MIN_S))
-        played = self._rounds.again(plan, until, fresh, probing)
+        played = self._runs.again(plan, until, fresh, probing)
         if played.trouble:
             raise HarnessError(played.trouble)
         return played

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape
-from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, steps_of, with_steps
+from marker_sim.worlds.hudi_spark.steps import EXECUTOR, steps_of, with_steps
 
 
 def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:

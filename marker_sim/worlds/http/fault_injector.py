@@ -21,7 +21,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Fleet, Server
-from marker_sim.worlds.http.world import RoundStorage
+from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -57,7 +57,7 @@ class ServerFaultInjector:
         and returns its port; None for no proxies.
     """
 
-    world: RoundStorage
+    world: RunStorage
 
     def __init__(
         self,

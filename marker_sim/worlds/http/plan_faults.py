@@ -33,7 +33,7 @@ from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_LATE, MARKER_FILE
 from marker_sim.worlds.http.http_client import ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
 from marker_sim.worlds.http.servers import Server
-from marker_sim.worlds.http.world import RoundStorage, within
+from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
 from marker_sim.worlds.proxies.faults import described
 
@@ -174,7 +174,7 @@ class PlanFaults:
                 key = (fault.target, REQUEST_QUEUED)  # A server's steps are the requests it gets.
             self._waiting.setdefault(key, {}).setdefault(fault.n, []).append(fault)
 
-    def arm(self, world: RoundStorage) -> None:
+    def arm(self, world: RunStorage) -> None:
         """Aim the faults at calls on storage."""
         interceptor, only_after = world.interceptor, world.whens == ("after",)
         for drawn in self._plan.faults:
@@ -368,7 +368,7 @@ class PlanFaults:
         trigger = fault.trigger
         return replace(fault, trigger=within(self._injector.workdir, trigger)) if isinstance(trigger, Call) else fault
 
-    def _call(self, fault: Fault, world: RoundStorage) -> Call | None:
+    def _call(self, fault: Fault, world: RunStorage) -> Call | None:
         """What the interceptor waits for; None where it cannot see the call."""
         if isinstance(fault.trigger, Call):
             before = fault.trigger._replace(n=fault.n - 1, when="after")

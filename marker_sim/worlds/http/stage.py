@@ -25,7 +25,7 @@ from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.starvation import WORTH_MS, ProcessorTime, processor_times, starved_ms
-from marker_sim.worlds.http.world import RoundStorage
+from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_EVERY_S = 0.05
@@ -54,7 +54,7 @@ class ForeignSystem:
     batching: dict[str, str] = field(default_factory=dict)
 
 
-class World(RoundStorage, Protocol):
+class World(RunStorage, Protocol):
     """Storage that knows how it fails.
 
     bind        the next run on the same storage, whose servers may still live

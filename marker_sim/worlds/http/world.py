@@ -70,7 +70,7 @@ class DirectoryReader(Protocol):
     def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool: ...
 
 
-class RoundStorage(Protocol):
+class RunStorage(Protocol):
     """The storage of one run, as seen by servers and fault injectors.
 
     gate          where calls pass and faults are aimed, None where the kit does not see calls

@@ -1,4 +1,4 @@
-"""Which round comes next: its mode, its shape and its kills, from a seed and from what was met so far."""
+"""Which run comes next: its mode, its shape and its kills, from a seed and from what was met so far."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from marker_sim.plan import Plan
 from marker_sim.seeds import plan_seed
 from marker_sim.worlds.hudi_spark.deciding_faults import places_of
 from marker_sim.worlds.hudi_spark.phases import RECONCILE, REWRITE, WritePhase, phases
-from marker_sim.worlds.hudi_spark.round_steps import RoundStep, Stage, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, partition_names, shape_of, table_type
+from marker_sim.worlds.hudi_spark.steps import Stage, TableStep, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles, storage_troubles
 from marker_sim.worlds.hudi_spark.table import Pace
 
 KILLS_MIN, KILLS_MAX = 3, 6
-ROUNDS_WANTED = 4
+RUNS_WANTED = 4
 STAGES: tuple[Stage, ...] = ("write", "rollback")
 FIRST_S, EACH_S = 12.0, 14.0
 TRIES_MAX = 4
-SHAPES = 6  # Drawn for each round.
+SHAPES = 6  # Drawn for each run.
 REWRITES_SHARE = 0.25
 EXECUTOR_STEPS = frozenset({"executor killed", "executor paused", RECONCILE.name})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRound:
-    """A round that was chosen; it follows from its plan alone."""
+    """A run that was chosen; it follows from its plan alone."""
 
     number: int
     plan: Plan
 
     @property
-    def steps(self) -> tuple[RoundStep, ...]:
+    def steps(self) -> tuple[TableStep, ...]:
         """What is done to its table."""
         return steps_of(self.plan)
 
     @property
     def line(self) -> str:
         """Which it is, for whoever watches."""
-        return f"round {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
+        return f"run {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
 
 
 class Choices:
-    """The rounds that fit into a budget.
+    """The runs that fit into a budget.
 
     names: take these steps alone.
     met, armed: steps by mode and name, so far.
@@ -69,21 +69,21 @@ class Choices:
         self._names = names
         self._met, self._armed = met, armed
         self._number = 0
-        self._rounds = dict.fromkeys(modes, 0)
-        kills = int((budget_s / ROUNDS_WANTED - FIRST_S) / EACH_S)
+        self._runs = dict.fromkeys(modes, 0)
+        kills = int((budget_s / RUNS_WANTED - FIRST_S) / EACH_S)
         self._kills = min(max(kills, KILLS_MIN), KILLS_MAX)
 
     def next(self, left_s: float) -> TableRound | None:
-        """The next round, None when no further one fits; the first always does."""
+        """The next run, None when no further one fits; the first always does."""
         number = self._number
         if number and left_s < FIRST_S + self.pace.estimate_s("write"):
             return None
         self._number += 1
         rng = random.Random(f"{self._seed} {number}")
-        mode = max(self._modes, key=lambda each: (len(self._due(each)), -self._rounds[each]))
+        mode = max(self._modes, key=lambda each: (len(self._due(each)), -self._runs[each]))
         drawn = self._table(rng, mode)
         shape = replace(shape_of(drawn), cluster=self._clustered(mode))
-        self._rounds[mode] += 1
+        self._runs[mode] += 1
         plan = replace(drawn, shape=shape, seed=plan_seed(self._seed, number))
         return TableRound(number=number, plan=with_steps(plan, self._steps(rng, plan)))
 
@@ -96,7 +96,7 @@ class Choices:
         """Of some tables the one with most of the places that are due; with rewrites until a kill met one."""
         due = self._due(mode)
         rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
-        number = self._rounds[mode]
+        number = self._runs[mode]
         drawn = [draw_table(rng, number, self._version, rewrites=rewrites) for _ in range(SHAPES)]
         placed = [replace(plan, mode=mode, storage=self._storage) for plan in drawn]
         return max(placed, key=lambda plan: sum(each.name in due for each in self._phases(plan)))
@@ -113,13 +113,13 @@ class Choices:
         return mode == "timeline" and self._storage == "local"
 
     def _clustered(self, mode: str) -> bool:
-        """Whether executors of a round are processes: in one of `ROUNDS_WANTED`, and when nothing else is due."""
+        """Whether executors of a run are processes: in one of `RUNS_WANTED`, and when nothing else is due."""
         if self._names:
             return any(name.startswith("executor") for name in self._names)
         due = self._due(mode)
-        return self._rounds[mode] % ROUNDS_WANTED == ROUNDS_WANTED - 1 or (bool(due) and due <= EXECUTOR_STEPS)
+        return self._runs[mode] % RUNS_WANTED == RUNS_WANTED - 1 or (bool(due) and due <= EXECUTOR_STEPS)
 
-    def _steps(self, rng: random.Random, plan: Plan) -> tuple[RoundStep, ...]:
+    def _steps(self, rng: random.Random, plan: Plan) -> tuple[TableStep, ...]:
         """Kills at the places met least so far, of a write and of a rollback in turn, and what else goes wrong here."""
         mode, clustered, files = plan.mode, shape_of(plan).cluster, len(partition_names(plan))
         if clustered:
@@ -127,14 +127,14 @@ class Choices:
         else:
             others = list(storage_troubles(rng)) if self._storage == "s3" else []
         there = self._phases(plan)
-        found: list[list[RoundStep]] = [
+        found: list[list[TableStep]] = [
             *([each.step(rng, files, self._storage) for each in there if each.stage == stage] for stage in STAGES),
             others,
         ]
         for steps in found:
             rng.shuffle(steps)
             steps.sort(key=lambda step: (self._tried(mode, step.name), step.name != REWRITE))
-        turns: list[RoundStep] = []
+        turns: list[TableStep] = []
         shares = (1, 0, 2) if clustered else (2, 1, 1)
         while any(found):
             for steps, share in zip(found, shares, strict=True):
@@ -149,7 +149,7 @@ class Choices:
 
 
 def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
-    """The plan of a round of a seed, as if each before it had met all that it aimed at."""
+    """The plan of a run of a seed, as if each before it had met all that it aimed at."""
     met: Counter[tuple[str, str]] = Counter()
     choices = Choices(version, modes, storage, seed, 0.0, (), met, met)
     while (drawn := choices.next(math.inf)) is not None and drawn.number < number:

@@ -1,7 +1,7 @@
 """Which places and troubles decide which guarantee of Hudi's write path. docs/hudi-spark.md has the same table.
 
 A guarantee holds in a mode when each step that decides it was met in that mode at least once; otherwise its row is
-inconclusive and names those that were not. G25 is decided by the writes between the steps, so every round has them.
+inconclusive and names those that were not. G25 is decided by the writes between the steps, so every run has them.
 """
 
 from __future__ import annotations

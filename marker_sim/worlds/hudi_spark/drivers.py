@@ -1,4 +1,4 @@
-"""The drivers of a round, one after another: each is started, asked, killed, and gone before the next one writes.
+"""The drivers of a run, one after another: each is started, asked, killed, and gone before the next one writes.
 
 Every process of a driver carries the mark of the campaign in its environment, so that none outlives it.
 """

@@ -12,7 +12,7 @@ from functools import partial
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.worlds.hudi_spark.drivers import DriverLife
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, STORAGE, RoundStep, armed, moment_of
+from marker_sim.worlds.hudi_spark.steps import DRIVER, STORAGE, TableStep, armed, moment_of
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -29,7 +29,7 @@ class WriteFaultInjector:
 
     def __init__(
         self,
-        step: RoundStep | None,
+        step: TableStep | None,
         table: str,
         life: DriverLife,
         recorder: Recorder,

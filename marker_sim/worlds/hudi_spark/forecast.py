@@ -1,4 +1,4 @@
-"""What a budget will meet, said before a campaign begins: the rounds that would be chosen if all went as usual."""
+"""What a budget will meet, said before a campaign begins: the runs that would be chosen if all went as usual."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.deciding_faults import places_of
 from marker_sim.worlds.hudi_spark.settings import shape_of
 
-# Seconds on two cores: a round before its first step, a cluster of executors, a step of a stage with its recovery.
+# Seconds on two cores: a run before its first step, a cluster of executors, a step of a stage with its recovery.
 ROUND_S, CLUSTER_S = 12.0, 8.0
 STEP_S = {"write": 14.0, "rollback": 22.0}
 ROUNDED_S = 30
@@ -40,13 +40,13 @@ class Forecast:
 
 
 def forecast(version: str, modes: tuple[str, ...], storage: str, seed: int, budget_s: float) -> Forecast:
-    """What the rounds of a seed come to within a budget, and how long all of it takes."""
+    """What the runs of a seed come to within a budget, and how long all of it takes."""
     places = [(mode, each.step) for mode in modes for each in places_of(mode, storage)]
     met = _times(version, modes, storage, seed, budget_s, len(places))
     left_out = [place for place in places if met.get(place, math.inf) > budget_s]
     all_met = met if len(met) == len(places) else {}
     enough_s = max(all_met.values(), default=math.inf)
-    if left_out:  # More time makes rounds longer and fewer.
+    if left_out:  # More time makes runs longer and fewer.
         enough_s = min(enough_s, max(_times(version, modes, storage, seed, 3_600.0, len(places)).values()))
     enough_s = max(math.ceil(enough_s / ROUNDED_S) * ROUNDED_S, 0)
     return Forecast(budget_s=budget_s, enough_s=enough_s, places=len(places), left_out=tuple(left_out))

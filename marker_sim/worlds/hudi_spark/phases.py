@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, KILLED_AT, RoundStep, Stage
+from marker_sim.worlds.hudi_spark.steps import DRIVER, KILLED_AT, Stage, TableStep
 
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
@@ -59,9 +59,9 @@ class WritePhase:
         """What is counted."""
         return KILLED_AT + self.word
 
-    def step(self, rng: random.Random, files: int, storage: str) -> RoundStep:
+    def step(self, rng: random.Random, files: int, storage: str) -> TableStep:
         """A kill of the driver at this place, its details drawn; files: how many a write makes at least."""
-        return RoundStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
+        return TableStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
 
     def fault(self, rng: random.Random, files: int = 1, storage: str = "s3") -> Fault:
         """The kill alone."""
@@ -123,7 +123,7 @@ REWRITE = next(phase for phase in PHASES if phase.rewrites).name
 RECONCILE = WritePhase(word="reconcile", stage="write", pattern=DATA, operation="delete")
 
 
-def last_data_file(count: int) -> RoundStep:
+def last_data_file(count: int) -> TableStep:
     """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
     phase = WritePhase(word="last-data-file", stage="write", pattern=DATA, nths=(count,), whens=("after",))
     return phase.step(random.Random(0), count, "s3")

@@ -14,7 +14,7 @@ import random
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.hudi_spark.phases import DATA, RECONCILE
-from marker_sim.worlds.hudi_spark.round_steps import EXECUTOR, STORAGE, RoundStep, Stage
+from marker_sim.worlds.hudi_spark.steps import EXECUTOR, STORAGE, Stage, TableStep
 
 PAUSE_MS = (2_000, 6_000)
 REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
@@ -22,7 +22,7 @@ _FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.l
 _READS = ("get", "list")
 
 
-def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[RoundStep, ...]:
+def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[TableStep, ...]:
     """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
     call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
     killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
@@ -34,7 +34,7 @@ def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[Rou
     )
 
 
-def storage_troubles(rng: random.Random) -> tuple[RoundStep, ...]:
+def storage_troubles(rng: random.Random) -> tuple[TableStep, ...]:
     """Each way in which the object store fails, during one write each."""
     lost = _failing(FaultKind.TIMEOUT_APPLIED, Call(_FIRST_TASK, ("put",)), calls=REPEATED, for_ms=200)
     times = rng.choice((1, 3, REPEATED))
@@ -63,5 +63,5 @@ def _failing(kind: FaultKind, call: Call, **how: int) -> Fault:
     return Fault.of(kind, STORAGE, call, **how)
 
 
-def _step(name: str, *faults: Fault, stage: Stage = "write") -> RoundStep:
-    return RoundStep(name=name, stage=stage, faults=faults)
+def _step(name: str, *faults: Fault, stage: Stage = "write") -> TableStep:
+    return TableStep(name=name, stage=stage, faults=faults)

@@ -1,4 +1,4 @@
-"""One table of one shape, written by drivers that are killed where the steps of a round say.
+"""One table of one shape, written by drivers that are killed where the steps of a run say.
 
     first write ─► audit ─► [ a write that is killed ─► (a recovery that is killed) ─► recovery ─► audit ]* ─► History
 
@@ -24,8 +24,8 @@ from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.round_steps import DRIVER, RoundStep, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.settings import key_count, partition_names
+from marker_sim.worlds.hudi_spark.steps import DRIVER, TableStep, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Gone
@@ -42,7 +42,7 @@ _READER_DIED = ("did not end within", "ended with -")
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What a round came to.
+    """What a run came to.
 
     met, armed: steps by name.
     counts: what else happened.
@@ -56,7 +56,7 @@ class Count:
 
 
 class Pace:
-    """How long steps take here, learnt while they run; with each goes a recovery at the end of the round."""
+    """How long steps take here, learnt while they run; with each goes a recovery at the end of the run."""
 
     def __init__(self) -> None:
         self._took_s = {"write": 16.0, "rollback": 26.0}
@@ -135,7 +135,7 @@ class Table:
         """The plan as far as there was time."""
         return with_steps(self.plan, steps_of(self.plan)[: self.begun])
 
-    def carry_out(self, step: RoundStep) -> None:
+    def carry_out(self, step: TableStep) -> None:
         """One kill; the table is left as the dead driver left it."""
         if step.stage == "rollback":
             if not self.write(last_data_file(len(self._partitions))):
@@ -158,7 +158,7 @@ class Table:
         self.count.refused.append(f"no write succeeded any more on table {self.name}")
         raise WriteRefused(self.count.refused[-1])
 
-    def write(self, step: RoundStep | None) -> bool:
+    def write(self, step: TableStep | None) -> bool:
         """One write, with faults or without; whether it failed or its driver is dead. After success: an audit."""
         assert self.life is not None
         life, rows = self.life, self._draw_rows()

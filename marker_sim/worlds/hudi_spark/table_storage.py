@@ -1,4 +1,4 @@
-"""Where the table of a round lies, and who tells the kit what happens to its storage.
+"""Where the table of a run lies, and who tells the kit what happens to its storage.
 
     local   a fresh directory that is watched (worlds/file_watch.py): faults strike as soon as the kernel told of an
             effect, and exactly in it when a file is cut and the kernel grants permission events
@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from marker_sim.tables import LocalTree, S3Tree, Tree
 from marker_sim.worlds.file_watch import WHOLE, Moment, Watch
-from marker_sim.worlds.hudi_spark.round_steps import At
 from marker_sim.worlds.hudi_spark.settings import s3a_conf
+from marker_sim.worlds.hudi_spark.steps import At
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -31,7 +31,7 @@ _REGION = "us-east-1"
 
 
 class TableStorage(Protocol):
-    """One round's storage.
+    """One run's storage.
 
     tree: its files at rest.
     uri: of the table, for Spark; reader: the same for hudi-rs.

@@ -1,4 +1,4 @@
-"""The runs of a campaign that are rounds in real time: drawn one by one, a few played beside each other, judged."""
+"""The runs of a campaign in real time: drawn one by one, a few played beside each other, judged."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
-from marker_sim.targets.target import PlayedRun, Rounds
+from marker_sim.targets.target import PlayedRun, RealRuns
 
 SHRINK_SHARE = 0.5
 CLOSING_S = 2.0
 FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
 
 
-class PlayedRounds:
-    """The rounds of one campaign. A context manager: inside it are the storage and the processes that they need."""
+class PlayedRuns:
+    """The runs of one campaign. A context manager: inside it are the storage and the processes that they need."""
 
-    _rounds: Rounds
+    _runs: RealRuns
 
     def __init__(self, search: SearchState) -> None:
         self._search = search
@@ -35,9 +35,9 @@ class PlayedRounds:
         self._drawn = ""
         self._broken: dict[Kind, list[Broken]] = {}
 
-    def __enter__(self) -> PlayedRounds:
+    def __enter__(self) -> PlayedRuns:
         search = self._search
-        self._rounds = self._stack.enter_context(search.request.target.rounds(search.request, search.progress))
+        self._runs = self._stack.enter_context(search.request.target.real_runs(search.request, search.progress))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,27 +49,27 @@ class PlayedRounds:
         return bool(self._search.found)
 
     def pieces(self) -> Iterator[PieceResult]:
-        """Each round, judged, as it ends."""
+        """Each run, judged, as it ends."""
         try:
             for drawn, played in self._ended():
-                self._rounds.took(drawn, played)
+                self._runs.took(drawn, played)
                 yield self._judged(played)
         except OSError as error:
             raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
 
     def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
-        """A round was counted: say how far it is."""
+        """A run was counted: say how far it is."""
         search = self._search
         self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
-            self._rounds.spare(SHRINK_SHARE)
+            self._runs.spare(SHRINK_SHARE)
 
     def shrink(self) -> None:
         """One failure after the other, the first found first; what breaks beside it is not made small again."""
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
-        shrinker = PlayedShrinker(self._again, request.profile, self._rounds.at_once)
+        shrinker = PlayedShrinker(self._again, request.profile, self._runs.at_once)
         until = search.began + request.budget_s - CLOSING_S
         planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
@@ -96,57 +96,57 @@ class PlayedRounds:
                 search.tell(kind, (), sentence)
 
     def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History:
-        return self._rounds.again(plan, until, fresh, probing).history
+        return self._runs.again(plan, until, fresh, probing).history
 
     def check(self) -> None:
-        """Real time decides what meets what, so no round comes out twice."""
+        """Real time decides what meets what, so no run comes out twice."""
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What the target says of its rounds, and whether the judges see a false statement in the last history."""
+        """What the target says of its runs, and whether the judges see a false statement in the last history."""
         planted = tampered_history.let_go(campaign.last) if self._search.request.canaries else None
-        return replace(self._rounds.complete(campaign), canary=planted)
+        return replace(self._runs.complete(campaign), canary=planted)
 
     def _next(self) -> Any:
-        """The next round, unless a violation ends the campaign."""
+        """The next run, unless a violation ends the campaign."""
         search = self._search
         if search.request.stop_at_first and stops(search.statistics, search.found, search.request):
             return None
-        drawn = self._rounds.draw(search.statistics.reached)
+        drawn = self._runs.draw(search.statistics.reached)
         if drawn is not None:
             self._drawn = drawn.line
             self._say()
         return drawn
 
     def _say(self) -> None:
-        self._search.progress(f"{self._search.line(*self._rounds.counts)}; {self._drawn}")
+        self._search.progress(f"{self._search.line(*self._runs.counts)}; {self._drawn}")
 
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
-        """Rounds as they end, `lanes` of them going until no further one fits.
+        """Runs as they end, `lanes` of them going until no further one fits.
 
-        A single lane is this thread, where Ctrl-C is heard. Rounds that are under way when this is left end at once,
+        A single lane is this thread, where Ctrl-C is heard. Runs that are under way when this is left end at once,
         which the pool waits for.
         """
-        rounds = self._rounds
-        if rounds.lanes == 1:
+        runs = self._runs
+        if runs.lanes == 1:
             while (drawn := self._next()) is not None:
-                yield drawn, rounds.play(drawn)
+                yield drawn, runs.play(drawn)
             return
         going: dict[Future[PlayedRun], Any] = {}
-        with ThreadPoolExecutor(rounds.lanes) as pool:
+        with ThreadPoolExecutor(runs.lanes) as pool:
             try:
                 while True:
-                    while len(going) < rounds.lanes and (drawn := self._next()) is not None:
-                        going[pool.submit(rounds.play, drawn)] = drawn
+                    while len(going) < runs.lanes and (drawn := self._next()) is not None:
+                        going[pool.submit(runs.play, drawn)] = drawn
                     if not going:
                         return
                     for done in wait(going, return_when=FIRST_COMPLETED).done:
                         yield going.pop(done), done.result()
             except BaseException:
-                rounds.close()
+                runs.close()
                 raise
 
     def _judged(self, played: PlayedRun) -> PieceResult:
-        """A round as a piece of one run."""
+        """One run as a piece."""
         request, piece = self._search.request, PieceResult()
         broken = piece.add_played(self._number, played, request.guarantees, request.profile)
         for kind, each in broken.items() if played.plan is not None else ():

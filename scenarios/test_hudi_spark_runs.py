@@ -1,4 +1,4 @@
-"""Rounds of `--sut hudi-spark:VERSION` without Spark: where faults strike, what comes next, and how a round can end."""
+"""Runs of `--sut hudi-spark:VERSION` without Spark: where faults strike, what comes next, and how a run can end."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
-from marker_sim.worlds.hudi_spark.round_steps import KILLED_AT, RoundStep, armed, call_of, steps_of, with_steps
-from marker_sim.worlds.hudi_spark.rounds import in_mode
+from marker_sim.worlds.hudi_spark.runs import in_mode
 from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, key_count, partition_names
+from marker_sim.worlds.hudi_spark.steps import KILLED_AT, TableStep, armed, call_of, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
@@ -280,7 +280,7 @@ class Nowhere:
     def disarm(self) -> None: ...
 
 
-KILL = RoundStep(
+KILL = TableStep(
     name=f"{KILLED_AT}data-file",
     stage="write",
     faults=(next(phase for phase in PHASES if phase.word == "data-file").fault(random.Random(0), 4, "local"),),

@@ -1,7 +1,7 @@
-"""Rounds against one version of Hudi: modes and table types alternate, the rest is drawn from the seed.
+"""Runs against one version of Hudi: modes and table types alternate, the rest is drawn from the seed.
 
 Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Each
-round is a plan. Real time decides what meets what, so a plan gives the same writes and faults and not the same run. A
+run is a plan. Real time decides what meets what, so a plan gives the same writes and faults and not the same run. A
 place that was not met leaves inconclusive what it decides (deciding_faults.py); a table to which nothing could be
 written any more, the whole campaign.
 """
@@ -28,7 +28,7 @@ from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.hudi_spark.choices import Choices, TableRound
 from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding
 from marker_sim.worlds.hudi_spark.drivers import Program
-from marker_sim.worlds.hudi_spark.rounds import PlayedTable, play_round
+from marker_sim.worlds.hudi_spark.runs import PlayedTable, play_table
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage
 
 CLOSING_S = 3.0
@@ -36,15 +36,15 @@ ENDING_S = 1.0  # Of a driver that the time ran out for.
 
 
 @contextmanager
-def open_rounds(
+def open_runs(
     request: CampaignRequest,
     version: str,
     java: str,
     jars: tuple[Path, ...],
     names: tuple[str, ...],
     meddle: Callable[[TableStorage, str], None] | None,
-) -> Iterator[TableRounds]:
-    """The rounds of a campaign, with a scratch directory and a mark by which every process is found at the end."""
+) -> Iterator[TableRuns]:
+    """The runs of a campaign, with a scratch directory and a mark by which every process is found at the end."""
     deadline = time.monotonic() + request.budget_s - CLOSING_S
     mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     program = Program(
@@ -54,7 +54,7 @@ def open_rounds(
     choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s, names, met, armed)
     try:
         with scratch_directory() as scratch:
-            yield TableRounds(
+            yield TableRuns(
                 request=request, version=version, program=program, choices=choices, scratch=scratch, names=names,
                 meddle=meddle, met=met, armed=armed,
             )  # fmt: skip
@@ -63,8 +63,8 @@ def open_rounds(
 
 
 @dataclass(slots=True, kw_only=True)
-class TableRounds:
-    """The rounds of one campaign; `targets.target.Rounds` says what each method is for.
+class TableRuns:
+    """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
 
     met, armed: steps by mode and name, so far.
     refused: why tables took no write any more.
@@ -88,7 +88,7 @@ class TableRounds:
     counts: tuple[str, str] = ("tables", "writes")
 
     def draw(self, reached: Mapping[str, int]) -> TableRound | None:
-        """The next round, None when none fits into the budget; the first always does."""
+        """The next run, None when none fits into the budget; the first always does."""
         return self.choices.next(self.program.left_s() - self.spared_s)
 
     def play(self, drawn: TableRound) -> PlayedTable:
@@ -106,7 +106,7 @@ class TableRounds:
 
     def _run(self, plan: Plan, deadline: float) -> PlayedTable:
         number, self.tables = self.tables, self.tables + 1
-        return play_round(
+        return play_table(
             plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
             scratch=self.scratch, pace=self.choices.pace, sut=self.request.target.sut,
             profile=self.request.profile.name, meddle=self.meddle,
@@ -123,7 +123,7 @@ class TableRounds:
         self.refused += played.count.refused
 
     def close(self) -> None:
-        """A round ends its own processes."""
+        """A run ends its own processes."""
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What was aimed at and not met, whatever it is that one wants to know."""

@@ -1,4 +1,4 @@
-"""A round: a fresh storage, a table of one shape on it, the drivers that write it, and the history of all of it."""
+"""A run: a fresh storage, a table of one shape on it, the drivers that write it, and the history of all of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Master:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTable:
-    """A round that is over.
+    """A run that is over.
 
     plan: of it, without the steps that there was no time for.
     interrupted: by Ctrl-C.
@@ -69,7 +69,7 @@ def in_mode(name: str, mode: str) -> str:
     return f"{name}, {mode} mode"
 
 
-def play_round(
+def play_table(
     plan: Plan,
     *,
     number: int,

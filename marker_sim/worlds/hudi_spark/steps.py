@@ -1,4 +1,4 @@
-"""What is done to a table in one step of a round: one write, or one rollback, and the faults that it meets.
+"""What is done to a table in one step of a run: one write, or one rollback, and the faults that it meets.
 
 A plan has the steps as its writes: one that is abandoned comes before each whose rollback is what meets the faults.
 """
@@ -21,8 +21,8 @@ KILLED_AT = "driver killed at "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundStep:
-    """One step of a round, met when its last fault happened.
+class TableStep:
+    """One step of a run, met when its last fault happened.
 
     name: how it is counted, "" for one that is not.
     stage: "rollback" when the write before it must fail first.
@@ -39,18 +39,18 @@ class RoundStep:
         return self.name.removeprefix(KILLED_AT)
 
 
-def steps_of(plan: Plan) -> tuple[RoundStep, ...]:
+def steps_of(plan: Plan) -> tuple[TableStep, ...]:
     """The steps of a plan."""
-    found, left_behind = list[RoundStep](), False
+    found, left_behind = list[TableStep](), False
     for write in plan.writes:
         if not write.abandon:
             faults = tuple(plan.faults[number] for number in write.faults)
-            found.append(RoundStep(name=write.name, stage="rollback" if left_behind else "write", faults=faults))
+            found.append(TableStep(name=write.name, stage="rollback" if left_behind else "write", faults=faults))
         left_behind = write.abandon
     return tuple(found)
 
 
-def with_steps(plan: Plan, steps: Iterable[RoundStep]) -> Plan:
+def with_steps(plan: Plan, steps: Iterable[TableStep]) -> Plan:
     """The plan with other steps."""
     writes, faults = list[Write](), list[Fault]()
     for step in steps:
