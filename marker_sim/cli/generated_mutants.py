@@ -20,8 +20,8 @@ from marker_sim.mutants.generated import (
     NO_MUTANT,
     SEEN,
     SURVIVED,
+    GeneratedOutcome,
     GeneratedTask,
-    Outcome,
     drawn,
 )  # fmt: skip
 from marker_sim.report.directory import open_report
@@ -44,7 +44,7 @@ def generated_mutants(
     plans, processes = parse_number(runs or PLANS, "--runs", RUNS_MAX), parse_jobs(jobs)
     tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
     directory = Path(report)
-    outcomes: list[Outcome] = []
+    outcomes: list[GeneratedOutcome] = []
     interrupted, trouble = False, None
     with open_report(directory, argv), Progress() as progress:
         try:
@@ -71,7 +71,7 @@ def generated_mutants(
     return EXIT_VIOLATED if content["unreviewed"] else EXIT_HOLDS
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
     """The content of generated.json.
 
     rate: of those seen among those that can be: all but what cannot be imported and what a review calls equivalent, a

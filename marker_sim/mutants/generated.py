@@ -1,6 +1,6 @@
 """Mutants that nobody wrote: changes of the reference's syntax tree, drawn by a seed and hunted by the ordinary swarm.
 
-    drawn ─► GeneratedTask ─► Outcome      by a worker process each
+    drawn ─► GeneratedTask ─► GeneratedOutcome      by a worker process each
 
 A mutant is seen when a run breaks a promise, and apart from that when runs end in trouble, differ from themselves, or
 leave a guarantee without anything to judge that the reference has something to judge of. One that cannot be imported is
@@ -44,7 +44,7 @@ REASONS = (EQUIVALENT, BOUND, HARNESS, BLIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GeneratedOutcome:
     """What became of one.
 
     how: one of KILLED, TROUBLE, UNSTEADY, NOTHING, NO_MUTANT, SURVIVED.
@@ -107,13 +107,13 @@ def plan_of(seed: int, turn: int) -> Plan:
     return make(plan_seed(seed, turn // (2 * len(COMBINATIONS))), mode, storage)
 
 
-def hunt(change: Change, plans: int, seed: int) -> Outcome:
+def hunt(change: Change, plans: int, seed: int) -> GeneratedOutcome:
     """Play that many plans against it, until one shows it."""
     began = time.process_time()
     try:
         system = load_generated(change)
     except Exception as error:
-        return Outcome(change=change, how=NO_MUTANT, message=repr(error))
+        return GeneratedOutcome(change=change, how=NO_MUTANT, message=repr(error))
     outcome = _played(change, system, plans, seed, began)
     if outcome.how == SURVIVED:
         said = reviews().get(change.key)
@@ -121,10 +121,12 @@ def hunt(change: Change, plans: int, seed: int) -> Outcome:
     return outcome
 
 
-def _played(change: Change, system: System, plans: int, seed: int, began: float) -> Outcome:
-    def ended(how: str, number: int, guarantee: str = "", message: str = "", plan: Plan | None = None) -> Outcome:
+def _played(change: Change, system: System, plans: int, seed: int, began: float) -> GeneratedOutcome:
+    def ended(
+        how: str, number: int, guarantee: str = "", message: str = "", plan: Plan | None = None
+    ) -> GeneratedOutcome:
         spent = time.process_time() - began
-        return Outcome(
+        return GeneratedOutcome(
             change=change, how=how, guarantee=guarantee, plans=number, seconds=spent, message=message, plan=plan
         )
 
@@ -181,7 +183,7 @@ class GeneratedTask:
     plans: int
     seed: int
 
-    def do(self) -> Outcome:
+    def do(self) -> GeneratedOutcome:
         """Hunt it."""
         return hunt(self.change, self.plans, self.seed)
 
@@ -195,6 +197,6 @@ class GeneratedDesk:
     def __exit__(self, *_: object) -> None:
         """Nothing is left."""
 
-    def do(self, task: GeneratedTask) -> Outcome:
+    def do(self, task: GeneratedTask) -> GeneratedOutcome:
         """One mutant."""
         return task.do()

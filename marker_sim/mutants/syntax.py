@@ -81,7 +81,7 @@ class Change:
 
 def changes_of(module: str, text: str) -> list[Change]:
     """Every change of a source text, in the order of the text."""
-    found = list(_Walk(module, text).changes())
+    found = list(_ModuleChanges(module, text).changes())
     seen: Counter[tuple[str, ...]] = Counter()
     numbered = []
     for change in sorted(found, key=lambda each: (each.begin, each.end, each.kind, each.after)):
@@ -96,7 +96,7 @@ def _line(text: str) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
 
 
-class _Walk:
+class _ModuleChanges:
     """One walk over a module."""
 
     def __init__(self, module: str, text: str) -> None:
