@@ -104,7 +104,7 @@ def plan_of(seed: int, turn: int) -> Plan:
     """The plan of a turn: operations and writes in turn, round the modes and storages."""
     mode, storage = COMBINATIONS[turn // 2 % len(COMBINATIONS)]
     make = make_write_plan if turn % 2 else make_plan
-    return make(plan_seed(seed, turn // (2 * len(COMBINATIONS))), mode, storage)
+    return make(plan_seed(seed, turn), mode, storage)
 
 
 def hunt(change: Change, plans: int, seed: int) -> GeneratedOutcome:
