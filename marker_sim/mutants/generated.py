@@ -135,8 +135,11 @@ def _played(change: Change, system: System, plans: int, seed: int, began: float)
         plan = plan_of(seed, turn)
         try:
             found, differs = _findings(plan, system, again=turn % AGAIN_EVERY == 0)
-        except HarnessError as error:
-            return ended(TROUBLE, turn + 1, message=str(error).splitlines()[0], plan=plan)
+        except (
+            Exception
+        ) as error:  # What the reference does outside of its actors, the choice of a mode, is not caught.
+            said = str(error) if isinstance(error, HarnessError) else repr(error)
+            return ended(TROUBLE, turn + 1, message=said.splitlines()[0], plan=plan)
         for finding in found:
             breach = promised_breach(finding, plan, profile)
             if breach is not None:
