@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from marker_sim.markers.choice import Choice, choose_mode
+from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.direct import direct_markers
+from marker_sim.markers.protocol import Creates, handle
 from marker_sim.markers.server import served_markers
-from marker_sim.markers.store import Factory
+from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
-from marker_sim.seams import Capabilities
+from marker_sim.seams import Capabilities, Reply, Request
 from marker_sim.timeline import WriteStat
 from marker_sim.writer.attempt import write_file
 from marker_sim.writer.client import WriteClient
@@ -39,8 +41,9 @@ class System:
     """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
 
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
-    for options and a storage. write_client, stage, write_file: the driver's and the executors' part of a write, the
-    reference's own unless somebody changed them on purpose. outside: None where everything is Python.
+    for options and a storage. client: an executor's side of a timeline server; handle: how the server answers.
+    write_client, stage, write_file: the driver's and the executors' part of a write. All of these are the reference's
+    own unless somebody changed them on purpose. outside: None where everything is Python.
     """
 
     name: str
@@ -50,6 +53,8 @@ class System:
     layout: str = "hudi"
     profile: str = "reference"
     choose: Callable[[MarkerOptions, Capabilities], Choice] = choose_mode
+    client: Callable[[Context, str], MarkerStore] = TimelineMarkers
+    handle: Callable[[Request, Callable[[str], MarkerStore], Callable[[str], Creates]], Reply] = handle
     write_client: Callable[..., WriteClient] = WriteClient
     write_file: Callable[..., WriteStat] = write_file
     stage: type[Stage] = Stage

@@ -58,7 +58,7 @@ LAYERS = (
     ("marker_sim.targets",),
     ("marker_sim.campaign",),
     ("marker_sim.mutants.hunts", "marker_sim.report"),
-    ("marker_sim.mutants.kill", "marker_sim.campaign.nightly"),
+    ("marker_sim.mutants.kill", "marker_sim.mutants.generated", "marker_sim.campaign.nightly"),
     ("marker_sim.doctor", "marker_sim.conformance"),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__",),

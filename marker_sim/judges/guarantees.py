@@ -88,8 +88,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G5",
         slug="one-creator",
-        sentence='While no two servers serve a directory, at most one request is answered "created" for a name, and'
-        " its resend gets the same answer from the same server life.",
+        sentence='While no two servers serve a directory, at most one request is answered "created" for a name, its'
+        " resend gets the same answer from the same server life, and who asks alone is not told that it exists.",
         judge=one_creator,
     ),
     Guarantee(

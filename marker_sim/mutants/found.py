@@ -51,6 +51,14 @@ FOUND = (
         kills="G6",
     ),
     Mutant(
+        name="exists-though-made-now",
+        record="plausible: the answer of a conditional put is not looked at",
+        module="markers.direct",
+        before='            return Created.CREATED if create_if_absent(self._storage, self._runtime, path, b"") else Created.EXISTS\n',
+        after='            create_if_absent(self._storage, self._runtime, path, b"")\n            return Created.EXISTS\n',
+        kills="G5",
+    ),
+    Mutant(
         name="empty-name-accepted",
         record="Hudi MarkerHandler: an empty name is answered, and a line without a name is none",
         module="names",

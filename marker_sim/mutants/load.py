@@ -1,11 +1,13 @@
-"""Build a System from mutated source: the modules of the reference, imported afresh with one text replaced."""
+"""Build a System from mutated source: the modules of the reference, imported afresh with some text changed."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from difflib import get_close_matches
+from pathlib import Path
 from types import ModuleType
 
 from marker_sim.errors import UsageError
@@ -14,7 +16,7 @@ from marker_sim.system import System
 
 # What the reference consists of, in the order of its imports; seams and store stay shared, so that
 # exceptions and answers are the same classes for the world around.
-_MODULES = (
+MODULES = (
     "marker_sim.names",
     "marker_sim.timeline",
     "marker_sim.markers.choice",
@@ -23,6 +25,8 @@ _MODULES = (
     "marker_sim.markers.batches",
     "marker_sim.markers.direct",
     "marker_sim.markers.server",
+    "marker_sim.markers.protocol",
+    "marker_sim.markers.client",
     "marker_sim.writer.slices",
     "marker_sim.writer.records",
     "marker_sim.writer.attempt",
@@ -51,42 +55,59 @@ def find_mutant(name: str) -> Mutant:
 
 def load_mutant(mutant: Mutant) -> System:
     """The reference with this mutant's change; AssertionError when a text to change is not there exactly once."""
+
+    def changed(module: str, text: str) -> str:
+        for where, before, after in mutant.changes:
+            if module == f"marker_sim.{where}":
+                assert text.count(before) == 1, f"{mutant.name}: {before!r} is there {text.count(before)} times"
+                text = text.replace(before, after)
+        return text
+
+    return load_changed(mutant.name, changed)
+
+
+def load_changed(name: str, changed: Callable[[str, str], str]) -> System:
+    """The reference with changes. name: of the mutant. changed: (module, its text) -> the text to import instead."""
     fresh: dict[str, ModuleType] = {}
-    kept = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
+    kept = {module: sys.modules[module] for module in MODULES if module in sys.modules}
     try:
-        for name in _MODULES:
-            fresh[name] = _import(name, mutant)
-            for shared in _SHARED.get(name, ()):
-                setattr(fresh[name], shared, getattr(kept[name], shared))
+        for module in MODULES:
+            fresh[module] = _import(module, name, changed)
+            for shared in _SHARED.get(module, ()):
+                setattr(fresh[module], shared, getattr(kept[module], shared))
     finally:
-        for name in _MODULES:
-            sys.modules.pop(name, None)
+        for module in MODULES:
+            sys.modules.pop(module, None)
         sys.modules.update(kept)
         _rebind_packages(kept)
     return System(
-        name=f"mutant:{mutant.name}",
+        name=f"mutant:{name}",
         direct=fresh["marker_sim.markers.direct"].direct_markers,
         server=fresh["marker_sim.markers.server"].served_markers,
         choose=fresh["marker_sim.markers.choice"].choose_mode,
+        client=fresh["marker_sim.markers.client"].TimelineMarkers,
+        handle=fresh["marker_sim.markers.protocol"].handle,
         write_client=fresh["marker_sim.writer.client"].WriteClient,
         write_file=fresh["marker_sim.writer.attempt"].write_file,
         stage=fresh["marker_sim.writer.stage"].Stage,
     )
 
 
-def _import(name: str, mutant: Mutant) -> ModuleType:
-    spec = importlib.util.find_spec(name)
+def source_of(module: str) -> tuple[str, str]:
+    """Where the source of a module is, and its text."""
+    spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None
-    module = importlib.util.module_from_spec(spec)
-    with open(spec.origin, encoding="utf-8") as source:
-        text = source.read()
-    for changed, before, after in mutant.changes:
-        if name == f"marker_sim.{changed}":
-            assert text.count(before) == 1, f"{mutant.name}: {before!r} is there {text.count(before)} times"
-            text = text.replace(before, after)
-    sys.modules[name] = module
-    exec(compile(text, f"{spec.origin} [{mutant.name}]", "exec"), module.__dict__)
-    return module
+    return spec.origin, Path(spec.origin).read_text(encoding="utf-8")
+
+
+def _import(module: str, name: str, changed: Callable[[str, str], str]) -> ModuleType:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    made = importlib.util.module_from_spec(spec)
+    origin, text = source_of(module)
+    sys.modules[module] = made
+    exec(compile(changed(module, text), f"{origin} [{name}]", "exec"), made.__dict__)
+    return made
 
 
 def _rebind_packages(modules: dict[str, ModuleType]) -> None:

@@ -171,11 +171,32 @@ def test_one_creator_and_many_who_found_it_hold() -> None:
     story.holds("G5")
 
 
-def test_names_that_nobody_contests_say_nothing_about_creators() -> None:
+def test_whoever_asks_alone_created_the_name() -> None:
     story = Story()
     story.create(A)
     story.create(B)
-    story.says_nothing("G5")
+    story.holds("G5")
+    story.end(story.ask(C), "ok", "exists")
+    story.breaks("G5")
+
+
+@pytest.mark.parametrize("why", ["stored", "asked", "deletion", "fault", "wire"])
+def test_a_name_that_may_have_been_there_exists(why: str) -> None:
+    story = Story()
+    story.start()
+    if why == "stored":
+        story.flush(A)
+    if why == "fault":
+        story.fault("throttled", value="begin")
+    if why == "deletion":
+        story.invoke("delete")
+    asked = [story.ask(A) for _ in range(1 + (why == "asked"))]
+    if why == "wire":
+        story.fault("duplicated", caused_by=asked[-1])
+    story.flush(A)
+    for invoke in asked:
+        story.end(invoke, "ok", "exists")
+    assert not story.finding("G5").breaches
 
 
 @pytest.mark.parametrize(("first", "second"), [("r1", "r2"), (None, None), ("r1", None)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from urllib.parse import parse_qs
 
 from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
@@ -138,7 +139,8 @@ def _accepted(directory: Directory) -> list[RecordedCall]:
 
 
 def one_creator(view: HistoryIndex) -> Finding:
-    """G5: two answers "created" to different requests, or "exists" to the resend of the request that created.
+    """G5: two answers "created" to different requests, "exists" to the resend of the request that created, or "exists"
+    to the only request that there ever was for a name.
 
     Not judged when a deletion may have had an effect, or two servers were live, between the first invocation and the
     last answer. In direct mode it needs a storage that can put if absent.
@@ -153,6 +155,9 @@ def one_creator(view: HistoryIndex) -> Finding:
         direct = view.mode_of(directory.path) == "direct"
         if direct and not absent:
             continue
+        found, alone = _created_by_nobody(view, directory)
+        breaches += found
+        judged += alone
         if len({call.name for call in directory.answers}) == len(directory.answers) == len(directory.creates):
             continue
         by_name: dict[str, list[RecordedCall]] = {}
@@ -188,6 +193,36 @@ def _second_creators(
                 breaches.append(breach_of(view, message, evidence, directory.path, cause))
         first = call
     return breaches
+
+
+def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[Breach], int]:
+    """Answers "exists" to the only request for a name that nobody had stored, and how many such requests there were."""
+    asked = Counter(call.name for call in directory.creates)
+    spans = view.rest.home(directory.path).spans
+    breaches: list[Breach] = []
+    judged = 0
+    for call in directory.answers:
+        if asked[call.name] > 1 or present(spans.get(call.name), call.invoke) is not None:
+            continue
+        if call.value == "exists":
+            if call.invoke in view.touched and view.excuse("wire-fault"):
+                continue  # A copy of the request may have been first.
+            if _failed_meanwhile(view, directory, call.invoke, call.done) and view.excuse("storage-fault"):
+                continue  # A put may have been applied without an answer.
+            if _disturbed(view, directory, call.invoke, call.done):
+                continue
+            message = f'the only request for {call.name!r} was answered "exists", and nothing of that name was stored'
+            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "created-by-nobody"))
+        judged += 1
+    return breaches, judged
+
+
+def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
+    """Whether a storage fault that concerns a directory was active."""
+    return any(
+        fault.storage and fault.begin <= high and low <= fault.end and fault.concerns(directory.path)
+        for fault in view.faults
+    )
 
 
 def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
@@ -234,10 +269,7 @@ def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall],
         return not view.excuse("second-server")
     if any(not view.timed_out(other) for other in before):
         return not view.excuse("answered-with-an-error")
-    return not any(
-        fault.storage and fault.begin <= call.done and low <= fault.end and fault.concerns(directory.path)
-        for fault in view.faults
-    ) or not view.excuse("storage-fault")
+    return not (_failed_meanwhile(view, directory, low, call.done) and view.excuse("storage-fault"))
 
 
 def _same(one: RecordedCall, other: RecordedCall) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.protocol import Creates, create_with_identity, takes_identity
 from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.names import MarkerDirectory, parse_directory
@@ -115,7 +114,7 @@ class ProcessEnvironment(ABC):
     def _store(self, mode: str, directory: str, server: str) -> MarkerStore:
         context = self.context(directory)
         if mode == "timeline":
-            return TimelineMarkers(context, server)
+            return self.system.client(context, server)
         assert self.system.direct is not None
         return self.system.direct(context)
 

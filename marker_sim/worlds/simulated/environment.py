@@ -8,7 +8,6 @@ from functools import partial
 from greenlet import getcurrent
 
 from marker_sim.faults.sites import TASK_HEARD_OF
-from marker_sim.markers.protocol import handle
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Write
 from marker_sim.seams import Reply, Request
@@ -105,9 +104,12 @@ class SimulatedEnvironment(ProcessEnvironment):
 
 def _answer(server: Process, request: Request) -> Reply:
     """A timeline server answers a request."""
-    served = server.environment.served_store
+    environment: SimulatedEnvironment = server.environment
+    served = environment.served_store
     try:
-        return handle(request, lambda directory: served(directory)[0], lambda directory: served(directory)[1])
+        return environment.system.handle(
+            request, lambda directory: served(directory)[0], lambda directory: served(directory)[1]
+        )
     except Exception as error:
         return Reply(500, f"the implementation raised {error!r}")
 
