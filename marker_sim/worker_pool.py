@@ -179,12 +179,12 @@ class WorkerPool:
 
 
 @contextmanager
-def guarded(directory: Path) -> Iterator[None]:
-    """Inside the block a process of its own waits for the end of this one, however it ends, and ends what it left.
+def guarded(variable: str, mark: str) -> Iterator[None]:
+    """Inside the block a process of its own waits for the end of this one, however it ends, and ends what is marked.
 
-    Servers that workers start need that: they live on from thread to thread, so none can die with who started it.
+    Servers need that: they live on from thread to thread, so none can die with who started it.
     """
-    words = [sys.executable, "-c", _GUARD, str(directory.resolve())]
+    words = [sys.executable, "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert guard.stdin is not None
     try:
@@ -197,7 +197,7 @@ def guarded(directory: Path) -> Iterator[None]:
 def end_when_alone() -> None:
     """The whole of a guard: when nobody can write to its standard input any more, end what carries the mark."""
     sys.stdin.buffer.read()
-    supervisor.end_marked(VARIABLE, sys.argv[1])
+    supervisor.end_marked(sys.argv[1], sys.argv[2])
 
 
 def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:

@@ -5,6 +5,7 @@ Every scenario says which faults it needs and fails when they did not happen.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -30,7 +32,6 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
-from marker_sim.worlds.http.small_disk import why_not
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
@@ -171,13 +172,41 @@ def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
 def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "server-1.log")
+    start = subprocess.Popen
 
-    why_not()  # Whether a disk can be mounted is found out once, by a process of its own.
+    def full(words: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        if str(SERVER) in words:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "server-1.log")
+        return start(words, **settings)
+
     monkeypatch.setattr(subprocess, "Popen", full)
     with pytest.raises(HarnessError, match=r"no space left for the server's output \(server-1\.log\)"):
         campaign(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_servers_end_with_a_kit_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
+    words = ["verify", "--sut", "http", "--storage", "local", "--start", START, "--budget", "120s"]
+    command = [sys.executable, "-m", "marker_sim", *words, "--report", str(tmp_path / "report")]
+    kit = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_for(lambda: servers_of(kit.pid), 3 * GONE_S), "no server was started"
+        servers = servers_of(kit.pid)
+        kit.send_signal(number)
+        kit.wait(GONE_S)
+        assert wait_for(lambda: not any(server.is_running() for server in servers), GONE_S), "a server outlived the kit"
+    finally:
+        kit.kill()
+        kit.wait()
+
+
+def servers_of(kit: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process(kit).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if str(SERVER) in process.cmdline():
+                found.append(process)
+    return found
 
 
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from marker_sim.campaign.pieces import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worker_pool import WorkerPool, guarded
+from marker_sim.worker_pool import VARIABLE, WorkerPool, guarded
 
 DESK = "marker_sim.campaign.nightly.tasks:Desk"
 GRACE_S = 5.0
@@ -86,7 +86,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         interrupted = False
         try:
             with (
-                guarded(request.directory) if night.foreign else nullcontext(),
+                guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
                 _scratch(request.directory) as scratch,
                 WorkerPool(DESK, request.directory, night.jobs, scratch) as workers,
             ):

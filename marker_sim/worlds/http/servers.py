@@ -26,6 +26,7 @@ from pathlib import Path
 import psutil
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.worker_pool import guarded
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"
@@ -172,13 +173,16 @@ class Fleet:
         self._servers: list[Server] = []
         self._count = 0
         self._lock = threading.Lock()
+        self._guard = contextlib.ExitStack()
         self.closing = threading.Event()
 
     def __enter__(self) -> Fleet:
+        self._guard.enter_context(guarded(VARIABLE, self.mark))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end_all()
+        with self._guard:
+            self.end_all()
 
     def start(
         self,
