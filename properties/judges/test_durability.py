@@ -114,6 +114,24 @@ def test_a_copy_of_a_deletion_may_act_after_its_answer() -> None:
         assert not story.finding(guarantee).breaches
 
 
+@pytest.mark.parametrize("waited_ms", [5_000, 13_000])
+def test_a_deletion_that_no_live_server_answered_in_time_may_act_until_the_end(waited_ms: int) -> None:
+    """Then G6 is broken. Of one whose client gave up sooner the bound is known."""
+    story = Story()
+    story.start()
+    delete = story.invoke("delete")
+    story.arrive(delete)
+    story.wait(waited_ms)
+    story.end(delete, "info", error="no answer")
+    story.create(A)
+    story.wait(40_000)
+    story.create(B)
+    story.put(MARKERS0, encode_names([B]))
+    patient = waited_ms > 10_000
+    assert bool(story.finding("G3").breaches) != patient
+    assert bool(story.finding("G6").breaches) == patient
+
+
 def test_a_marker_moved_to_another_file_was_never_gone() -> None:
     story = Story()
     story.create(A)

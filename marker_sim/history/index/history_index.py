@@ -230,8 +230,8 @@ class HistoryIndex(EventReader):
         """When a call of unknown outcome can no longer take effect.
 
         Its server was killed, or answered, or should have answered by now; a request that it had sent to storage by
-        then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire and pauses
-        make it later. Without a server the end of the client counts.
+        then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire, pauses and
+        waits for a processor make it later. Without a server the end of the client counts.
         """
         rest_ns = self._rest_ns
         if call.life == NO_LIFE:
@@ -251,7 +251,17 @@ class HistoryIndex(EventReader):
         ends = [last, call.invoke if call.done == NEVER else call.done]
         ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
         ends += [end for life in lives for _, end in life.pauses]
-        return self.later(max(ends), rest_ns + self.header.answer_bound_ms * MS)
+        starved_ns = self.starved_ns(self.time_ns(call.invoke), self.events[-1].time_ns)
+        bound_ns = self.header.answer_bound_ms * MS + starved_ns
+        waited_ns = self.time_ns(self.awaited_until(call)) - max(self.time_ns(last), self.healthy_ns)
+        if self.timed_out(call) and call.invoke not in self.touched and waited_ns > bound_ns:
+            return NEVER  # That breaks G6, and nothing says when a server that does not answer has done with a request.
+        return self.later(max(ends), rest_ns + bound_ns)
+
+    @cached_property
+    def healthy_ns(self) -> int:
+        """When the last fault was over."""
+        return max((self.time_ns(f.begin if f.end == NEVER else f.end) for f in self.faults), default=0)
 
     def _arrival(self, call: RecordedCall) -> tuple[int, int]:
         """When a request reached its server life, where it did so once; one whose client gave up may arrive late."""

@@ -116,7 +116,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
 def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
     """How many requests were answered, and those that were not, or too late."""
     bound_ns = view.header.answer_bound_ms * MS
-    healthy_ns = max((view.time_ns(f.begin if f.end == NEVER else f.end) for f in view.faults), default=0)
+    healthy_ns = view.healthy_ns
     events, arrived, touched, causes = view.events, view.arrived, view.touched, Causes(view)
     breaches: list[Breach] = []
     answered = 0
