@@ -60,7 +60,7 @@ def main() -> int:
 
 def _play(given: argparse.Namespace, budget_s: float) -> list[str]:
     """The night, with its kills at drawn moments about the middle of what is left; what went wrong."""
-    words = [sys.executable, "-m", "marker_sim.cli", "chaos", "--budget", given.budget, "--dir", str(given.dir)]
+    words = [sys.executable, "-m", "marker_sim", "chaos", "--budget", given.budget, "--dir", str(given.dir)]
     words += ["--sut", given.sut]
     words += [] if given.stages is None else ["--stages", given.stages]
     first = [] if given.seed is None else ["--seed", str(given.seed)]

@@ -29,7 +29,7 @@ from scenarios.correct_servers.starts import SERVERS, missing, words
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "third-party.md"
 DOCUMENTED = "markers_of_mine:Markers"
-CLI = [sys.executable, "-m", "marker_sim.cli"]
+CLI = [sys.executable, "-m", "marker_sim"]
 WHAT = ("verify", "http", "pytest", "chaos")
 
 

@@ -146,7 +146,7 @@ async def ask_all(port: int, directory: str, names: list[str], connections: int)
 def timeline(root: Path, count: int, connections: int) -> Cost:
     """Through a server process."""
     names = names_of(count)
-    command = [sys.executable, "-m", "marker_sim.cli", "serve", "--port", "0", "--base", str(root)]
+    command = [sys.executable, "-m", "marker_sim", "serve", "--port", "0", "--base", str(root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

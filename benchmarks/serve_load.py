@@ -209,7 +209,7 @@ def main() -> None:
         root.mkdir()
         script = work / "names.lua"
         script.write_text(SCRIPT)
-        ours = f"{shlex.quote(sys.executable)} -m marker_sim.cli serve --port {{port}} --base {root}"
+        ours = f"{shlex.quote(sys.executable)} -m marker_sim serve --port {{port}} --base {root}"
         commands = {"marker-sim": f"{ours} --batch-threads {{threads}} --batch-interval-ms {{interval_ms}}"}
         if not arguments.only_ours:
             hudi = start_command(arguments.version, find_java(), bundle(arguments.version).find(print))

@@ -32,7 +32,7 @@ _VARIES = ("kind", "at", "night", "clock_s", "seconds", "sightings")
 
 
 def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "marker_sim.cli", "chaos", *words]
+    return [sys.executable, "-m", "marker_sim", "chaos", *words]
 
 
 def _start(*words: str, cwd: Path) -> subprocess.Popen[str]:

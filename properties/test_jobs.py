@@ -54,7 +54,7 @@ def _environment(cwd: Path) -> dict[str, str]:
 
 def _verify(*words: str, cwd: Path, hash_seed: str = "1") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "marker_sim.cli", "verify", *words],
+        [sys.executable, "-m", "marker_sim", "verify", *words],
         cwd=cwd,
         env=_environment(cwd) | {"PYTHONHASHSEED": hash_seed},
         capture_output=True,
@@ -143,7 +143,7 @@ def test_a_worker_that_somebody_kills_is_named_and_ctrl_c_leaves_no_process(tmp_
         words = [
             sys.executable,
             "-m",
-            "marker_sim.cli",
+            "marker_sim",
             "verify",
             "--jobs",
             "2",

@@ -82,7 +82,7 @@ def apply(recipe: Recipe, tree: Path) -> None:
 def run(recipe: Recipe, tree: Path) -> tuple[int, str]:
     """The exit code and output of the recipe's command, with the copied package."""
     done = subprocess.run(
-        [sys.executable, "-m", "marker_sim.cli", *recipe.command, "--report", str(tree / "report"), "--jobs", "1"],
+        [sys.executable, "-m", "marker_sim", *recipe.command, "--report", str(tree / "report"), "--jobs", "1"],
         cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree)},
         capture_output=True,

@@ -282,6 +282,6 @@ def test_the_faulty_class_is_caught_as_a_store_and_by_what_becomes_of_writes(cha
 @pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (FAULTY, 1)])
 def test_verify_says_so_by_its_exit_code(modules: Path, sut: str, code: int) -> None:
     words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--runs", "300", "--seed", "3"]
-    command = [sys.executable, "-m", "marker_sim.cli", *words]
+    command = [sys.executable, "-m", "marker_sim", *words]
     done = subprocess.run(command, check=False, cwd=modules, capture_output=True, text=True)
     assert done.returncode == code, done.stdout + done.stderr

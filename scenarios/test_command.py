@@ -284,7 +284,7 @@ def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(ENDS.replace("sys.exit(3)", "pass"), encoding="utf-8")
     words = ["verify", "--sut", f"command:{sys.executable} -S {program}", "--budget", "60s", "--jobs", "2"]
-    kit = subprocess.Popen([sys.executable, "-m", "marker_sim.cli", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    kit = subprocess.Popen([sys.executable, "-m", "marker_sim", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
     started: set[psutil.Process] = set()
     deadline = time.monotonic() + 30
     while len(started) < 3 and time.monotonic() < deadline:  # One at least is a worker's.

@@ -253,7 +253,7 @@ def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "marker_sim.cli", "verify", "--sut", "http", "--start", START]
+    command = [sys.executable, "-m", "marker_sim", "verify", "--sut", "http", "--start", START]
     command += ["--storage", "local", "--budget", "60s", "--report", str(tmp_path / "report")]
     (tmp_path / "scratch").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "scratch")}

@@ -126,7 +126,7 @@ def test_what_is_interrupted_still_writes_its_report_and_is_code_130(tmp_path: P
         report = tmp_path / number.name
         words = ("verify", "--budget", "5m", "--report", str(report))
         process = subprocess.Popen(
-            [sys.executable, "-m", "marker_sim.cli", *words],
+            [sys.executable, "-m", "marker_sim", *words],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -27,7 +27,7 @@ def said(folder: Path, *words: str, terminal: bool, **environment: str) -> tuple
     env |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "100"} | environment
     master, slave = pty.openpty() if terminal else os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "marker_sim.cli", *VERIFY, *words],
+        [sys.executable, "-m", "marker_sim", *VERIFY, *words],
         cwd=folder,
         env=env,
         stdin=subprocess.DEVNULL,

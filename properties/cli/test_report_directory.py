@@ -87,7 +87,7 @@ def test_a_second_writer_is_refused_while_the_first_one_runs(tmp_path: Path) -> 
         before = _files(tmp_path)
         with pytest.raises(UsageError, match="is in use by another marker-sim"), open_report(tmp_path, ARGV):
             raise AssertionError
-        words = [sys.executable, "-m", "marker_sim.cli", "verify", "--budget", "1s", "--report", str(tmp_path)]
+        words = [sys.executable, "-m", "marker_sim", "verify", "--budget", "1s", "--report", str(tmp_path)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "is in use by another marker-sim" in done.stderr
         assert _files(tmp_path) == before

@@ -97,7 +97,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[Served]:
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start a server."""
     return subprocess.Popen(
-        [sys.executable, "-m", "marker_sim.cli", "serve", "--port", "0", *arguments],
+        [sys.executable, "-m", "marker_sim", "serve", "--port", "0", *arguments],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

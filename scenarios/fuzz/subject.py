@@ -95,7 +95,7 @@ class Subject:
 
 def serve_command(base: str, *extra: str) -> list[str]:
     """The command of the reference timeline server with short batches."""
-    words = [sys.executable, "-m", "marker_sim.cli", "serve", "--port", "0", "--base", base]
+    words = [sys.executable, "-m", "marker_sim", "serve", "--port", "0", "--base", base]
     return [*words, "--batch-interval-ms", "2", *extra]
 
 
