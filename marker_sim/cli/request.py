@@ -183,7 +183,7 @@ def _parse_extent(budget: str | None, runs: str | None, target: Target) -> tuple
     if budget is not None:
         raise UsageError(f"--runs {runs} and --budget {budget} were given; write one of them")
     if not target.can.plans:
-        raise UsageError(f"--runs was given with --sut {target.sut}, whose rounds take real time; write --budget")
+        raise UsageError(f"--runs was given with --sut {target.sut}, whose runs take real time; write --budget")
     return math.inf, parse_number(runs, "--runs", RUNS_MAX)
 
 
