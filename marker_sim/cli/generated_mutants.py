@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.cli.progress import Progress
+from marker_sim.cli.mutants import hunted
 from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
-from marker_sim.errors import HarnessError
 from marker_sim.mutants.generated import (
     BLIND,
-    DESK,
     KILLED,
     NO_MUTANT,
     SEEN,
@@ -28,7 +26,7 @@ from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.worker_pool import in_order, parse_jobs, workers
+from marker_sim.worker_pool import parse_jobs
 
 PLANS = "600"
 COUNT_MAX = 100_000
@@ -44,18 +42,13 @@ def generated_mutants(
     plans, processes = parse_number(runs or PLANS, "--runs", RUNS_MAX), parse_jobs(jobs)
     tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
     directory = Path(report)
-    outcomes: list[GeneratedOutcome] = []
-    interrupted, trouble = False, None
-    with open_report(directory, argv), Progress() as progress:
-        try:
-            with workers(DESK, min(processes, len(tasks))) as pool:
-                for done in in_order(tasks, GeneratedTask.do, pool):
-                    outcomes.append(done)
-                    progress(f"{len(outcomes)} of {len(tasks)}, {sum(each.how in SEEN for each in outcomes)} seen")
-        except KeyboardInterrupt:
-            interrupted = True
-        except HarnessError as error:
-            interrupted, trouble = True, error
+    with open_report(directory, argv):
+        outcomes, interrupted, trouble = hunted(
+            tasks,
+            processes,
+            lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
+            lambda _: False,
+        )
         content = summary(outcomes) | {"seed": chosen, "plans": plans, "interrupted": interrupted}
         write_text(directory / FILE, json.dumps(content, indent=1) + "\n")
     if trouble is not None:

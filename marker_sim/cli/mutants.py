@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from marker_sim.cli.progress import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.kill import DESK, Kill, KillTask
+from marker_sim.mutants.hunts import DESK, HuntTask
+from marker_sim.mutants.kill import Kill, KillTask
 from marker_sim.mutants.load import find_mutant
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
@@ -67,21 +68,12 @@ def _hunt(
     as_json: bool,
 ) -> int:
     """The kills in order, times of one core each; when it ends early, the finished ones are stored."""
-    kills: list[Kill] = []
-    interrupted, trouble = False, None
-    with Progress() as progress:
-        try:
-            with workers(DESK, min(processes, len(tasks))) as pool:
-                for done in in_order(tasks, KillTask.do, pool):
-                    kills.append(done)
-                    how = "killed" if done.killed else "SURVIVED"
-                    progress(f"{len(kills)} of {len(tasks)}: {done.mutant.name} {how}")
-                    if stop_at_first and not done.killed:
-                        break
-        except KeyboardInterrupt:
-            interrupted = True
-        except HarnessError as error:
-            interrupted, trouble = True, error  # An hour of hunting is not lost with one of them.
+
+    def told(kills: list[Kill]) -> str:
+        last = kills[-1]
+        return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
+
+    kills, interrupted, trouble = hunted(tasks, processes, told, lambda kill: stop_at_first and not kill.killed)
     content = matrix_dict(kills, settings, interrupted)
     _store(content, directory)
     if trouble is not None:
@@ -93,6 +85,28 @@ def _hunt(
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_VIOLATED if content["survivors"] else EXIT_HOLDS
+
+
+def hunted(
+    tasks: Sequence[HuntTask], processes: int, told: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+) -> tuple[list[Any], bool, HarnessError | None]:
+    """What came of the tasks, in order; whether that was cut short, and by which trouble.
+
+    told: the progress after each. ends: whether one of them is the last.
+    """
+    done: list[Any] = []
+    try:
+        with Progress() as progress, workers(DESK, min(processes, len(tasks))) as pool:
+            for each in in_order(tasks, lambda task: task.do(), pool):
+                done.append(each)
+                progress(told(done))
+                if ends(each):
+                    break
+    except KeyboardInterrupt:
+        return done, True, None
+    except HarnessError as error:
+        return done, True, error  # An hour of hunting is not lost with one of them.
+    return done, False, None
 
 
 def _chosen(only: str) -> tuple[Mutant, ...]:

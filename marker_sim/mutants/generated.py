@@ -21,6 +21,7 @@ from typing import Any
 from marker_sim.campaign.runs import comparable, compare_modes, execute, promised_breach
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges import judge
+from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.mutants.load import MODULES, load_changed, source_of
@@ -31,7 +32,6 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System, reference
 
-DESK = "marker_sim.mutants.generated:GeneratedDesk"
 REVIEWS = Path(__file__).with_name("reviewed.toml")
 AGAIN_EVERY = 40
 KILLED, TROUBLE, UNSTEADY, NOTHING, NO_MUTANT, SURVIVED = (
@@ -135,9 +135,7 @@ def _played(change: Change, system: System, plans: int, seed: int, began: float)
         plan = plan_of(seed, turn)
         try:
             found, differs = _findings(plan, system, again=turn % AGAIN_EVERY == 0)
-        except (
-            Exception
-        ) as error:  # What the reference does outside of its actors, the choice of a mode, is not caught.
+        except Exception as error:  # The kit calls some of the reference itself: the choice of a mode.
             said = str(error) if isinstance(error, HarnessError) else repr(error)
             return ended(TROUBLE, turn + 1, message=said.splitlines()[0], plan=plan)
         for finding in found:
@@ -153,10 +151,10 @@ def _played(change: Change, system: System, plans: int, seed: int, began: float)
     return ended(SURVIVED, plans)
 
 
-def _findings(plan: Plan, system: System, again: bool) -> tuple[list[Any], bool]:
+def _findings(plan: Plan, system: System, again: bool) -> tuple[list[Finding], bool]:
     """What all judges say of a plan, and whether it gave another history the second time."""
     history, _ = execute(plan, system)
-    found = list(judge(history))
+    found: list[Finding] = list(judge(history))
     if again and comparable(plan, system):
         found.append(compare_modes(plan, system)[2])
     return found, again and execute(plan, system)[0].events != history.events
@@ -169,7 +167,7 @@ def usual(plans: int, seed: int) -> frozenset[str]:
     for turn in range(plans):
         for finding in _findings(plan_of(seed, turn), reference(), again=turn % AGAIN_EVERY == 0)[0]:
             judged[finding.guarantee] += finding.judged
-    return frozenset(judged.keys() & {name for name, count in judged.items() if count})
+    return frozenset(name for name, count in judged.items() if count)
 
 
 @cache
@@ -189,17 +187,3 @@ class GeneratedTask:
     def do(self) -> GeneratedOutcome:
         """Hunt it."""
         return hunt(self.change, self.plans, self.seed)
-
-
-class GeneratedDesk:
-    """A worker's."""
-
-    def __enter__(self) -> GeneratedDesk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left."""
-
-    def do(self, task: GeneratedTask) -> GeneratedOutcome:
-        """One mutant."""
-        return task.do()

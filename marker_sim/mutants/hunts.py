@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hypothesis import Phase, Verbosity
 
@@ -39,6 +39,7 @@ COMBINATIONS = (
     ("direct", "local"),
     ("timeline", "s3-unconditional"),
 )
+DESK = "marker_sim.mutants.hunts:HuntDesk"
 MACHINE_SLICE = 25
 PIECES = 64
 
@@ -157,3 +158,23 @@ SEARCHES = (
     Search("machine", 1, 0.1, machine),
     Search("exhaustive", 1, 0.15, exhaustive),
 )
+
+
+class HuntTask(Protocol):
+    """The task of a process: one mutant, hunted."""
+
+    def do(self) -> Any: ...
+
+
+class HuntDesk:
+    """A worker's, for tasks of either kind of mutant."""
+
+    def __enter__(self) -> HuntDesk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
+
+    def do(self, task: HuntTask) -> Any:
+        """One mutant."""
+        return task.do()

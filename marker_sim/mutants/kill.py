@@ -23,7 +23,6 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
 
-DESK = "marker_sim.mutants.kill:KillDesk"
 MATRIX_SEEDS = 4
 SHRINK_SHARE = 0.15
 SHRINK_MAX_S = 10.0
@@ -117,20 +116,6 @@ class KillTask:
     def do(self) -> Kill:
         """Kill it."""
         return kill(find_mutant(self.name), self.seeds, self.budget_s, plans=self.plans)
-
-
-class KillDesk:
-    """A worker's."""
-
-    def __enter__(self) -> KillDesk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left."""
-
-    def do(self, task: KillTask) -> Kill:
-        """One mutant."""
-        return task.do()
 
 
 def kill(
