@@ -9,7 +9,7 @@ no mutant. Whatever else survives is looked up in `reviewed.toml`, where somebod
 
 from __future__ import annotations
 
-import random
+import hashlib
 import time
 import tomllib
 from collections import Counter
@@ -85,12 +85,14 @@ def possible() -> list[Change]:
 
 
 def drawn(count: int, seed: int) -> list[Change]:
-    """So many of them; UsageError when there are fewer. The first ones of a larger count are those of a smaller."""
-    changes = sorted(possible(), key=lambda change: change.key)
+    """So many of them; UsageError when there are fewer. The first ones of a larger count are those of a smaller.
+
+    Each has a place of its own in the order of a seed, so an edit of the reference leaves the other draws alone.
+    """
+    changes = possible()
     if count > len(changes):
         raise UsageError(f"--generated was given {count}; the reference has {len(changes)} possible mutants")
-    random.Random(f"generated {seed}").shuffle(changes)
-    return changes[:count]
+    return sorted(changes, key=lambda change: hashlib.sha256(f"{seed} {change.key}".encode()).digest())[:count]
 
 
 def load_generated(change: Change) -> System:
