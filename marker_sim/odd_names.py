@@ -6,7 +6,7 @@ import random
 import unicodedata
 from urllib.parse import quote, unquote
 
-from marker_sim.names import TYPE_FILE, marker_file
+from marker_sim.names import TYPE_FILE, MarkerDirectory, marker_file
 
 PARTITIONS = (
     "",
@@ -45,6 +45,7 @@ DIRECTORIES = (
     "u/.hoodie/.temp/001",
     "lake/große tafel/.hoodie/.temp/20240101000000000",
 )
+NEIGHBOURS = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/0010")  # The path of one begins with that of the other.
 HOSTILE_NAMES = (
     "",
     "/leading.parquet.marker.CREATE",
@@ -92,6 +93,28 @@ KEPT = (
     f"{'/'.join(['d' * 200] * 12)}/{STEM}",
     f"{'/'.join(['e' * 200] * 24)}/{STEM}",
 )
+
+
+def written(place: MarkerDirectory, address: str, spelled: str) -> tuple[str, str]:
+    """How a request writes a directory, and the path of what it names.
+
+    What is malformed names a directory that is none of markers, in a table of the run or beside it. On an object store
+    a doubled slash would name other objects, so there is none. address: the usual way to write it.
+    """
+    table = address.removesuffix(place.path.removeprefix(place.table))
+    match spelled:
+        case "slash-at-end":
+            return f"{address}/", place.path
+        case "double-slash" if "://" not in address:
+            return address.replace("/.hoodie/", "/.hoodie//"), place.path
+        case "outside-hoodie":
+            return f"{table}/loose/{place.instant}", f"{place.table}/loose/{place.instant}"
+        case "outside-temp":
+            return f"{table}/.hoodie/{place.instant}", f"{place.table}/.hoodie/{place.instant}"
+        case "climbing":
+            aside = f"aside/.hoodie/.temp/{place.instant}"
+            return f"{table}/.hoodie/.temp/../../../{aside}", f"{place.table.rpartition('/')[0]}/{aside}"
+    return address, place.path
 
 
 def must_be_refused(name: str) -> bool:

@@ -187,10 +187,13 @@ class Plan:
         return replace(self, faults=faults)
 
     def probes(self, mode: str) -> tuple[Op, ...]:
-        """What a fresh client asks when all is well again: in each directory a create a batch file, then a list."""
+        """What a fresh client asks when all is well again.
+
+        In each directory a create a batch file, the first one once more, then a list.
+        """
         ops = []
         for directory in range(len(self.directories)):
-            for number in range(self.num_threads + 1 if mode == "timeline" else 1):
+            for number in (*range(self.num_threads + 1 if mode == "timeline" else 1), 0):
                 name = f"probe/{directory}-{number}.parquet.marker.CREATE"
                 ops.append(Op(actor=PROBE, kind="create", directory=directory, name=name))
             ops.append(Op(actor=PROBE, kind="list", directory=directory))

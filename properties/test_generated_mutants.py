@@ -12,7 +12,7 @@ import pytest
 from marker_sim.cli import main
 from marker_sim.mutants import generated
 from marker_sim.mutants.generated import KILLED, NO_MUTANT, REASONS, drawn, hunt, possible, reviews
-from marker_sim.mutants.load import MODULES, source_of
+from marker_sim.mutants.load import MODULES, never_mutated, source_of
 from marker_sim.mutants.syntax import Change, changes_of
 
 TEXT = '''"""A module."""
@@ -59,6 +59,16 @@ def test_every_change_of_the_reference_is_python_again_and_has_a_name_of_its_own
         ast.parse(change.applied(text))
     assert len({change.key for change in every}) == len(every) > 1_000
     assert {change.module for change in every} == {*texts} - {"marker_sim"}
+
+
+def test_the_reference_never_calls_the_functions_that_are_never_mutated() -> None:
+    left_out = {name for module in MODULES for name in never_mutated(module)}
+    functions = {name for name in left_out if name.islower()}
+    assert functions
+    for module in MODULES:
+        kept = [node for node in ast.parse(source_of(module)[1]).body if getattr(node, "name", "") not in left_out]
+        names = {node.id for each in kept for node in ast.walk(each) if isinstance(node, ast.Name)}
+        assert names.isdisjoint(functions), module
 
 
 def test_a_name_outlives_edits_elsewhere() -> None:

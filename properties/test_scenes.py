@@ -32,6 +32,7 @@ DIES = {
     "slow_deletion": "deletion-answered-by-its-first-worker",
     "told_late": "older-flush-answers",
     "deleted_before_it_lands": "ghost-put",
+    "asked_while_flushed": "flying-name-fresh",
     "refused_deletions": "errors-of-workers-lost",
     "written_by_the_dead": "stage-numbers-from-zero",
     "many_versions": "old-logs-kept",

@@ -13,7 +13,8 @@ from marker_sim.faults.trigger import Call, Site, Step, Trigger, pop_trigger
 class FaultSettings:
     """How much of it. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
-    for_ms: how long it lasts; of a call that times out, how long its caller waits for nothing.
+    for_ms: how long it lasts, in the same marker directory where storage throttles; of a call that times out, how long
+        its caller waits for nothing.
     restart_ms: how long after its death the target starts again; -1 for never.
     late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
     executors_ms: how long the executors of a killed driver go on.
@@ -154,7 +155,7 @@ def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, v
 def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
     """What the two numbers of a fault of schema 1 meant."""
     lasts, other = kind.row.slots
-    given: dict[str, Any] = {lasts: duration_ms} if lasts else {}
+    given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}
     if other:
         given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value
     return FaultSettings(**given)

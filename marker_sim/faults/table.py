@@ -176,9 +176,9 @@ class FaultKind(Enum):
     THROTTLED = (
         "throttled",
         _refusal(
-            sentence="storage answers 503 SlowDown{calls? to # calls|}",
+            sentence="storage answers 503 SlowDown{calls? to # calls|}{for_ms?, and to every other one for # ms|}",
             storages=S3_MODELS,
-            settings={"calls": (1, 2, 5, 12)},
+            settings={"calls": (1, 2, 5, 12), "for_ms": (0, 0, 0, 300, 1500)},
         ),
     )
     SERVER_ERROR = (

@@ -191,7 +191,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G18",
         slug="no-residue",
         sentence="When an instant is finished and its attempts have ended, the next write without a fault leaves"
-        " nothing of its marker directory.",
+        " nothing of its marker directory, and a write without a fault leaves nothing of its own.",
         judge=no_residue,
         black_box=ends.no_residue,
         judged_least=0.15,
@@ -221,7 +221,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G22",
         slug="hdfs-falls-back",
         sentence="Timeline-server markers requested on a storage that does not support them become direct markers, and"
-        " the implementation says so.",
+        " the implementation says so; elsewhere they are what was requested.",
         judge=hdfs_falls_back,
     ),
     Guarantee(

@@ -44,11 +44,16 @@ ABSENT = BatchFile(b"", None)
 
 
 class Contents(NamedTuple):
-    """A marker directory as read: batch files by index, direct marker names, and whether the type file is right."""
+    """A marker directory as read: batch files by index, direct marker names, and its type file.
+
+    typed: whether there is a right one.
+    type_file: whether there is any.
+    """
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]
     typed: bool
+    type_file: bool
 
     def names(self) -> frozenset[str]:
         """The union of all formats, whatever the type file says."""
@@ -94,7 +99,7 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     """Everything stored in a marker directory; a file deleted between the list and its read is not there."""
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
-    typed = False
+    typed = type_file = False
     for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
@@ -103,12 +108,12 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
             if content is None:
                 continue
             if index is None:
-                typed = content.data == TYPE_BATCHED
+                typed, type_file = content.data == TYPE_BATCHED, True
             else:
                 batches[index] = BatchFile(content.data[: content.data.rfind(b"\n") + 1], content.version)
         elif is_marker_name(relative):
             direct.append(relative)
-    return Contents(batches, tuple(direct), typed)
+    return Contents(batches, tuple(direct), typed, type_file)
 
 
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:

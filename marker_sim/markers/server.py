@@ -217,14 +217,14 @@ class TimelineServer:
     def _settled(self, path: str, settled: bool) -> Contents:
         """What is stored when no request of a server that died before this one is on its way to the type file.
 
-        A deletion that was cut short leaves the type file alone in the end, and may have sent for that one too. A type
-        file that is alone later in this life is our own, whose first batch failed.
+        A deletion that was cut short leaves the type file alone in the end, damaged or not, and may have sent for that
+        one too. A type file that is alone later in this life is our own, whose first batch failed.
         """
         contents = read_directory(self._storage, self._runtime, path)
         capabilities = self._storage.capabilities
         longest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms
         left_ms = self._began_ms + longest_ms - self._runtime.now_ms()
-        if left_ms > 0 and not settled and contents.typed and not contents.batches:
+        if left_ms > 0 and not settled and contents.type_file and not contents.batches:
             self._runtime.sleep(left_ms)
             contents = read_directory(self._storage, self._runtime, path)
         return contents

@@ -24,7 +24,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS
-from marker_sim.mutants.load import MODULES, load_changed, source_of
+from marker_sim.mutants.load import MODULES, load_changed, never_mutated, source_of
 from marker_sim.mutants.syntax import Change, changes_of
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
@@ -80,7 +80,10 @@ class GeneratedOutcome:
 def possible() -> list[Change]:
     """Every change of every module of the reference that a mutant is loaded with."""
     return [
-        change for module in MODULES for change in changes_of(module.removeprefix("marker_sim."), source_of(module)[1])
+        change
+        for module in MODULES
+        for change in changes_of(module.removeprefix("marker_sim."), source_of(module)[1])
+        if change.function.partition(".")[0] not in never_mutated(module)
     ]
 
 

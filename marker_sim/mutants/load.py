@@ -40,6 +40,18 @@ _SHARED = {
     "marker_sim.writer.attempt": ("Assignment",),
     "marker_sim.writer.stage": ("Attempt", "JobFailed", "Message"),
 }
+# What the kit's readers and adapters call, and the reference never does.
+_OF_THE_KIT = {
+    "marker_sim.names": ("stored_names",),
+    "marker_sim.timeline": ("write_ordinal",),
+    "marker_sim.markers.protocol": ("create_with_identity", "takes_identity"),
+    "marker_sim.writer.slices": ("table_rows",),
+}
+
+
+def never_mutated(module: str) -> frozenset[str]:
+    """The classes and functions of a module of which a mutant has those of the world around, or that it never calls."""
+    return frozenset((*_SHARED.get(module, ()), *_OF_THE_KIT.get(module, ())))
 
 
 def find_mutant(name: str) -> Mutant:

@@ -389,7 +389,7 @@ SERVING = (
         name="no-wait-for-a-dead-server",
         record="plausible: a server loads a directory while a dead one's deletion is on its way",
         module="markers.server",
-        before="        if left_ms > 0 and not settled and contents.typed and not contents.batches:\n",
+        before="        if left_ms > 0 and not settled and contents.type_file and not contents.batches:\n",
         after="        if left_ms > 1_000_000 and contents.typed:\n",
         kills="G9",
     ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.plan import Op, Plan
-from marker_sim.search.scenarios import LOCAL, REFUSALS, S3, TRIES, Scenario, calls_refused
+from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
 
 _ANOTHER = "another/.hoodie/.temp/001"
 _UNANSWERED = (
@@ -20,7 +20,7 @@ _UNANSWERED = (
 
 
 def two_hands(rng: random.Random, plan: Plan) -> Plan:
-    """A second server, and one of the two stands still between its look at a file and its put, which a lock spans."""
+    """A second server, and one of the two stands still between its look at a file and its put."""
     held = Fault.of(
         FaultKind.PAUSE,
         rng.choice(("server", "second")),
@@ -32,7 +32,7 @@ def two_hands(rng: random.Random, plan: Plan) -> Plan:
 
 
 def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
-    """A server stands still inside its lock, at the rewrite of a file; another one deletes the directory meanwhile."""
+    """A server stands still at the rewrite of a file, in its lock; another one deletes the directory meanwhile."""
     held_ms = rng.choice((400, 1500, 4000))
     gap_ms = rng.choice((30, 80, 150))
     creates = [_create(n, rng.randint(gap_ms // 2, gap_ms)) for n in range(rng.randint(2, 8))]
@@ -51,6 +51,8 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
+    if rng.random() < 0.4:  # Another name is in the file by then.
+        ops.append(replace(_create(len(ops), deleted_ms + rng.randint(30, 300)), server=rng.choice((1, 1, 0))))
     for number in range(len(ops), len(ops) + rng.randint(1, 5)):
         after_ms = deleted_ms + rng.randint(50, 1500)
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
@@ -91,6 +93,9 @@ def crowd(rng: random.Random, plan: Plan) -> Plan:
     clients = rng.choice((64, 160, 200))
     at_once = rng.random() < 0.5  # All in the first batches, or over a second in many of them.
     ops = [_create(n, 0 if at_once else rng.randint(0, 1000)) for n in range(clients)]
+    if rng.random() < 0.5:  # Many of them once more, by others.
+        asked = rng.randint(8, clients)
+        ops += [replace(_create(n, 1500), actor=f"executor-{n}b", request=f"again{n}") for n in range(asked)]
     ops += [Op(actor="driver", kind=kind, after_ms=2000) for kind in ("list", "list-data")]
     return replace(
         plan, num_threads=rng.choice((1, 1, 1, 2)), directories=plan.directories[:1], ops=tuple(ops), faults=()
@@ -211,6 +216,23 @@ def told_late(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=rng.choice((1, 2, 2, 3, 4)), ops=tuple(ops), faults=faults)
 
 
+def asked_while_flushed(rng: random.Random, plan: Plan) -> Plan:
+    """A few names are asked for again and again while storage takes its time over the files that will hold them."""
+    names = rng.randint(1, 3)
+    slow_ms = rng.choice((120, 900))
+    ops = [_create(n, rng.randint(0, 20)) for n in range(names)]
+    for number in range(names, names + rng.randint(3, 10)):
+        again = replace(rng.choice(ops[:names]), actor=f"executor-{number}", after_ms=rng.randint(10, 2 * slow_ms))
+        ops.append(_by_whom(rng, again, number))
+    faults = [
+        Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=slow_ms)
+        for site in ("server: batch file put", "server: type file put")
+        for step in range(1, 4)
+        if rng.random() < 0.6
+    ]
+    return replace(plan, num_threads=rng.choice((2, 3, 4, 20)), ops=tuple(ops), faults=tuple(faults))
+
+
 def _create(number: int, after_ms: int) -> Op:
     """A create of a name of its own, by a client of its own."""
     name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
@@ -223,8 +245,8 @@ def _by_whom(rng: random.Random, again: Op, number: int) -> Op:
 
 
 OF_OPERATIONS = (
-    Scenario(two_hands, 0.15, "timeline", LOCAL),
-    Scenario(deleted_by_the_other, 0.04, "timeline", LOCAL),
+    Scenario(two_hands, 0.1, "timeline", BATCHED_STORAGES),
+    Scenario(deleted_by_the_other, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(silent_directory, 0.04, "timeline", S3),
     Scenario(deleted_by_the_dead, 0.03, "timeline", S3),
     Scenario(asked_again_after_a_deletion, 0.03, "timeline", BATCHED_STORAGES),
@@ -235,4 +257,5 @@ OF_OPERATIONS = (
     Scenario(slow_deletion, 0.02),
     Scenario(told_late, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(deleted_before_it_lands, 0.02, "", S3),
+    Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
 )

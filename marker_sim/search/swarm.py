@@ -8,12 +8,13 @@ that differ in one character and collisions are frequent.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
-from marker_sim.plan import Op, Plan
+from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
+from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
@@ -33,6 +34,8 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
     """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
     rng = random.Random(f"swarm/2/{seed}/{mode}/{storage}")
     directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
+    if len(directories) == 2 and rng.random() < 0.5:
+        directories = NEIGHBOURS
     clients = [f"executor-{n}" for n in range(rng.choice((2, 3, 4, 5, 6, 6, 24)))] + ["driver"]
     ops = _operations(rng, clients, len(directories))
     plan = Plan(
@@ -76,12 +79,11 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
             continue
         actor = rng.choice(clients)
         if dice < deletes + lists:
-            kind = rng.choice(("list", "list", "list-data", "list-log", "exists"))
+            kind = rng.choice(("list", "list", "list-data", "list-log", "exists", "exists"))
             ops.append(Op(actor=actor, kind=kind, directory=directory, after_ms=after_ms, server=server))
             continue
         if dice < deletes + lists + hostile:
-            name = rng.choice(HOSTILE_NAMES)
-            ops.append(Op(actor=actor, kind="hostile", directory=directory, name=name, after_ms=after_ms))
+            ops.append(replace(_hostile(rng, actor), directory=directory, after_ms=after_ms))
             continue
         request = f"r{number}"
         if made and rng.random() < resend:
@@ -109,6 +111,13 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
             )
         )
     return tuple(ops)
+
+
+def _hostile(rng: random.Random, actor: str) -> Op:
+    """A name, or a directory, that must be refused."""
+    if rng.random() < 0.2:
+        return Op(actor=actor, kind="hostile", name=_name(rng, 0), spelled=rng.choice(MALFORMED))
+    return Op(actor=actor, kind="hostile", name=rng.choice(HOSTILE_NAMES))
 
 
 def _name(rng: random.Random, number: int, partition: str | None = None) -> str:

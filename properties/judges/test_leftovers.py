@@ -173,12 +173,40 @@ def test_markers_that_a_later_write_leaves_break_it() -> None:
     story = Job()
     story.begin()
     story.attempt(A)
+    story.fault("throttled", DRIVER, path=story.home("001"))
     story.commit("001", A, tidy=False)
     story.says_nothing("G18")
+    story.wait(60_000)
     story.begin("002")
     story.says_nothing("G18")
     story.commit("002")
-    assert "marker.CREATE" in story.breaks("G18").message
+    assert "marker.CREATE" in story.breaks("G18", under="storage").message
+
+
+def test_a_write_without_a_fault_leaves_none_of_its_own_markers() -> None:
+    for tidy in (True, False):
+        story = Job()
+        story.begin()
+        story.attempt(A)
+        story.commit("001", A, tidy=tidy)
+        story.says_nothing("G18")  # It may still be deleting them.
+        story.begin("002")
+        if tidy:
+            story.holds("G18")
+        else:
+            assert "after its commit" in story.breaks("G18").message
+
+
+def test_an_attempt_that_ends_after_the_commit_leaves_its_marker_to_the_next_write() -> None:
+    story = Job()
+    story.begin()
+    story.attempt(A)
+    story.mark(B, "001")
+    late = story.step("attempt", "001", process=EXECUTOR, role="executor", path=B)
+    story.commit("001", A, tidy=False)
+    story.done(late)
+    story.begin("002")
+    story.says_nothing("G18")
 
 
 def test_what_comes_back_by_itself_is_residue_too() -> None:
@@ -240,6 +268,7 @@ def test_a_write_under_a_fault_may_leave_markers_and_the_next_calm_one_may_not()
     story = Job()
     story.begin()
     story.attempt(A)
+    story.fault("throttled", DRIVER, path=story.home("001"))
     story.commit("001", A, tidy=False)
     story.begin("002")
     story.fault("throttled", DRIVER, path=story.home("001"))
@@ -258,7 +287,9 @@ def test_a_deletion_that_outlasts_its_clients_patience_is_excused_as_long_as_it_
     story.begin()
     for path in paths:
         story.mark(path, "001")
+    story.fault("throttled", DRIVER, path=story.home("001"))
     story.commit("001", tidy=False)
+    story.wait(60_000)
     story.begin("002")
     sweep = story.step("delete", "001")
     story.arrive(sweep)
@@ -270,7 +301,7 @@ def test_a_deletion_that_outlasts_its_clients_patience_is_excused_as_long_as_it_
         story.says_nothing("G18")
         assert dict(story.finding("G18").excused)["still-deleting"] == 1
         story.write("003", "a")
-    assert "left of its markers (1 in all)" in story.breaks("G18").message
+    assert "left of its markers (1 in all)" in story.breaks("G18", under="storage").message
 
 
 def test_instants_that_are_not_over_are_not_judged() -> None:

@@ -31,14 +31,17 @@ def test_a_directory_with_an_answered_marker_exists() -> None:
     assert "answered False" in breach.message and "expected True" in breach.message
 
 
-def test_a_directory_that_nobody_wrote_to_says_nothing() -> None:
+def test_a_directory_that_nobody_wrote_to_does_not_exist() -> None:
     for value in (True, False):
         story = Story()
         story.start()
         story.delete()
         exists(story, value)
-        for guarantee in ("G10", "G11"):
-            story.says_nothing(guarantee)
+        story.says_nothing("G11")
+        if value:
+            story.breaks("G10")
+        else:
+            story.holds("G10")
 
 
 def test_a_create_that_was_not_answered_when_it_was_asked_owes_nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.names import MarkerDirectory, check_marker_name
-from marker_sim.odd_names import KEPT, REFUSED
+from marker_sim.odd_names import KEPT, REFUSED, written
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.hostile_plans import make_hostile_plan
@@ -18,7 +18,7 @@ from marker_sim.serve.bases import locate, parse_base
 from marker_sim.system import reference
 from marker_sim.targets.batching import INTERVALS_MS, THREADS, batching, parse_batch_threads
 from marker_sim.worlds.http.http_client import interpret
-from marker_sim.worlds.http.requests import as_sent, written
+from marker_sim.worlds.http.requests import as_sent
 from marker_sim.worlds.simulated.cluster import run
 
 PLACE = MarkerDirectory("r1/t3", "20260101000000005")
@@ -104,9 +104,9 @@ def test_a_hostile_operation_is_told_so_that_a_terminal_shows_it() -> None:
     )
     _, name, climbing, spelled = plan_sentences(Plan(ops=ops))
     assert r"hostile name 'a\udcff\n'" in name and "climbing" in climbing and "(written slash-at-end)" in spelled
-    ran = run(Plan(storage="local", ops=ops), reference())
-    asked = [event for event in ran.events if event.kind == "fail" and event.operation == "hostile"]
-    assert len(asked) == 1, "what a request alone can say is left out where there is none"
+    for mode, refused in (("timeline", 2), ("direct", 1)):  # What a request alone can say is left out without one.
+        ran = run(Plan(mode=mode, storage="local", ops=ops), reference())
+        assert sum(event.kind == "fail" and event.operation == "hostile" for event in ran.events) == refused
 
 
 @pytest.mark.parametrize("operation", ["list", "create", "exists"])

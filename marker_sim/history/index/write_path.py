@@ -177,6 +177,11 @@ class WritePathIndex:
         listed = any(present(self._spans[path], moment) is not None for path in self._pending.get(key, ()))
         return listed and not self.committed(key, moment)
 
+    def states(self, key: Key, moment: int) -> set[State]:
+        """The states other than completed in which an instant is on the timeline at an event."""
+        there = [path for path in self._pending.get(key, ()) if present(self._spans[path], moment) is not None]
+        return {entry.state for path in there if (entry := parse_entry(path)) is not None}
+
     def over(self, key: Key, moment: int) -> bool:
         """Whether an instant is over at an event: committed, rolled back, or taken off the timeline."""
         if self.committed(key, moment) or self.rolled_back(key, moment):

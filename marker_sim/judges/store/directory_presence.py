@@ -95,6 +95,31 @@ def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> 
     return judged, breaches
 
 
+def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
+    """How many answers of `exists` came before anything was there or asked for, and a breach for each True.
+
+    None where storage is read now and then.
+    """
+    asked = _asked(directory) if view.header.witness == "effects" else []
+    if not asked:
+        return 0, []
+    first = min((call.invoke for call in (*directory.creates, *directory.hostile)), default=NEVER)
+    before = [call for call in asked if call.done < first and not _something_there(view, directory, call)]
+    breaches = [
+        breach_of(
+            view,
+            f"exists of {directory.path} was answered True at event {call.done}, expected False: nobody has created"
+            f" anything there and no file is there",
+            (call.invoke, call.done),
+            directory.path,
+            "never-there",
+        )
+        for call in before
+        if call.value is True
+    ]
+    return len(before), breaches
+
+
 def _asked(directory: Directory) -> list[RecordedCall]:
     """The answers of `exists`, by invocation."""
     return sorted(c for c in directory.others if c.operation == "exists" and c.outcome == "ok")

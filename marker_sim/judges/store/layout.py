@@ -59,6 +59,7 @@ def type_recorded(view: HistoryIndex) -> Finding:
     """G9: from the first batched marker file until a deletion is invoked, MARKERS.type is there with its text.
 
     Files that a deletion leaves while it may still have an effect are not judged; a marker file written later is.
+    After damage by the kit, marker files are judged that a server writes which began after it.
     G11 judges whether listings are complete with a damaged type file.
     """
     if view.header.layout != "hudi" or not view.batches:
@@ -91,7 +92,8 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     """Whether a deletion, or damage by the kit that is not repaired, may be why the type file is missing."""
     type_file = f"{directory.path}/{TYPE_FILE}"
     typed = max((since for since in home.typed_at if since < at), default=-1)
-    if any(f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at for f in view.faults):
+    damaged = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at]
+    if damaged and not _written_by_a_successor(view, at, max(damaged)):
         return view.excuse("kit-damage")
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
@@ -107,16 +109,25 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     return not written and view.excuse("left-by-deletion")
 
 
-def hdfs_falls_back(view: HistoryIndex) -> Finding:
-    """G22: applicable where timeline-server markers were asked for on HDFS or on an object store without conditions.
+def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
+    """Whether an event is the effect of a server that began after the damage, and so reads what is there."""
+    process = view.events[at].process
+    return any(life.process == process and life.start > damaged for life in view.lives.values())
 
-    Every recorded choice is direct and gives a reason, and no MARKERS file is ever stored. The choice for one write
-    needs no reason when that write may have asked for direct markers itself. The recorded choice is the answer.
+
+def hdfs_falls_back(view: HistoryIndex) -> Finding:
+    """G22: applicable where timeline-server markers were asked for.
+
+    On HDFS or on an object store without conditions every recorded choice is direct and gives a reason, and no MARKERS
+    file is ever stored. Elsewhere, where a choice is recorded, it is what was asked for. The choice for one write needs
+    no reason, and may be either, when that write may have asked for direct markers itself. The choice is the answer.
     """
     header = view.header
     asked = _asked_by_writes(view)
-    if (header.mode != "timeline" and "timeline" not in asked) or header.storage not in _FALLS_BACK:
+    if header.mode != "timeline" and "timeline" not in asked:
         return Finding(guarantee="G22", applicable=False)
+    if header.storage not in _FALLS_BACK:
+        return _as_asked(view, asked)
     breaches: list[Breach] = []
     for event in view.modes:
         wanted = {header.mode} if event.instant is None else asked
@@ -134,6 +145,19 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     return Finding(
         guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided
     )
+
+
+def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
+    """Whether timeline-server markers are chosen where they were asked for and the storage supports them."""
+    breaches: list[Breach] = []
+    judged = 0
+    for event in view.modes:
+        if ({view.header.mode} if event.instant is None else asked) == {"timeline"}:
+            judged += 1
+            if event.value != "timeline":
+                message = f"expected timeline-server markers on {view.header.storage}, direct markers were chosen"
+                breaches.append(breach_of(view, message, (event.index,), cause="needless-fallback"))
+    return Finding(guarantee="G22", applicable=bool(view.modes), judged=judged, breaches=tuple(breaches))
 
 
 def _asked_by_writes(view: HistoryIndex) -> set[str]:

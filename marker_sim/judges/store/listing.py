@@ -7,7 +7,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.judges.store.directory_presence import Owed, denied, outlived
+from marker_sim.judges.store.directory_presence import Owed, denied, made_up, outlived
 
 
 def delete_complete(view: HistoryIndex) -> Finding:
@@ -16,12 +16,15 @@ def delete_complete(view: HistoryIndex) -> Finding:
 
     A create of unknown outcome, or with a copy on the wire, is open as long as it may take effect. A listing of a
     server that did not delete is judged only if it was alone from the deletion on. Only deletions of at least one
-    answered marker count. After those `exists` answers False (directory_presence.py).
+    answered marker count. After those `exists` answers False, and before the first create (directory_presence.py).
     """
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
+        count, wrong = made_up(view, directory)
+        judged += count
+        breaches += wrong
         done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
         if not done:
             continue

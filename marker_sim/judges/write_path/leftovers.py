@@ -87,17 +87,17 @@ def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[st
 
 def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G18: no file of an instant's marker directory is left when a write commits that began after the last action of
-    the instant's attempts, and that no fault affected.
+    the instant's attempts, and that no fault affected; nor of its own, when it is committed after that.
 
     Last action: the last request or answer of its attempts and creates, the last put of a data file, or of a file in
     its marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
     the last read of storage counts.
     """
-    breaches: list[Breach] = []
-    judged = 0
+    own = _own_residue(view, path)
+    judged, breaches = len(own), [found for found in own.values() if found is not None]
     for key in _instants(path):
         last = _last_action(view, path, key)
-        if last < 0:
+        if last < 0 or own.get(key) is not None:
             continue
         decided = False
         for write in path.writes:
@@ -123,6 +123,48 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
         if not decided and any(later):
             view.excuse("no-later-write")
     return judged, breaches
+
+
+def _own_residue(view: HistoryIndex, path: WritePathIndex) -> dict[Key, Breach | None]:
+    """The instants whose write was to delete its own markers after the commit, each with a breach when it did not.
+
+    Judged when their driver's next write begins, or at the end of the phase.
+    """
+    found: dict[Key, Breach | None] = {}
+    begins = [(write.begin.process, write.begin.invoke) for write in path.writes]
+    for write in path.writes:
+        done = write.committed
+        if view.reads or done == NEVER or _last_action(view, path, write.key) > done:
+            continue
+        driver = write.begin.process
+        ends = (view.phase("probe"), view.phase("end"), *(at for process, at in begins if process == driver))
+        until = min((at for at in ends if at > done), default=NEVER)
+        if until == NEVER:
+            continue
+        left = _residue(path, write.key, until)
+        if not calm(view, write.begin.invoke, until, driver, f"{write.key[0]}{TEMP}{write.key[1]}"):
+            if left:
+                view.excuse("fault-in-write")
+            continue
+        if left and _still_deleting(view, path, write.key, write._replace(committed=until)):
+            view.excuse("still-deleting")
+            continue
+        message = f"{left[0]!r} is left of its markers ({len(left)} in all) after its commit" if left else ""
+        found[write.key] = breach(view, write.key, f"{message}, at event {until}", done, until) if left else None
+    return found
+
+
+def _residue(path: WritePathIndex, key: Key, moment: int) -> list[str]:
+    """The files below an instant's marker directory at an event, placeholders of directories left out."""
+    below, there = f"{key[0]}{TEMP}{key[1]}/", dict[str, None]()
+    for event in path.marker_effects:
+        where = event.path or ""
+        if event.index <= moment and where.startswith(below) and not where.endswith("/"):
+            if event.value is None:
+                there.pop(where, None)
+            else:
+                there[where] = None
+    return list(there)
 
 
 def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int) -> list[str] | None:

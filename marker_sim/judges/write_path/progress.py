@@ -115,6 +115,9 @@ class _Attempted:
             return reason, None if reason else self._breach(how, step.invoke, at)
         if view.events[at].operation == "exited":
             return "", self._breach(f"{how}, and no step of its write had failed", at)
+        dropped = self._never_tried_again(at)
+        if dropped is not None:
+            return "", self._breach(f"{how}, and a task that failed was never tried again", dropped.done, at)
         failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
         reasons = [self._touched(a.invoke, a.done, frozenset({a.process})) for a in failed]
         for attempt, reason in zip(failed, reasons, strict=True):
@@ -123,6 +126,26 @@ class _Attempted:
         under_way = (self._touched(a.invoke, at, frozenset({a.process})) for a in self._attempts(at) if a.done > at)
         reason = reasons[0] if reasons else self._of_tasks(at) or next(filter(None, under_way), "")
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
+
+    def _never_tried_again(self, at: int) -> WriteStep | None:
+        """The last attempt of a task that has none left at an event, failed long before it, and had no other since.
+
+        In virtual time, where no busy machine can be the reason, and unless an executor failed meanwhile.
+        """
+        view, tasks = self.view, dict[tuple[str, str, int], list[WriteStep]]()
+        if view.header.world != "simulated":
+            return None
+        for attempt in self._attempts(at):
+            tasks.setdefault(self._task(attempt), []).append(attempt)
+        for own in tasks.values():
+            last = max(own, key=lambda attempt: attempt.done)
+            if last.done > at or any(attempt.outcome == "ok" for attempt in own):
+                continue
+            idle_ns = view.time_ns(at) - view.time_ns(last.done)
+            met = any(fault.cls == "client" and last.done < fault.begin <= at for fault in view.faults)
+            if idle_ns > view.header.answer_bound_ms * MS and not met:
+                return last
+        return None
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
         """A write was not over at an event; until_then: the excuse of one that was still active.

@@ -10,6 +10,7 @@ from marker_sim.history.index.presence import NEVER, TEMP, present
 from marker_sim.history.index.write_path import Completion, Key, ObservedWrite, WritePathIndex
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+from marker_sim.timeline import State
 
 
 def _rollback_complete(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
@@ -130,6 +131,8 @@ def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrit
 def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G19: at a write's first effect on data, every instant that was left unfinished is over.
 
+    And the write's own instant is on the timeline as requested and inflight, so that others can do that.
+
     Unfinished: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
     its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or
     rolled back, or never on the timeline and without any stored file.
@@ -145,6 +148,11 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
         if not effects:
             continue
         touched = min(effects.values())
+        unsaid = {State.REQUESTED, State.INFLIGHT} - path.states(write.key, touched)
+        if unsaid and write.begin.outcome == "ok":
+            which = " or ".join(sorted(state.value for state in unsaid))
+            message = f"it writes data at event {touched} and is not on the timeline as {which}"
+            breaches.append(breach(view, write.key, message, write.begin.invoke, touched))
         for key, (index, driver) in known.items():
             if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:
                 continue

@@ -10,6 +10,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
 from marker_sim.history import Value
 from marker_sim.names import MarkerDirectory
+from marker_sim.odd_names import written
 from marker_sim.plan import MALFORMED, Op, Write
 from marker_sim.seams import Refused
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
@@ -42,8 +43,8 @@ def perform_operations(environment: ProcessEnvironment, mode: str, ops: Iterable
     """
     refused = False
     for op in ops:
-        if op.spelled in MALFORMED:
-            continue  # Who reads requests refuses it, and these worlds have no text of requests.
+        if op.spelled in MALFORMED and mode == "direct":
+            continue  # Nobody reads a request.
         wait_ms = op.after_ms + (REFUSED_PAUSE_MS if refused else 0)
         if wait_ms:
             environment.runtime.sleep(wait_ms)
@@ -58,15 +59,23 @@ def _perform(environment: ProcessEnvironment, mode: str, op: Op) -> CallEnd:
     place = environment.settings.directories[op.directory]
     creates, hostile = op.kind == "create", op.kind == "hostile"
     server = "second" if op.server else "server"
-    path = op.name if creates else place.path if hostile else None
+    path = op.name if creates else _address(environment, op)[1].lstrip("/") if hostile else None
     asked = (op.request or None) if creates else repr(op.name) if hostile else None
     started = environment.server_started(server) if mode == "timeline" else None
     act = partial(_operate, environment, mode, op, server)
     return record_call(environment.events, environment.me, op.kind, place, path, asked, started, act)
 
 
+def _address(environment: ProcessEnvironment, op: Op) -> tuple[str, str]:
+    """How a request writes the directory, and the path of what it names; but for a malformed one both are as usual."""
+    address = environment.plan.directories[op.directory]
+    if op.spelled not in MALFORMED:
+        return address, environment.settings.directories[op.directory].path
+    return written(environment.settings.directories[op.directory], address, op.spelled)
+
+
 def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) -> Any:
-    store, create = environment.client_store(mode, environment.plan.directories[op.directory], server)
+    store, create = environment.client_store(mode, _address(environment, op)[0], server)
     match op.kind:
         case "create" | "hostile":
             return create(op.name, op.request)._value_  # As `value`, which is a function of Python's own.

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
+from marker_sim.odd_names import written
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
@@ -87,28 +88,6 @@ class Requests:
             process, "client", outcome.kind, operation, place, path, outcome.value, outcome.error, caused_by=invoke
         )  # fmt: skip
         return outcome
-
-
-def written(place: MarkerDirectory, address: str, spelled: str) -> tuple[str, str]:
-    """How a request writes a directory, and the path of what it names.
-
-    What is malformed names a directory that is none of markers, in a table of the run or beside it. On an object store
-    a doubled slash would name other objects, so there is none. address: the usual way to write it.
-    """
-    table = address.removesuffix(place.path.removeprefix(place.table))
-    match spelled:
-        case "slash-at-end":
-            return f"{address}/", place.path
-        case "double-slash" if "://" not in address:
-            return address.replace("/.hoodie/", "/.hoodie//"), place.path
-        case "outside-hoodie":
-            return f"{table}/loose/{place.instant}", f"{place.table}/loose/{place.instant}"
-        case "outside-temp":
-            return f"{table}/.hoodie/{place.instant}", f"{place.table}/.hoodie/{place.instant}"
-        case "climbing":
-            aside = f"aside/.hoodie/.temp/{place.instant}"
-            return f"{table}/.hoodie/.temp/../../../{aside}", f"{place.table.rpartition('/')[0]}/{aside}"
-    return address, place.path
 
 
 def as_sent(name: str) -> str | bytes:

@@ -158,6 +158,7 @@ class SimulatedHost:
             state.wire_faults.clear()
             state.link = None
         self.store.throttled.clear()
+        self.store.throttled_until_ns.clear()
         self.store.silent.clear()
         self.store.full_until_ns = 0
 

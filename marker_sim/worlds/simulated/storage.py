@@ -107,6 +107,7 @@ class Store:
         # How many more calls in a marker directory are throttled, or get no answer.
         self.throttled: dict[str, int] = {}
         self.silent: dict[str, int] = {}
+        self.throttled_until_ns: dict[str, int] = {}
         self.full_until_ns = 0
         self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Kept where the power may go.
         self.tear: Callable[[Process, Fault], None] | None = None
@@ -265,6 +266,9 @@ class SimStorage:
             reply_ns = self._apply_fault(fault, path, apply, empty, reply_ns)
         if store.throttled and self._one_more(store.throttled, path, "throttled"):
             self._fail(reply_ns, Throttled(path))
+        if store.throttled_until_ns and now_ns < store.throttled_until_ns.get(place_of(path), 0):
+            self._record_fault("throttled", path)
+            self._fail(reply_ns, Throttled(path))
         if store.silent and self._one_more(store.silent, path, "timeout-lost"):
             self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
         if operation == "put" and now_ns < store.full_until_ns:
@@ -293,6 +297,7 @@ class SimStorage:
         match fault.kind:
             case FaultKind.THROTTLED:
                 store.throttled[place_of(path)] = max(1, settings.calls) - 1
+                store.throttled_until_ns[place_of(path)] = now_ns + settings.for_ms * MS
                 self._fail(reply_ns, Throttled(path))
             case FaultKind.SERVER_ERROR | FaultKind.IO_ERROR:
                 if settings.applied:
