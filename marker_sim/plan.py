@@ -25,6 +25,8 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
+OF_OTHERS, AS = "others", "as"
+STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
 PROBE = "probe"
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 OF_CROWD = "~"  # Before the number of a client, where one operation has several.
@@ -84,6 +86,8 @@ class Task:
     kind: CREATE a new base file, MERGE a rewritten base file, APPEND a log file; the last two build on what the
     table holds of the group and become CREATE where it holds nothing. copies: attempts that start at once, 1 without
     speculation. slow_ms: how long an attempt waits between its marker and its file.
+    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts ask for such a marker of every file
+    that the group has besides, although other writes made these; "as-KIND": their own marker is of that kind.
     """
 
     partition: str = ""
@@ -91,6 +95,7 @@ class Task:
     kind: str = "CREATE"
     copies: int = 1
     slow_ms: int = 0
+    strays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +298,8 @@ class Plan:
                     problems.append(f"partition {task.partition!r} of {table!r} lies in another table")
                 if task.kind not in TASK_KINDS:
                     problems.append(f"task kind {task.kind!r} is none of {TASK_KINDS}")
+                strange = (stray for stray in task.strays if stray not in STRAYS)
+                problems += [f"task stray {stray!r} is none of {STRAYS}" for stray in strange]
                 why = "the group has a slash" if "/" in task.group else _not_a_file(task)
                 if why:
                     problems.append(f"partition {task.partition!r} and group {task.group!r} make no file: {why}")

@@ -241,4 +241,20 @@ ROLLING_BACK = (
         "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
         kills="G15",
     ),
+    Mutant(
+        name="committed-log-deleted",
+        record="the reference's own mistake: whose a log file is was not asked before it was deleted",
+        module="writer.client",
+        before="            own -= self._of_commits()\n",
+        after="            pass\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="deleted-whosever-it-is",
+        record="plausible: every file is deleted that a marker of the instant names",
+        module="writer.client",
+        before="        own = {path for path in paths if _may_be_of(instant, path)}\n",
+        after="        own = set(paths)\n",
+        kills="G15",
+    ),
 )

@@ -11,7 +11,7 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import OF_CROWD, Op, Plan, TableShape, Write
+from marker_sim.plan import AS, OF_CROWD, Op, Plan, TableShape, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _LONG = re.compile(r"(\S{80})\S{120,}(\S{40})")
@@ -111,10 +111,18 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
     for task in write.tasks:
         text = f"{task.kind} of {task.partition + '/' if task.partition else ''}{task.group}"
         text += f" by {task.copies} concurrent attempts" if task.copies > 1 else ""
-        tasks.append(text + (f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""))
+        text += f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""
+        tasks.append(text + "".join(map(_stray, task.strays)))
     shown = tasks if len(tasks) <= 12 else [*tasks[:10], f"{len(tasks) - 10} more tasks"]
     words.append("; ".join(shown) if shown else "nothing")
     return " ".join(words) + (", and gives up before finalize." if write.abandon else ".")
+
+
+def _stray(stray: str) -> str:
+    what, _, kind = stray.partition("-")
+    if what == AS:
+        return f", with a {kind} marker"
+    return f", and a {kind} marker of every file that other writes have put into the group"
 
 
 def _fault(fault: Fault, writes: bool) -> str:

@@ -87,6 +87,7 @@ class WriteClient:
     ) -> None:
         self.slices: dict[Group, Slice] = {}
         self._deleted: tuple[str, list[str]] = ("", [])
+        self._committed: frozenset[str] | None = None
         self._table = table
         self._storage = context.storage
         self._runtime = context.runtime
@@ -116,6 +117,7 @@ class WriteClient:
         self._delete_again(instant)
 
     def _begin(self) -> str:
+        self._committed = None
         timeline = self._records.read()
         if timeline.pending() or timeline.rollbacks(completed=False):
             self._wait_for_the_dead()
@@ -124,6 +126,7 @@ class WriteClient:
                 self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]
             timeline = self._records.read()
         commits = [(entry.instant, self._records.commit(entry)) for entry in timeline.completed()]
+        self._committed = frozenset(stat.path for _, stats in commits for stat in stats)
         self._sweep(timeline, dict(commits))
         self.slices = latest_slices(commits)
         instant = instant_at(self._runtime.now_ms(), timeline.newest)
@@ -208,8 +211,18 @@ class WriteClient:
 
     def _to_delete(self, instant: str, paths: set[str]) -> list[str]:
         """Those of the paths that the instant may have written; they are deleted once more when it is over."""
-        self._deleted = (instant, sorted(path for path in paths if _may_be_of(instant, path)))
+        own = {path for path in paths if _may_be_of(instant, path)}
+        if any(map(_is_log, own)):
+            own -= self._of_commits()
+        self._deleted = (instant, sorted(own))
         return self._deleted[1]
+
+    def _of_commits(self) -> frozenset[str]:
+        """The files that completed commits name: the name of a log file does not say which write made it."""
+        if self._committed is None:
+            commits = (self._records.commit(entry) for entry in self._records.read().completed())
+            self._committed = frozenset(stat.path for stats in commits for stat in stats)
+        return self._committed
 
     def _delete_again(self, instant: str) -> None:
         """Delete files that late attempts wrote since; the instant is over, so errors are ignored."""
@@ -240,3 +253,8 @@ def _may_be_of(instant: str, path: str) -> bool:
     if file is not None and file.version is None and file.instant != instant:
         return False
     return not path.startswith(f"{HOODIE}/")
+
+
+def _is_log(path: str) -> bool:
+    file = parse_data_file(path)
+    return file is not None and file.version is not None

@@ -132,5 +132,6 @@ def _simpler_tasks(task: Task) -> Iterator[Task]:
     yield replace(task, partition="")
     yield replace(task, copies=1)
     yield replace(task, slow_ms=0)
+    yield from (replace(task, strays=tuple(one for one in task.strays if one != stray)) for stray in task.strays)
     yield replace(task, kind="CREATE")
     yield replace(task, group="f0")
