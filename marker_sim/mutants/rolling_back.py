@@ -245,7 +245,7 @@ ROLLING_BACK = (
         name="committed-log-deleted",
         record="the reference's own mistake: whose a log file is was not asked before it was deleted",
         module="writer.client",
-        before="            own -= self._of_commits()\n",
+        before="            own -= self._of_others(instant, logs)\n",
         after="            pass\n",
         kills="G15",
     ),
@@ -255,6 +255,14 @@ ROLLING_BACK = (
         module="writer.client",
         before="        own = {path for path in paths if _may_be_of(instant, path)}\n",
         after="        own = set(paths)\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="archived-log-deleted",
+        record="the reference's own mistake: a log file of a commit that was archived was deleted when a marker named it",
+        module="writer.client",
+        before="{path for path, base in logs.items() if path in named or base not in (instant, *self._commits)}\n",
+        after="named\n",
         kills="G15",
     ),
 )

@@ -71,6 +71,7 @@ class CoverageMarks:
         self._torn: set[str] = set()
         self._damaged: dict[str, int] = {}
         self._stray: set[str] = set()
+        self._earlier: dict[_Place, str] = {}
         self._paths: dict[str, Event] = {}
         self._zombies: set[str] = set()
         self._finalized: set[_Place] = set()
@@ -211,6 +212,12 @@ class CoverageMarks:
                     self.seen["copies-succeeded"] += 1
         elif operation == "rollback" and kind == "ok":
             self._rolling.pop(place, None)
+            if place in self._earlier:
+                self.seen["earlier-instant-rolled-back"] += 1
+        elif operation == "commit" and kind == "ok" and self._earlier:
+            states = {state for (table, _), state in self._earlier.items() if table == invoke.table}
+            for state in states - {"left"}:
+                self.seen[f"{state}-before"] += 1
         elif operation == "hostile" and kind == "fail":
             self.seen["hostile-refused"] += 1
 
@@ -344,6 +351,8 @@ class CoverageMarks:
     def observed(self, event: Event) -> None:
         """What the kit noted."""
         match event.operation:
+            case "earlier":
+                self._earlier[event.table, event.instant] = event.path or ""
             case "started":
                 self.started[event.process] = event.index
             case "exited":

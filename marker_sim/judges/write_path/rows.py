@@ -3,7 +3,8 @@
 In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
 "<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
 updates hides rows that an old log file restores, "<partition>/<group>/<odd or even>=<ordinal>". So the expected rows
-follow from the plan and the commits. A history without such a plan is not judged; older ones have no third row.
+follow from the plan and the commits. A history without such a plan is not judged; older ones have no third row. A
+commit that was there before the run has one row in each group, "<partition>/<group>/<instant>=0".
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ def _expected(
     for done in path.commits:
         ordinal = done.ordinal
         if done.key[0] != table:
+            continue
+        if done.at < view.start:
+            for stat in done.stats or ():
+                yield done, f"{stat.partition}/{stat.file_id.removesuffix('-0')}/{done.key[1]}", 0
             continue
         if ordinal is None or not 0 < ordinal <= len(writes):
             view.excuse("not-in-plan")
