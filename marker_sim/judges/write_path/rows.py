@@ -15,12 +15,13 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.write_path import Completion, WritePathIndex
 from marker_sim.judges.findings import Breach, breach_of
 from marker_sim.judges.write_path.steps import judge_of_writes
+from marker_sim.timeline import parse_data_file
 
 
 def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G24: the rows of every completed write of the plan are found, and no group shows an older write than its last."""
     judged = 0
-    breaches: list[Breach] = []
+    breaches = list(_in_log_files(view, path))
     for event in view.rows:
         if event.error is not None:
             judged += 1
@@ -40,6 +41,19 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
                 message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {done.at}, {what}"
                 breaches.append(breach_of(view, message, (done.at, event.index), also=(path.answer(done),)))
     return judged, breaches
+
+
+def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
+    """Commits of the run that put rows of a COPY_ON_WRITE table into a log file, where its readers do not look."""
+    if (view.header.plan or {}).get("merge_on_read", True):
+        return
+    for done in path.commits:
+        logs = [
+            stat.path for stat in done.stats or () if (file := parse_data_file(stat.path)) and file.version is not None
+        ]
+        if logs and done.at >= view.start:
+            message = f"{'/'.join(done.key)}: its commit names the log file {logs[0]!r}, and the table is COPY_ON_WRITE"
+            yield breach_of(view, message, (done.at,), also=(path.answer(done),))
 
 
 def _expected(
