@@ -25,7 +25,11 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
+OF_OTHERS, AS = "others", "as"
+STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
 PROBE = "probe"
+Instants = Literal["millis", "seconds", "bootstrap"]
+Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 OF_CROWD = "~"  # Before the number of a client, where one operation has several.
 COPY = "{copy}"
@@ -84,6 +88,8 @@ class Task:
     kind: CREATE a new base file, MERGE a rewritten base file, APPEND a log file; the last two build on what the
     table holds of the group and become CREATE where it holds nothing. copies: attempts that start at once, 1 without
     speculation. slow_ms: how long an attempt waits between its marker and its file.
+    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts ask for such a marker of every file
+    that the group has besides, although other writes made these; "as-KIND": their own marker is of that kind.
     """
 
     partition: str = ""
@@ -91,6 +97,7 @@ class Task:
     kind: str = "CREATE"
     copies: int = 1
     slow_ms: int = 0
+    strays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +142,26 @@ class TableShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierLife:
+    """What a table of the kit's worlds holds when the run begins: the groups of its first tasks, and what is around.
+
+    commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
+    tables begin with.
+    logs: the last of these is a deltacommit, of log files.
+    archived: commits that are not on the timeline any more, whose files are there; version8: their entries are in the
+    folders of table version 8.
+    left: the action of an unfinished instant with files and markers, "" for none.
+    """
+
+    commits: int = 1
+    instants: Instants = "millis"
+    logs: bool = False
+    archived: int = 0
+    version8: bool = False
+    left: Action = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Determines one run.
 
@@ -147,6 +174,7 @@ class Plan:
     embedded: the timeline server dies with the driver, as in Hudi.
     restart_threads: num_threads of the servers after the first, where that is less; 0 for the same.
     shape: of the table, where a released Hudi writes one; None for the kit's worlds and for servers.
+    earlier: what the tables of writes hold at first, None for nothing.
     """
 
     mode: str = "timeline"
@@ -165,6 +193,7 @@ class Plan:
     seed: int = 0
     restart_threads: int = 0
     shape: TableShape | None = None
+    earlier: EarlierLife | None = None
 
     @property
     def entries(self) -> int:
@@ -215,6 +244,10 @@ class Plan:
             del out["shape"]
         else:
             out["shape"] = asdict(self.shape)
+        if self.earlier is None:
+            del out["earlier"]
+        else:
+            out["earlier"] = asdict(self.earlier)
         return out
 
     @staticmethod
@@ -266,6 +299,8 @@ class Plan:
                 problems.append(f"operation name {op.name!r} is neither text nor bytes")
         problems += [problem for fault in self.faults if (problem := fault.problem())]
         problems += self._problems_of_writes() if self.writes else []
+        if self.earlier is not None and min(self.earlier.commits, self.earlier.archived) < 0:
+            problems.append("commits and archived of an earlier life are whole numbers, 0 or more")
         if self.executors < 1:
             problems.append("executors must be at least 1")
         if self.num_threads < 1 or self.interval_ms < 1 or self.restart_threads < 0:
@@ -296,6 +331,8 @@ class Plan:
                     problems.append(f"partition {task.partition!r} of {table!r} lies in another table")
                 if task.kind not in TASK_KINDS:
                     problems.append(f"task kind {task.kind!r} is none of {TASK_KINDS}")
+                strange = (stray for stray in task.strays if stray not in STRAYS)
+                problems += [f"task stray {stray!r} is none of {STRAYS}" for stray in strange]
                 why = "the group has a slash" if "/" in task.group else _not_a_file(task)
                 if why:
                     problems.append(f"partition {task.partition!r} and group {task.group!r} make no file: {why}")

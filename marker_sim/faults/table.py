@@ -27,6 +27,7 @@ _wire = partial(
 _link = partial(_wire, phases=("request", "driver", "executor", "client"))
 _storage = partial(FaultRow, family="storage", cls="storage")
 _refusal = partial(_storage, fails=True)
+_outside = partial(_process, cls="outside", roles=("driver",), phases=("kit",), of_writes=True, drawn=False)
 _attempt = partial(FaultRow, family="job", cls="client", drawn=False)
 
 
@@ -268,6 +269,7 @@ class FaultKind(Enum):
             drawn=False,
         ),
     )
+    STRAY_FILES = "stray-files", _outside(sentence="another tool leaves files that are no markers beside the markers")
     # Any storage.
     SLOW_STORAGE = (
         "slow-storage",
@@ -378,10 +380,7 @@ class FaultKind(Enum):
     EXECUTOR_KILLED = "kill-executor", _attempt(sentence="the executor of its attempt is killed, JVM and Python")
     SHUFFLE_LOST = "lost-shuffle", _attempt(sentence="the other executor is killed when all other tasks have results")
     SLOW_TASK = "slow-task", _attempt(sentence="its attempt stands still, so that Spark starts a copy of it")
-    LATE_ATTEMPT = (
-        "late-attempt",
-        _attempt(sentence="its attempt waits until its instant is over, and continues"),
-    )
+    LATE_ATTEMPT = "late-attempt", _attempt(sentence="its attempt waits until its instant is over, and continues")
     LATE_FAILURE = "late-failure", _attempt(sentence="its attempt waits until its instant is over, and fails")
 
 

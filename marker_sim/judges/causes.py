@@ -34,7 +34,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of, present
 from marker_sim.names import marker_file_index
 
-_HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "storage-wire-latency"})
+_HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # What surrogateescape makes of bytes that are no UTF-8.

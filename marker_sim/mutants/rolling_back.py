@@ -241,4 +241,28 @@ ROLLING_BACK = (
         "            self._delete_files(instant, {data_path(name) for name in names})\n        except SeamError:\n            pass\n",
         kills="G15",
     ),
+    Mutant(
+        name="committed-log-deleted",
+        record="the reference's own mistake: whose a log file is was not asked before it was deleted",
+        module="writer.client",
+        before="            own -= self._of_others(instant, logs)\n",
+        after="            pass\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="deleted-whosever-it-is",
+        record="plausible: every file is deleted that a marker of the instant names",
+        module="writer.client",
+        before="        own = {path for path in paths if _may_be_of(instant, path)}\n",
+        after="        own = set(paths)\n",
+        kills="G15",
+    ),
+    Mutant(
+        name="archived-log-deleted",
+        record="the reference's own mistake: a log file of a commit that was archived was deleted when a marker named it",
+        module="writer.client",
+        before="{path for path, base in logs.items() if path in named or base not in (instant, *self._commits)}\n",
+        after="named\n",
+        kills="G15",
+    ),
 )

@@ -296,4 +296,12 @@ WRITING = (
         after="            message = backend.receive()\n            if not self._ordinal % 2:\n                continue\n",
         kills="G25",
     ),
+    Mutant(
+        name="logs-in-any-table",
+        record="plausible: updates go into log files, whatever the table is",
+        module="writer.stage",
+        before='        elif spec.kind == "APPEND" and self._merge_on_read:\n',
+        after='        elif spec.kind == "APPEND":\n',
+        kills="G24",
+    ),
 )

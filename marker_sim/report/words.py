@@ -11,7 +11,7 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
-from marker_sim.plan import OF_CROWD, Op, Plan, TableShape, Write
+from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _LONG = re.compile(r"(\S{80})\S{120,}(\S{40})")
@@ -34,7 +34,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     if plan.writes:
         kind = "MERGE_ON_READ" if plan.merge_on_read else "COPY_ON_WRITE"
         server = "" if plan.embedded else " The timeline server outlives the driver."
-        head += f" {kind} tables, {plan.executors} executor(s).{server}"
+        head += f" {kind} tables, {plan.executors} executor(s).{server}{_life(plan.earlier) if plan.earlier else ''}"
     many = len(plan.directories) > 1
     operations = tuple(_operation(op, plan.directories[op.directory] if many else "") for op in plan.ops)
     order = sorted(plan.faults, key=lambda fault: (fault.target, fault.n))
@@ -42,6 +42,17 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
         head += " No operation and no fault is needed: the probe at the end of every run shows the violation."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
     return (head, *operations, *writes, *(_fault(fault, bool(plan.writes)) for fault in order))
+
+
+def _life(life: EarlierLife) -> str:
+    """What the tables hold before."""
+    looks = {"millis": "", "seconds": " with instants of 14 digits", "bootstrap": " with instants of a bootstrap"}
+    words = [f"{life.commits} completed commit(s){looks[life.instants]}"]
+    words += [", the last one of log files"] if life.logs and life.commits > 1 else []
+    folder = "in the folders of table version 8" if life.version8 else "archived"
+    words += [f", {life.archived} commit(s) {folder}"] if life.archived else []
+    words += [f", and an unfinished {life.left}"] if life.left else []
+    return f" They hold something before: {''.join(words)}."
 
 
 def _table(plan: Plan, shape: TableShape) -> str:
@@ -111,10 +122,18 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
     for task in write.tasks:
         text = f"{task.kind} of {task.partition + '/' if task.partition else ''}{task.group}"
         text += f" by {task.copies} concurrent attempts" if task.copies > 1 else ""
-        tasks.append(text + (f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""))
+        text += f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""
+        tasks.append(text + "".join(map(_stray, task.strays)))
     shown = tasks if len(tasks) <= 12 else [*tasks[:10], f"{len(tasks) - 10} more tasks"]
     words.append("; ".join(shown) if shown else "nothing")
     return " ".join(words) + (", and gives up before finalize." if write.abandon else ".")
+
+
+def _stray(stray: str) -> str:
+    what, _, kind = stray.partition("-")
+    if what == AS:
+        return f", with a {kind} marker"
+    return f", and a {kind} marker of every file that other writes have put into the group"
 
 
 def _fault(fault: Fault, writes: bool) -> str:

@@ -14,9 +14,11 @@ from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan, Task, Write
+from marker_sim.search.earlier_lives import with_earlier_life
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
+from marker_sim.search.strays import with_strays
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -49,7 +51,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
     )
-    return apply_scenario(rng, plan, OF_WRITES)
+    return with_earlier_life(with_strays(apply_scenario(rng, plan, OF_WRITES)))
 
 
 def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:

@@ -94,3 +94,6 @@ class Host(Events, Protocol):
 
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
         """Change what is stored at a path behind everybody's back, None to delete it; recorded as fault and effect."""
+
+    def restore(self, path: str, data: bytes | None) -> None:
+        """The same as an effect of the kit's alone, which nobody suffers."""

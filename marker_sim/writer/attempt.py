@@ -29,6 +29,7 @@ class Assignment(NamedTuple):
     path: of the file, relative to the table; no other attempt has it.
     kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice.
     rows: rows to insert or update, by key.
+    strays: of its task, for whoever plays it.
     """
 
     table: str
@@ -40,6 +41,7 @@ class Assignment(NamedTuple):
     path: str
     rows: tuple[tuple[str, str], ...]
     slice: Slice | None = None
+    strays: tuple[str, ...] = ()
 
 
 def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:

@@ -87,6 +87,7 @@ class WriteClient:
     ) -> None:
         self.slices: dict[Group, Slice] = {}
         self._deleted: tuple[str, list[str]] = ("", [])
+        self._commits: dict[str, tuple[WriteStat, ...]] | None = None
         self._table = table
         self._storage = context.storage
         self._runtime = context.runtime
@@ -116,6 +117,7 @@ class WriteClient:
         self._delete_again(instant)
 
     def _begin(self) -> str:
+        self._commits = None
         timeline = self._records.read()
         if timeline.pending() or timeline.rollbacks(completed=False):
             self._wait_for_the_dead()
@@ -123,9 +125,9 @@ class WriteClient:
             for instant, action in self._failed(timeline).items():
                 self._journal("rollback", instant, None, lambda i=instant, a=action: self._roll_back(i, a))  # type: ignore[misc]
             timeline = self._records.read()
-        commits = [(entry.instant, self._records.commit(entry)) for entry in timeline.completed()]
-        self._sweep(timeline, dict(commits))
-        self.slices = latest_slices(commits)
+        commits = self._commits = {entry.instant: self._records.commit(entry) for entry in timeline.completed()}
+        self._sweep(timeline, commits)
+        self.slices = latest_slices(commits.items())
         instant = instant_at(self._runtime.now_ms(), timeline.newest)
         for state in (State.REQUESTED, State.INFLIGHT):
             self._records.write(Entry(instant, self._action, state), b"")
@@ -208,8 +210,23 @@ class WriteClient:
 
     def _to_delete(self, instant: str, paths: set[str]) -> list[str]:
         """Those of the paths that the instant may have written; they are deleted once more when it is over."""
-        self._deleted = (instant, sorted(path for path in paths if _may_be_of(instant, path)))
+        own = {path for path in paths if _may_be_of(instant, path)}
+        logs = {path: file.instant for path in own if (file := parse_data_file(path)) and file.version is not None}
+        if logs:
+            own -= self._of_others(instant, logs)
+        self._deleted = (instant, sorted(own))
         return self._deleted[1]
+
+    def _of_others(self, instant: str, logs: dict[str, str]) -> set[str]:
+        """Log files that a completed commit names, or that lie on a base file of no commit that is on the timeline.
+
+        The name of a log file does not say which write made it; the second kind is of commits that were archived.
+        logs: with the instant of the base file.
+        """
+        if self._commits is None:
+            self._commits = {entry.instant: self._records.commit(entry) for entry in self._records.read().completed()}
+        named = {stat.path for stats in self._commits.values() for stat in stats}
+        return {path for path, base in logs.items() if path in named or base not in (instant, *self._commits)}
 
     def _delete_again(self, instant: str) -> None:
         """Delete files that late attempts wrote since; the instant is over, so errors are ignored."""

@@ -101,7 +101,8 @@ class Stage:
         path = path_of(self._instant, spec.partition, file_id, kind, token, there)
         parity = "odd" if self._ordinal % 2 else "even"
         rows = ((f"{key}/all", value), (f"{key}/{parity}", value), (f"{key}/{self._ordinal}", value))
-        return Assignment(self._table, self._instant, spec.partition, file_id, kind, token, path, rows, there)
+        place = (self._table, self._instant, spec.partition, file_id)
+        return Assignment(*place, kind, token, path, rows, there, spec.strays)
 
     def _hear(self, message: Message) -> None:
         attempt = message.attempt

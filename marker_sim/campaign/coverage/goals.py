@@ -207,6 +207,15 @@ GOALS: tuple[CoverageGoal, ...] = (
         "G16",
         storages=_BATCHED,
     ),
+    _writing("marker-of-another-file", "a rollback found a marker of a base file of another instant", 60, "G15"),
+    _writing("marker-of-another-log", "a rollback found a marker of a log file of another instant", 180, "G15"),
+    _writing("marker-of-another-kind", "a rollback found a marker whose kind does not fit its file", 60, "G15"),
+    _writing("stray-files-listed", "files that are no markers lay beside those that were listed", 70, "G15", "G18"),
+    _writing("completed-before", "a write completed on a table that held commits before the run", 16, "G14", "G24"),
+    _writing("archived-before", "a write completed on a table with files of archived commits", 30, "G15"),
+    _writing(
+        "earlier-instant-rolled-back", "an instant that was left before the run was rolled back", 20, "G15", "G19"
+    ),
     _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
     _writing("many-attempts", "one write had a hundred attempts", 600, "G13", "G14"),
     _writing("write-abandoned", "a write was abandoned after its tasks", 20, "G15", "G19"),

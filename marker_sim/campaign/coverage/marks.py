@@ -12,7 +12,7 @@ from collections import Counter
 from marker_sim.history import APPLICATION_ENDED, Event, History
 from marker_sim.history.index.calls import DAMAGE, DEADLY, LISTINGS, MS
 from marker_sim.history.index.presence import TEMP, directory_of
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, data_path, marker_file_index
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, data_path, is_append, marker_file_index
 
 _SERVER = "timeline-server"
 _MANY_TASKS = 100
@@ -70,6 +70,8 @@ class CoverageMarks:
         self._writers: dict[str, list[str]] = {}
         self._torn: set[str] = set()
         self._damaged: dict[str, int] = {}
+        self._stray: set[str] = set()
+        self._earlier: dict[_Place, str] = {}
         self._paths: dict[str, Event] = {}
         self._zombies: set[str] = set()
         self._finalized: set[_Place] = set()
@@ -197,6 +199,10 @@ class CoverageMarks:
             self._open_lists[home] -= 1
             if kind == "ok" and self._damaged.get(home, index) < index:
                 self.seen["damaged-type-read"] += 1
+            if kind == "ok" and home in self._stray:
+                self.seen["stray-files-listed"] += 1
+            if place in self._rolling and isinstance(event.value, tuple):
+                self._rolled_back(invoke, event.value)
         elif operation == "attempt":
             self.attempts.pop(index, None)
             if kind == "ok":
@@ -206,8 +212,24 @@ class CoverageMarks:
                     self.seen["copies-succeeded"] += 1
         elif operation == "rollback" and kind == "ok":
             self._rolling.pop(place, None)
+            if place in self._earlier:
+                self.seen["earlier-instant-rolled-back"] += 1
+        elif operation == "commit" and kind == "ok" and self._earlier:
+            states = {state for (table, _), state in self._earlier.items() if table == invoke.table}
+            for state in states - {"left"}:
+                self.seen[f"{state}-before"] += 1
         elif operation == "hostile" and kind == "fail":
             self.seen["hostile-refused"] += 1
+
+    def _rolled_back(self, invoke: Event, names: tuple[str, ...]) -> None:
+        """A rollback has listed the markers of its instant."""
+        for name in names:
+            path = data_path(name)
+            attempt, log = self._paths.get(f"{invoke.table}/{path}"), path.rpartition("/")[2].startswith(".")
+            if attempt is not None and attempt.instant != invoke.instant:
+                self.seen[f"marker-of-another-{'log' if log else 'file'}"] += 1
+            elif is_append(name) != log:
+                self.seen["marker-of-another-kind"] += 1
 
     def _created(self, invoke: Event, event: Event, asked: PendingRequest | None) -> None:
         place, key = (invoke.table, invoke.instant), ((invoke.table, invoke.instant), invoke.path)
@@ -313,6 +335,8 @@ class CoverageMarks:
             self._zombies |= {path for path in self._paths if path.endswith(f"/{event.path}")}
         elif kind == "timeout-late" and event.path:
             self._late[process, event.path] = event.time_ns + self._timeout_ns
+        elif kind == "stray-files" and event.path:
+            self._stray.add(directory_of(event.path) or "")
         elif kind == DAMAGE and event.path:
             self._damaged[event.path.removesuffix(f"/{TYPE_FILE}")] = event.index
         elif kind == "torn-write":
@@ -327,6 +351,8 @@ class CoverageMarks:
     def observed(self, event: Event) -> None:
         """What the kit noted."""
         match event.operation:
+            case "earlier":
+                self._earlier[event.table, event.instant] = event.path or ""
             case "started":
                 self.started[event.process] = event.index
             case "exited":

@@ -42,6 +42,7 @@ class EventReader:
     exits: when a process ended by itself.
     starved: by process, from when to when it waited for a processor (ns), at most.
     table_writes: the writes of a black-box write path, by completion; audited: the events of audits of its tables.
+    earlier: the instants that tables had before the run.
     """
 
     def __init__(self, history: History) -> None:
@@ -69,6 +70,7 @@ class EventReader:
         self.starved: list[tuple[str, int, int]] = []
         self.given_up: list[Event] = []
         self.rows: list[Event] = []
+        self.earlier: list[Event] = []
         self.table_writes: list[TableWrite] = []
         self.audited: list[Event] = []
         self.file_reads: list[Event] = []
@@ -86,6 +88,11 @@ class EventReader:
         self._spans: list[tuple[Event, int]] = []
         self._deaths: dict[str, int] = {}
         self._read()
+
+    @property
+    def start(self) -> int:
+        """Where the run begins: what is before it was there, and nobody is asked for it."""
+        return self.phases[0][0] if self.earlier and self.phases else 0
 
     def _read(self) -> None:
         """The hot loop: frequent kinds come first, with as few calls as possible."""
@@ -209,6 +216,8 @@ class EventReader:
                 self.rows.append(event)
             case "audit" | "entry" | "archive" | "data-file" | "marker-file":
                 self.audited.append(event)
+            case "earlier":
+                self.earlier.append(event)
             case "job-failed":
                 self.given_up.append(event)
             case "echo-late":

@@ -114,6 +114,7 @@ class WritePathIndex:
         self._contents: dict[str, bytes] = {}
         self._owners: dict[str, tuple[str, ...]] = {}
         self._named: dict[str, Key] = {}
+        self._before: dict[str, Key] = {}
         self._completed: dict[Key, list[str]] = {}
         self._pending: dict[Key, dict[str, None]] = {}
         self._attempts: dict[Key, list[WriteStep]] = {}
@@ -279,6 +280,11 @@ class WritePathIndex:
         return found
 
     def _fold(self) -> None:
+        for event in self._reading.earlier:
+            key = (event.table or "", event.instant or "")
+            paths = event.value if isinstance(event.value, tuple) else ()
+            for known in (self._before, self._named) if event.path == "archived" else (self._before,):
+                known |= {f"{key[0]}/{path}": key for path in paths}
         places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
         for event in self._reading.events:
             if event.kind != "effect" or event.path is None:
@@ -381,6 +387,8 @@ class WritePathIndex:
         file = parse_data_file(path)
         if file is not None and file.version is None:
             return (file.instant,)
+        if index < self._reading.start:
+            return (self._before.get(f"{table}/{path}", ("", ""))[1],)
         asked = [
             directory.path.rpartition("/")[2]
             for directory in self._reading.directories.values()

@@ -56,6 +56,9 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
         known = asked.get(call.name)
         if known is None or call.invoke < known:
             asked[call.name] = call.invoke
+    if view.start:
+        spans = view.rest.home(directory.path).spans
+        asked |= {name: span[0] for name, span in spans.items() if span[0] < view.start}
     for call in (*directory.hostile, *aimed):
         if not view.had_no_effect(call) and call.identity is not None:
             identity = call.asked

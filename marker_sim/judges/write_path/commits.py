@@ -24,8 +24,10 @@ def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
     judged = 0
     for key, first in path.first.items():
         named = _named(view, path, key)
-        judged += len(first)
         for file, index in first.items():
+            if index < view.start:
+                continue
+            judged += 1
             since = named.get(file)
             if since is None or since >= index:
                 late = f"the first was stored at event {since}" if since is not None else "none named it later"
@@ -61,7 +63,8 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
     rollback or sweep makes them.
     """
     breaches: list[Breach] = []
-    for done in path.commits:
+    commits = [done for done in path.commits if done.at >= view.start]
+    for done in commits:
         breaches += _inexact(view, path, done)
     for harm in path.harms:
         step = path.acting(harm.process, harm.at)
@@ -78,7 +81,7 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
         if step.outcome == "ok" and not path.committed(key, step.done):
             message = "its commit ended ok, and the timeline has no completed instant"
             breaches.append(breach(view, key, message, step.invoke, step.done))
-    return len(path.commits), breaches
+    return len(commits), breaches
 
 
 def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iterator[Breach]:

@@ -23,7 +23,7 @@ from marker_sim.judges.write_path.steps import breach, of_its_own
 from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
-_HARMLESS = frozenset({"clock-jump", "damage", "placeholder"})  # A write completes in spite of these.
+_HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # A write completes in spite of these.
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 
 

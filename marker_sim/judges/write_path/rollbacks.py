@@ -161,7 +161,7 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
             over = (
                 path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
             )
-            if not _unfinished(view, path, driver, write):
+            if not _unfinished(view, path, driver, write, index):
                 if not over:
                     view.excuse("driver-alive")
                 continue
@@ -182,9 +182,9 @@ def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) 
     return not marked and not path.left_since(key, moment, moment)
 
 
-def _unfinished(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite) -> bool:
+def _unfinished(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite, since: int) -> bool:
     at = write.begin.invoke
-    if driver == write.begin.process or view.ended(driver) < at:
+    if driver == write.begin.process or view.ended(driver) < at or since < view.start:
         return True
     own = [step for step in path.steps if step.process == driver]
     return any(s.outcome != "ok" and s.done < at for s in own) and all(s.invoke < at for s in own)

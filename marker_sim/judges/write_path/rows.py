@@ -3,7 +3,8 @@
 In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
 "<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
 updates hides rows that an old log file restores, "<partition>/<group>/<odd or even>=<ordinal>". So the expected rows
-follow from the plan and the commits. A history without such a plan is not judged; older ones have no third row.
+follow from the plan and the commits. A history without such a plan is not judged; older ones have no third row. A
+commit that was there before the run has one row in each group, "<partition>/<group>/<instant>=0".
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.write_path import Completion, WritePathIndex
 from marker_sim.judges.findings import Breach, breach_of
 from marker_sim.judges.write_path.steps import judge_of_writes
+from marker_sim.timeline import parse_data_file
 
 
 def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G24: the rows of every completed write of the plan are found, and no group shows an older write than its last."""
     judged = 0
-    breaches: list[Breach] = []
+    breaches = list(_in_log_files(view, path))
     for event in view.rows:
         if event.error is not None:
             judged += 1
@@ -41,6 +43,19 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
     return judged, breaches
 
 
+def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
+    """Commits of the run that put rows of a COPY_ON_WRITE table into a log file, where its readers do not look."""
+    if (view.header.plan or {}).get("merge_on_read", True):
+        return
+    for done in path.commits:
+        logs = [
+            stat.path for stat in done.stats or () if (file := parse_data_file(stat.path)) and file.version is not None
+        ]
+        if logs and done.at >= view.start:
+            message = f"{'/'.join(done.key)}: its commit names the log file {logs[0]!r}, and the table is COPY_ON_WRITE"
+            yield breach_of(view, message, (done.at,), also=(path.answer(done),))
+
+
 def _expected(
     view: HistoryIndex, path: WritePathIndex, table: str, third: bool
 ) -> Iterator[tuple[Completion, str, int]]:
@@ -49,6 +64,10 @@ def _expected(
     for done in path.commits:
         ordinal = done.ordinal
         if done.key[0] != table:
+            continue
+        if done.at < view.start:
+            for stat in done.stats or ():
+                yield done, f"{stat.partition}/{stat.file_id.removesuffix('-0')}/{done.key[1]}", 0
             continue
         if ordinal is None or not 0 < ordinal <= len(writes):
             view.excuse("not-in-plan")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.plan import Plan, Task, Write
+from marker_sim.plan import EarlierLife, Plan, Task, Write
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
@@ -94,6 +94,9 @@ def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
 
 def simpler_writes(plan: Plan) -> Iterator[Plan]:
     """The same writes with fewer peculiarities."""
+    if plan.earlier is not None:
+        yield replace(plan, earlier=None)
+        yield from (replace(plan, earlier=life) for life in _simpler_lives(plan.earlier))
     yield replace(plan, embedded=True)
     yield replace(plan, merge_on_read=False)
     for executors in (1, 2):
@@ -128,9 +131,21 @@ def with_write(plan: Plan, position: int, write: Write) -> Plan:
     return replace(plan, writes=(*plan.writes[:position], write, *plan.writes[position + 1 :]))
 
 
+def _simpler_lives(life: EarlierLife) -> Iterator[EarlierLife]:
+    yield EarlierLife()
+    for commits, archived in ((0, 0), (0, life.archived), (life.commits, 0), (1, life.archived), (life.commits, 1)):
+        if commits <= life.commits and archived <= life.archived:
+            yield replace(life, commits=commits, archived=archived)
+    yield replace(life, instants="millis")
+    yield replace(life, logs=False)
+    yield replace(life, version8=False)
+    yield replace(life, left="")
+
+
 def _simpler_tasks(task: Task) -> Iterator[Task]:
     yield replace(task, partition="")
     yield replace(task, copies=1)
     yield replace(task, slow_ms=0)
+    yield from (replace(task, strays=tuple(one for one in task.strays if one != stray)) for stray in task.strays)
     yield replace(task, kind="CREATE")
     yield replace(task, group="f0")

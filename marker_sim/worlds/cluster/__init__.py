@@ -1,6 +1,7 @@
 """One cluster for the simulated world and for real processes: what they share, once, on a host.
 
 run.py          the phases of a run
+earlier_life.py what tables hold before a run
 settings.py     what follows from a plan, a system and the storage; the header of a history
 clients.py      clients of the marker store alone
 servers.py      timeline servers

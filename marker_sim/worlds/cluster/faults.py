@@ -13,6 +13,18 @@ from marker_sim.worlds.cluster.servers import TimelineServers
 from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
 from marker_sim.worlds.host import Host
 
+# What other tools and torn writes leave beside markers; whoever takes one for a marker file finds a name in it.
+_STRAY_FILES = (
+    "MARKERS0.tmp",
+    ".MARKERS0.crc",
+    "MARKERS01",
+    "MARKERS.types",
+    "_SUCCESS",
+    "p/f9-0_0-0-0_0.parquet.marker",
+    "f9-0_0-0-0_0.parquet.marker.DELETE",
+)
+_STRAY = b"f9-0_0-0-0_0.parquet.marker.CREATE\n"
+
 
 class ClusterFaults:
     """Injects the faults of a plan into the processes of one cluster until everything heals.
@@ -54,6 +66,9 @@ class ClusterFaults:
                 for path in (f"{directory.path}/{TYPE_FILE}" for directory in self._directories()):
                     if path in files:
                         self._host.damage(path, None if fault.settings.removed else b"", "damage")
+            case FaultKind.STRAY_FILES:
+                for path in (f"{each.path}/{name}" for each in self._directories() for name in _STRAY_FILES):
+                    self._host.damage(path, _STRAY, fault.kind.value)
             case kind if kind.row.family == "task":
                 return self._writes.strike(process, fault, attempt)
             case _:

@@ -1,5 +1,6 @@
 """One run of a plan: clients and writes meet faults, everything heals, probes, and storage is read.
 
+before   what the tables held before is stored
 faults   every client performs its operations in order, then the driver its writes; faults arm at steps
 healed   nothing fails any more, paused and killed processes are back, the second server is gone
 probe    in each directory num_threads + 1 creates, one a batch, and a list, by a fresh client; a write to each
@@ -16,6 +17,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.cluster.clients import ClusterClients
+from marker_sim.worlds.cluster.earlier_life import LEFT, earlier_instants
 from marker_sim.worlds.cluster.faults import ClusterFaults
 from marker_sim.worlds.cluster.lives import Restarts
 from marker_sim.worlds.cluster.observation import observe
@@ -50,7 +52,8 @@ class ClusterRun:
         self.host = host
 
     def begin(self) -> None:
-        """Choose the mode and start the server."""
+        """Lay out what the tables held before, choose the mode and start the server."""
+        self._lay_out()
         self._phase("faults")
         self.host.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
         if self.choice.mode == "timeline":
@@ -78,6 +81,20 @@ class ClusterRun:
         fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, settings.options, files, now_ns)
         directories = self.marker_directories()
         observe(self.host.record, began, files, directories, fresh.names, self.writes.tables, self.rows_as)
+
+    def _lay_out(self) -> None:
+        """The earlier life of every table, in storage and in the history; its markers only in a format that we know."""
+        mode = self.choice.mode if self.system.layout == "hudi" else ""
+        for number, table in enumerate(self.plan.tables if self.plan.earlier is not None else ()):
+            for each in earlier_instants(self.plan, number, mode, self.rows_as):
+                self.host.record("kit", "kit", "observe", "earlier", table, each.instant, each.state, each.paths)
+                for path, data in each.files:
+                    self.host.restore(path, data)
+                if each.state == LEFT:
+                    self.writes.instants[MarkerDirectory(table, each.instant)] = None
+                    self.host.record(
+                        "kit", "kit", "observe", "mode", table, each.instant, None, mode, self.choice.reason or None
+                    )
 
     def marker_directories(self) -> tuple[MarkerDirectory, ...]:
         """Those of the plan and those of the writes so far."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
 from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
 from marker_sim.history import Value
-from marker_sim.names import MarkerDirectory
+from marker_sim.markers.store import Rejected
+from marker_sim.names import MarkerDirectory, MarkerType, data_path, marker_name
 from marker_sim.odd_names import written
-from marker_sim.plan import MALFORMED, Op, Write
-from marker_sim.seams import Refused
+from marker_sim.plan import AS, MALFORMED, Op, Write
+from marker_sim.seams import Refused, SeamError
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
 from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
-from marker_sim.worlds.cluster.recording import CallEnd, record_call
+from marker_sim.worlds.cluster.recording import CallEnd, RecordedMarkers, record_call
 from marker_sim.writer.attempt import Assignment
 from marker_sim.writer.backend import Backend, JobFailed
 from marker_sim.writer.client import WriteClient
@@ -101,13 +103,38 @@ def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str
     place = MarkerDirectory(work.table, work.instant)
 
     def act() -> WriteStat:
-        return environment.write_file(work, environment.markers(mode, place).create, slow_ms)
+        markers = environment.markers(mode, place)
+        if not work.strays:
+            return environment.write_file(work, markers.create, slow_ms)
+        return environment.write_file(work, with_strays(environment, work, markers), slow_ms)
 
     environment.step(TASK_TAKEN)
     token = str(work.token)
     ended = record_call(environment.events, environment.me, "attempt", place, work.path, token, None, act)
     environment.step(RESULT_SENT)
     return ended
+
+
+def with_strays(
+    environment: ProcessEnvironment, work: Assignment, markers: RecordedMarkers
+) -> Callable[[str, str], object]:
+    """The create of an attempt whose markers do not fit (plan.Task): it asks for those of others' files first."""
+    there = work.slice
+    files = (*([there.base] if there.base else []), *there.logs) if there is not None else ()
+    kinds = dict[str, str]()
+    for what, _, kind in (stray.partition("-") for stray in work.strays):
+        if what == AS:
+            kinds[work.path] = kind
+            continue
+        for path in files:
+            with suppress(SeamError, Rejected):  # The attempt does not depend on it.
+                markers.create(marker_name("", path, MarkerType(kind)), environment.runtime.unique_id())
+
+    def create(name: str, request: str) -> object:
+        path = data_path(name)
+        return markers.create(marker_name("", path, MarkerType(kinds[path])) if path in kinds else name, request)
+
+    return create
 
 
 def perform_write(

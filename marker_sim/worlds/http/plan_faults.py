@@ -92,6 +92,7 @@ CANNOT = {
     "cut-link": _BEHIND_A_PROXY,
     "damage": _REPAIR,
     "placeholder": _REPAIR,
+    "stray-files": _REPAIR,
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
     "slow-storage on local": _ONE_BY_ONE,

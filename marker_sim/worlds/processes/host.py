@@ -283,7 +283,12 @@ class ProcessHost:
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
         """The kit itself changes what is stored."""
         with self._interceptor.lock:
-            if self._storage.stored(path) is not None:
+            if data is not None or self._storage.stored(path) is not None:
                 self.record("kit", "nemesis", "fault", fault, path=path)
-                self._storage.damage(path, data)
-                self.record("kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data)
+                self.restore(path, data)
+
+    def restore(self, path: str, data: bytes | None) -> None:
+        """Storage holds something else than was written, as an effect of the kit's."""
+        with self._interceptor.lock:
+            self._storage.damage(path, data)
+            self.record("kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data)

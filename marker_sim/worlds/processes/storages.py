@@ -57,6 +57,7 @@ class LocalClusterStorage:
         if data is None:
             (self._root / path).unlink()
         else:
+            (self._root / path).parent.mkdir(parents=True, exist_ok=True)
             (self._root / path).write_bytes(data)
 
     def expect(self, process: str, role: str) -> None:
