@@ -219,11 +219,10 @@ class _Session:
         return said
 
     def _passes(self, item: pytest.Item) -> bool:
-        """Run a test without a report, which would take longer than most of them."""
+        """Run a test without a report and a teardown: they take longer than most tests, and this process ends."""
         try:
             item.ihook.pytest_runtest_setup(item=item)
             item.ihook.pytest_runtest_call(item=item)
-            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
         except pytest.skip.Exception:
             return True
         except BaseException:
