@@ -33,6 +33,7 @@ import tomllib
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,8 @@ def possible() -> list[Change]:
     """Every change of every judge that changes more than a message."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text()
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        text = _text(str(path))
         for change in changes_of(name, text):
             if '"' not in change.statement or not _is_prose(change, text):
                 found.append(change)
@@ -148,6 +149,12 @@ def _part(change: Change, text: str) -> tuple[str, str]:
 
 
 @cache
+def _text(path: str) -> str:
+    """As it is when this process begins, whatever an editor does meanwhile."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+@cache
 def _ends(text: str) -> tuple[int, ...]:
     """Where the statements of a module end, in characters."""
     lines = text.splitlines(keepends=True)
@@ -176,6 +183,8 @@ class _Session:
         tests = dict(sorted(((i, said) for i, said in tests.items() if said["in"]), key=lambda pair: pair[1]["s"]))
         self._keep()
         print(f"{len(tests)} tests; {len(self._changes)} mutants", flush=True)
+        if self._tried(None, list(tests), living) != SURVIVED:
+            raise SystemExit("a test fails after the others without any mutant")
         for number, change in enumerate(self._changes, start=1):
             place = f"{change.module} {change.function}"
             chosen = [i for i, said in tests.items() if not _runs(change) or any(_within(place, p) for p in said["in"])]
@@ -219,17 +228,19 @@ class _Session:
         return said
 
     def _passes(self, item: pytest.Item) -> bool:
-        """Run a test without a report and a teardown: they take longer than most tests, and this process ends."""
+        """Run a test without a report, which would take longer than most of them."""
         try:
             item.ihook.pytest_runtest_setup(item=item)
             item.ihook.pytest_runtest_call(item=item)
         except pytest.skip.Exception:
-            return True
+            pass
         except BaseException:
             return False
+        with suppress(Exception):  # `tmp_path` misses the report.
+            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
         return True
 
-    def _tried(self, change: Change, tests: list[pytest.Item], living: dict[types.CodeType, list[Any]]) -> str:
+    def _tried(self, change: Change | None, tests: list[pytest.Item], living: dict[types.CodeType, list[Any]]) -> str:
         if not tests:
             return UNREACHED
         child = os.fork()
@@ -237,7 +248,7 @@ class _Session:
             _quiet()
             signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
             try:
-                done = _apply(change, living)
+                done = change is None or _apply(change, living)
             except Exception:
                 os._exit(1)
             if not done:
@@ -289,7 +300,7 @@ def _apply(change: Change, living: dict[types.CodeType, list[Any]]) -> bool:
     """Put a mutant in the place of the judge, in this process; False when that is not possible."""
     module = _module(change)
     path = str(module.__file__)
-    text = Path(path).read_text()
+    text = _text(path)
     if _runs(change):
         new = compile(_part(change, text)[1], path, "exec")
         by_name = {_place(code): code for code in living}
