@@ -100,12 +100,12 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
         return False
     rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
-    if at <= over:
+    if at < over:
         return view.excuse("deletion-open")
     if not view.reads:
         return False
     begun = home.begun[home.seen.index(at)]
-    written = any(call.invoke > over and call.done <= begun for call in directory.answers)
+    written = any(call.invoke >= over and call.done <= begun for call in directory.answers)
     return not written and view.excuse("left-by-deletion")
 
 

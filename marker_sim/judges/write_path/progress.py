@@ -241,7 +241,7 @@ class _Attempted:
         begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == self.process}
         own = {s.process for s in attempts if (s.table, s.instant) in begun}
         others = {s.process for s in attempts} - own
-        since = min(step.invoke for step in view.steps if step.process == self.process)
+        since = min((step.invoke for step in view.steps if step.process == self.process), default=self.low)
         for fault in view.faults:
             if fault.cls != "client" or not since <= fault.begin <= at or fault.kind in _HARMLESS:
                 continue

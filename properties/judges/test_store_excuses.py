@@ -1,0 +1,512 @@
+"""What judges of a marker store let pass, by name, and what their breaches show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from marker_sim.judges.findings import Breach
+from properties.judges.build import DIRECTORY, Story, marker
+
+A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
+MARKERS0 = f"{DIRECTORY}/MARKERS0"
+
+
+def begun(**header: object) -> Story:
+    story = Story(**header)
+    story.start()
+    return story
+
+
+def excused(story: Story, guarantee: str) -> dict[str, int]:
+    return dict(story.finding(guarantee).excused)
+
+
+def only(story: Story, guarantee: str) -> Breach:
+    (breach,) = story.finding(guarantee).breaches
+    return breach
+
+
+# G1 to G4 and G23: markers after an answer.
+
+
+@pytest.mark.parametrize("answer", ["created", "exists"])
+def test_an_answer_without_a_marker_says_when_it_was_there(answer: str) -> None:
+    guarantee = "G1" if answer == "created" else "G2"
+    never = begun()
+    never.end(never.ask(A), "ok", answer)
+    assert only(never, guarantee).message.endswith(f"is not stored in {DIRECTORY}, nor at any other time")
+    late = begun()
+    late.end(late.ask(A), "ok", answer)
+    came = late.flush(A)
+    assert only(late, guarantee).message.endswith(f"; it was stored at event {came}")
+    early = begun()
+    early.flush(A)
+    gone = early.put(MARKERS0, b"")
+    early.end(early.ask(A), "ok", answer)
+    assert only(early, guarantee).message.endswith(f"; it was gone from event {gone} on")
+
+
+@pytest.mark.parametrize("spoil", ["", "deletion", "kill", "never"])
+def test_where_storage_is_read_an_answer_is_judged_at_the_next_look_unless_something_came_before_it(spoil: str) -> None:
+    story = begun(witness="reads")
+    answer = story.end(story.ask(A), "ok", "created")
+    if spoil == "deletion":
+        story.delete("info")
+    if spoil == "kill":
+        story.kill()
+    if spoil != "never":
+        looked = story.look()
+    finding = story.finding("G1")
+    assert finding.eligible == 1
+    if spoil:
+        assert not finding.judged and dict(finding.excused) == {"read-too-late": 1}
+    else:
+        assert {answer, looked} <= set(finding.breaches[0].evidence)
+        assert f"at event {answer} and is not stored in {DIRECTORY} at event {looked}" in finding.breaches[0].message
+
+
+def test_a_marker_that_was_never_looked_for_is_counted_by_every_judge_of_it() -> None:
+    story = begun(witness="reads")
+    story.create(A)
+    story.create(B)
+    for guarantee in ("G3", "G4"):
+        assert excused(story, guarantee) == {"read-too-late": 2}, guarantee
+
+
+def test_a_marker_answered_after_the_last_look_began_is_counted() -> None:
+    story = begun(witness="reads")
+    story.create(A)
+    before = story.last
+    story.create(B)
+    story.look(A, began=before)
+    assert not story.finding("G4").breaches and excused(story, "G4")["read-too-late"] == 1
+
+
+def test_an_answer_that_an_open_deletion_may_have_undone_is_counted_by_every_judge_of_it() -> None:
+    story = begun()
+    story.create(B)
+    story.invoke("delete")
+    invoke = story.ask(A)
+    story.flush(A)
+    story.remove()
+    story.end(invoke, "ok", "created")
+    for guarantee in ("G1", "G3", "G4", "G23"):
+        assert not story.finding(guarantee).breaches
+        assert excused(story, guarantee).get("deletion-open", 0) >= 1, guarantee
+
+
+def test_a_marker_lost_after_a_kill_says_which_and_shows_it() -> None:
+    story = begun()
+    answer = story.end(story.ask(A), "ok", "created")
+    kill = story.kill()
+    story.start("server#2")
+    breach = only(story, "G3")
+    assert {answer, kill} <= set(breach.evidence) and breach.cause == "lost-at-kill"
+    assert f"a server was killed at event {kill}, and the marker is not stored" in breach.message
+
+
+def test_a_marker_that_vanishes_says_from_when_on() -> None:
+    story = begun()
+    answer = story.create(A)
+    gone = story.put(MARKERS0, None, how="delete")
+    breach = only(story, "G3")
+    assert f"answered 'created' at event {answer} and is no longer stored" in breach.message
+    assert f"from event {gone} on, with no deletion invoked" in breach.message and breach.cause == "file-gone"
+
+
+def test_a_missing_name_is_reported_once_in_the_end_with_its_last_sight() -> None:
+    story = begun()
+    story.create(A)
+    story.create(A, "exists")
+    story.put(MARKERS0, b"")
+    breach = only(story, "G4")
+    assert breach.message == f"{A!r} was answered 'created' and is not stored in {DIRECTORY} in the end"
+    assert breach.evidence[-1] == story.last
+
+
+# G5.
+
+
+@pytest.mark.parametrize(
+    ("why", "excuse"),
+    [
+        ("wire", "wire-fault"),
+        ("storage", "storage-fault"),
+        ("full", "storage-fault"),
+        ("deletion", "deletion-open"),
+        ("second-server", "second-server"),
+        ("elsewhere", ""),
+        ("earlier", ""),
+    ],
+)
+def test_exists_for_the_only_request_is_counted_by_what_may_have_been_first(why: str, excuse: str) -> None:
+    story = begun()
+    if why == "earlier":
+        story.fault("throttled", path=MARKERS0)
+    invoke = story.ask(A)
+    match why:
+        case "wire":
+            story.fault("duplicated", "client", caused_by=invoke)
+        case "storage":
+            story.fault("throttled", path=MARKERS0)
+        case "full":
+            story.fault("disk-full", path="t/p")
+        case "elsewhere":
+            story.fault("throttled", path="t/.hoodie/.temp/002/MARKERS0")
+        case "deletion":
+            story.invoke("delete")
+        case "second-server":
+            story.add("observe", "started", "server#2")
+    story.flush(A)
+    story.end(invoke, "ok", "exists")
+    finding = story.finding("G5")
+    assert dict(finding.excused) == ({excuse: 1} if excuse else {})
+    assert [breach.cause for breach in finding.breaches] == ([] if excuse else ["created-by-nobody"])
+    assert finding.judged == (not excuse)
+
+
+@pytest.mark.parametrize(
+    ("why", "excuse"),
+    [("error", "answered-with-an-error"), ("storage", "storage-fault"), ("second", "second-server"), ("", "")],
+)
+def test_a_resend_that_exists_is_counted_by_what_else_may_have_stored_it(why: str, excuse: str) -> None:
+    story = begun()
+    if why == "second":
+        story.start("second#1")
+        story.kill("second#1")
+        story.server = 0
+    first = story.ask(A, "r1")
+    if why == "storage":
+        story.fault("throttled", path=MARKERS0)
+    story.end(first, "info", error="500 no" if why == "error" else "no answer")
+    resend = story.ask(A, "r1")
+    story.flush(A)
+    story.end(resend, "ok", "exists")
+    finding = story.finding("G5")
+    assert excuse in dict(finding.excused) or not excuse
+    assert [breach.cause for breach in finding.breaches] == ([] if excuse else ["resend-forgotten"])
+
+
+def test_two_creators_are_told_by_event_and_request_and_by_whether_the_marker_was_lost() -> None:
+    for lost in (False, True):
+        story = begun()
+        first = story.create(A, identity="r1")
+        if lost:
+            story.put(MARKERS0, b"")
+        second = story.create(A, identity="r2")
+        breach = only(story, "G5")
+        asked = [event.index for event in story.events if event.kind == "invoke"]
+        assert breach.message.endswith(f"event {asked[0]} (request 'r1') and event {asked[1]} (request 'r2')")
+        assert {first, second} <= set(breach.evidence)
+        assert (breach.cause == "forgotten") is not lost
+
+
+# G8, G9, G22.
+
+
+def test_layout_breaches_name_the_file_and_the_first_event() -> None:
+    story = begun(num_threads=1)
+    story.create(A)
+    at = story.flush(B, file=1)
+    story.flush(B, file=2)
+    breach = only(story, "G8")
+    assert "holds 3 marker files, expected at most num_threads=1" in breach.message or at in breach.evidence
+    assert breach.cause == "too-many-files"
+
+
+@pytest.mark.parametrize(("name", "cause"), [("MARKERS.type2", ""), (A, "direct-marker-file")])
+def test_files_of_other_kinds_have_causes_of_their_own(name: str, cause: str) -> None:
+    story = begun()
+    story.create(B)
+    story.put(f"{DIRECTORY}/{name}", b"")
+    assert [breach.cause for breach in story.finding("G8").breaches] == [cause] * bool(cause)
+
+
+@pytest.mark.parametrize(
+    ("why", "cause"),
+    [("", "never-typed"), ("kill", "after-kill"), ("deletion", "after-deletion"), ("put", "put-failed")],
+)
+def test_a_missing_type_file_has_a_cause(why: str, cause: str) -> None:
+    story = begun()
+    if why == "deletion":
+        story.create(A)
+        story.delete()
+        story.wait(5_000)
+    if why == "kill":
+        story.kill()
+        story.start("server#2")
+    if why == "put":
+        story.fault("throttled", path=f"{DIRECTORY}/MARKERS.type")
+    story.put(MARKERS0, b"")
+    assert only(story, "G9").cause == cause
+
+
+def test_a_type_file_that_a_deletion_took_is_counted_as_long_as_it_may_act() -> None:
+    for wait_ms, open_ in ((0, True), (5_000, False)):
+        story = begun()
+        story.create(A)
+        story.delete()
+        story.wait(wait_ms)
+        story.put(MARKERS0, b"")
+        finding = story.finding("G9")
+        assert bool(finding.breaches) is not open_
+        assert dict(finding.excused) == ({"deletion-open": 1} if open_ else {})
+
+
+def test_what_a_deletion_left_is_counted_where_storage_is_read_until_a_marker_comes_after_it() -> None:
+    for written in (False, True):
+        story = begun(witness="reads")
+        story.create(A)
+        story.look(A)
+        story.delete()
+        story.wait(5_000)
+        if written:
+            story.create(B)
+        story.observe("file", path=f"{DIRECTORY}/MARKERS.type", value=None)
+        story.observe("file", path=MARKERS0, value=b"x\n")
+        story.observe("snapshot", path=DIRECTORY, caused_by=story.last - 2)
+        finding = story.finding("G9")
+        assert bool(finding.breaches) == written
+        assert dict(finding.excused) == ({} if written else {"left-by-deletion": 1})
+
+
+def test_a_fallback_without_a_reason_and_none_at_all_have_causes() -> None:
+    story = Story(storage="hdfs")
+    story.add("observe", "mode", value="direct")
+    assert only(story, "G22").cause == "no-reason"
+    story = Story(storage="hdfs")
+    story.add("observe", "mode", value="timeline", error="x")
+    assert only(story, "G22").cause == "no-fallback"
+    assert Story(storage="hdfs").finding("G22").undecided == "the run recorded no choice of mode"
+
+
+# G10 and G11.
+
+
+def test_what_a_create_of_unknown_outcome_may_have_stored_after_a_deletion_is_counted() -> None:
+    story = begun()
+    story.create(B)
+    story.end(story.ask(A), "info", error="no answer")
+    story.delete()
+    story.flush(A)
+    assert excused(story, "G10") == {"create-unknown": 1} and story.finding("G10").judged == 1
+
+
+def test_what_the_kit_damaged_after_a_deletion_is_counted_by_both_ways_to_see_it() -> None:
+    for meddled in (False, True):
+        story = begun()
+        story.create(A)
+        story.delete()
+        if meddled:
+            story.fault("damage", "kit", path=MARKERS0)
+        story.flush(A)
+        story.list(A)
+        finding = story.finding("G10")
+        assert dict(finding.excused) == ({"kit-damage": 2} if meddled else {})
+        assert [breach.cause for breach in finding.breaches] == (
+            [] if meddled else ["back-after-deletion", "listed-after-deletion"]
+        )
+
+
+def test_what_comes_back_after_a_deletion_says_since_when_and_shows_the_deletion() -> None:
+    story = begun()
+    story.create(A)
+    story.create(B, file=1)
+    invoke = story.invoke("delete")
+    story.put(MARKERS0, None, how="delete")
+    answered = story.end(invoke, "ok", True)
+    breach = only(story, "G10")
+    assert breach.cause == "not-deleted" and {invoke, answered} <= set(breach.evidence)
+    assert breach.message.startswith(f"{B!r} is still stored at event {answered}")
+
+
+def _second(story: Story) -> None:
+    story.start("second#1")
+    story.server = 0
+
+
+LISTED: dict[str, tuple[Callable[[Story, int], object], str]] = {
+    "wire": (lambda story, listing: story.fault("reply-lost", "client", caused_by=listing), "wire-fault"),
+    "pause": (lambda story, listing: story.fault("pause", value="begin"), "server-unwell"),
+    "storage": (lambda story, listing: story.fault("throttled", path=MARKERS0), "storage-fault"),
+    "patience": (lambda story, listing: None, "no-answer"),
+}
+
+
+@pytest.mark.parametrize("why", LISTED)
+def test_a_listing_that_may_fail_is_counted_by_its_reason(why: str) -> None:
+    story = begun()
+    story.create(A)
+    listing = story.invoke("list")
+    spoil, excuse = LISTED[why]
+    spoil(story, listing)
+    story.end(listing, "info", error="no answer" if why == "patience" else "500")
+    assert excused(story, "G11") == {excuse: 1}
+
+
+@pytest.mark.parametrize("late_ms", [0, 1])
+def test_a_listing_may_fail_until_the_storage_time_out_and_late_effects_are_over(late_ms: int) -> None:
+    story = begun(late_effect_ms=300)
+    story.create(A)
+    fault = story.fault("throttled", path=MARKERS0)
+    story.now_ms = story.events[fault].time_ns // 1_000_000 + 1_300 + late_ms - 1
+    story.end(story.invoke("list"), "info", error="500")
+    assert len(story.finding("G11").breaches) == late_ms
+
+
+def test_a_name_that_a_listing_owes_no_more_is_counted_where_nothing_else_took_it() -> None:
+    story = begun()
+    story.invoke("delete")
+    story.create(A)
+    story.list()
+    story.end(story.invoke("exists"), "ok", False)
+    assert excused(story, "G11") == {"deletion-open": 2}
+    crowd = begun()
+    _second(crowd)
+    crowd.server = 1
+    crowd.create(A)
+    crowd.server = 0
+    crowd.list()
+    crowd.end(crowd.invoke("exists"), "ok", False)
+    assert excused(crowd, "G11") == {"second-server": 2}
+
+
+def test_a_listing_that_fails_while_creates_are_open_has_another_cause_than_one_alone() -> None:
+    for busy in (False, True):
+        story = begun()
+        story.create(A)
+        create = story.ask(B)
+        if not busy:
+            story.flush(B)
+            story.end(create, "ok", "created")
+        story.end(story.invoke("list"), "info", error="500 ConcurrentModificationException")
+        breach = only(story, "G11")
+        assert breach.cause == ("failed-during-creates" if busy else "failed")
+        assert breach.message.endswith("ended info without a fault: 500 ConcurrentModificationException")
+
+
+def test_a_short_listing_shows_the_create_that_it_lacks_and_why() -> None:
+    story = begun()
+    answer = story.create(A)
+    story.create(LOG)
+    listing = story.list(LOG)
+    breach = only(story, "G11")
+    assert {answer, listing - 1, listing} <= set(breach.evidence) and breach.cause == "stored-and-not-listed"
+    again = begun()
+    again.create(A)
+    again.delete()
+    again.create(A)
+    again.list()
+    assert only(again, "G11").cause == "after-deletion"
+
+
+# `exists`: parts of G10 and G11.
+
+
+@pytest.mark.parametrize(
+    ("why", "excuse"),
+    [
+        ("", ""),
+        ("reads", "reads-only"),
+        ("second", "second-server"),
+        ("open", "create-open"),
+        ("unknown", "create-unknown"),
+        ("hostile", "create-unknown"),
+        ("storage", "storage-fault"),
+        ("damage", "storage-fault"),
+        ("side", "something-there"),
+    ],
+)
+def test_a_directory_that_exists_after_its_deletion_is_counted_by_its_reason(why: str, excuse: str) -> None:
+    story = begun(witness="reads" if why == "reads" else "effects")
+    story.create(A)
+    if why == "damage":
+        story.fault("damage", "kit", path=f"{DIRECTORY}/x")
+    if why == "second":
+        _second(story)
+    if why == "unknown":
+        story.end(story.ask(B), "info", error="no answer")
+    if why == "hostile":
+        story.end(story.invoke("hostile", DIRECTORY, value="x"), "info", error="no answer")
+    create = story.ask(B) if why == "open" else -1
+    story.delete()
+    if why == "storage":
+        story.fault("throttled", path=MARKERS0)
+    if why == "side":
+        story.put(f"{DIRECTORY}/.crc", b"")
+    if why == "open":
+        story.end(create, "fail", error="400")
+    at = next(i for i, e in enumerate(story.events) if e.process == "second#1") if why == "second" else story.server
+    asked = story.invoke("exists", caused_by=at)
+    answer = story.end(asked, "ok", True)
+    finding = story.finding("G10")
+    assert dict(finding.excused) == ({excuse: 1} if excuse else {})
+    assert [breach.cause for breach in finding.breaches] == ([] if excuse else ["said-to-exist"])
+    if not excuse:
+        assert {asked, answer} <= set(finding.breaches[0].evidence)
+
+
+def test_a_denied_directory_shows_the_newest_answer_in_it() -> None:
+    story = begun()
+    story.create(A)
+    newest = story.create(B)
+    answer = story.end(story.invoke("exists"), "ok", False)
+    breach = only(story, "G11")
+    assert {newest, answer} <= set(breach.evidence) and repr(B) in breach.message and breach.cause == "denied"
+
+
+# G12.
+
+
+@pytest.mark.parametrize(
+    ("why", "excuse"),
+    [("wire", "wire-fault"), ("pause", "server-unwell"), ("client", "client-died"), ("", "no-answer")],
+)
+def test_a_hostile_request_without_a_refusal_is_counted_by_its_reason(why: str, excuse: str) -> None:
+    story = begun()
+    story.create(A)
+    invoke = story.invoke("hostile", DIRECTORY, value="x")
+    if why == "wire":
+        story.fault("reply-lost", "client", caused_by=invoke)
+    if why == "pause":
+        story.fault("pause", value="begin")
+    if why == "client":
+        story.fault("kill", "client")
+    finding = story.finding("G12")
+    assert dict(finding.excused) == {excuse: 1} and not finding.judged
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "how", "cause"),
+    [
+        ("ok", None, "accepted ('created')", "accepted"),
+        ("info", "500 oops", "not refused clearly (500 oops)", "no-clear-answer"),
+        ("info", "no answer", "not answered in 20.0 s", "no-clear-answer"),
+    ],
+)
+def test_a_hostile_request_says_how_it_ended(end: str, error: str | None, how: str, cause: str) -> None:
+    story = begun()
+    story.create(A)
+    invoke = story.invoke("hostile", DIRECTORY, value="x")
+    story.now_ms += 19_999
+    done = story.end(invoke, end, "created" if end == "ok" else None, error)
+    breach = only(story, "G12")
+    assert breach.message == f"expected a refusal of the hostile request 'x', it was {how}"
+    assert breach.cause == cause and {invoke, done} <= set(breach.evidence)
+
+
+def test_a_refused_request_that_changes_something_says_what_whenever_it_does() -> None:
+    for late in (False, True):
+        story = begun()
+        story.create(A)
+        invoke = story.invoke("hostile", DIRECTORY, value="x")
+        if late:
+            story.end(invoke, "fail", error="400 no")
+        at = story.add("effect", "put", "server#1", path="t/elsewhere", value=b"", caused_by=invoke)
+        if not late:
+            story.end(invoke, "fail", error="400 no")
+        breach = only(story, "G12")
+        assert breach.message.endswith("it was refused (400 no) and changed 't/elsewhere'")
+        assert breach.cause == "refused-and-done" and at in breach.evidence
