@@ -204,7 +204,8 @@ def _mutants(
     context: typer.Context,
     seeds: Annotated[str, typer.Option(metavar="N", help="Number of seeds for the swarm.")] = "20",
     budget_per_mutant: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s.")
+        str | None,
+        typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s. With --of serve wall time, 24s."),
     ] = None,
     runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
     only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
@@ -212,6 +213,10 @@ def _mutants(
         str | None,
         typer.Option(metavar="N", help="Instead of the planted ones, N changes of the syntax tree drawn by --seed."),
     ] = None,
+    of: Annotated[
+        str,
+        typer.Option(metavar="WHAT", help="Of --generated: reference, simulated, or serve, the server as a process."),
+    ] = "reference",
     seed: Annotated[str | None, typer.Option(metavar="N", help="Of --generated; drawn when left out.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
@@ -222,13 +227,16 @@ def _mutants(
     from marker_sim.cli.mutants import mutants
 
     if generated is not None:
-        if only is not None or budget_per_mutant is not None or stop_at_first:
-            raise UsageError("--generated takes --seed, --runs, --jobs, --report and --json alone")
+        if only is not None or stop_at_first:
+            raise UsageError("--generated takes no --only and no --stop-at-first; leave them out")
         from marker_sim.cli.generated_mutants import generated_mutants
 
         return generated_mutants(
-            count=generated, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
-        )
+            count=generated, of=of, seed=seed, runs=runs, budget_per_mutant=budget_per_mutant, jobs=jobs,
+            report=report, as_json=as_json, argv=context.obj,
+        )  # fmt: skip
+    if of != "reference":
+        raise UsageError(f"--of {of} was given without --generated; write --generated N as well")
     if seed is not None:
         raise UsageError(f"--seed {seed} was given without --generated; write --seeds for the planted mutants")
     return mutants(

@@ -11,7 +11,9 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.cli.mutants import hunted
-from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
+from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number, parse_seed
+from marker_sim.errors import UsageError
+from marker_sim.mutants import served
 from marker_sim.mutants.generated import (
     BLIND,
     KILLED,
@@ -22,25 +24,57 @@ from marker_sim.mutants.generated import (
     GeneratedTask,
     drawn,
 )  # fmt: skip
+from marker_sim.mutants.hunts import HuntTask
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
+from marker_sim.requirements import NEEDS, need
 from marker_sim.worker_pool import parse_jobs
 
+REFERENCE, SERVE = OF = ("reference", "serve")
 PLANS = "600"
+BUDGET = "24s"
+SERVE_JOBS = "1"  # Its servers and clients need a core or two, and time decides what meets what.
 COUNT_MAX = 100_000
 FILE = "generated.json"
 SCHEMA = 1
 
 
 def generated_mutants(
-    *, count: str, seed: str | None, runs: str | None, jobs: str | None, report: str, as_json: bool, argv: Sequence[str]
+    *,
+    count: str,
+    of: str,
+    seed: str | None,
+    runs: str | None,
+    budget_per_mutant: str | None,
+    jobs: str | None,
+    report: str,
+    as_json: bool,
+    argv: Sequence[str],
 ) -> int:
-    """Hunt so many; 0 when each survivor has a review, 1 when one has none, 130 when interrupted."""
+    """Hunt so many; 0 when each survivor has a review, 1 when one has none, 130 when interrupted.
+
+    of: one of OF.
+    """
     number, chosen = parse_number(count, "--generated", COUNT_MAX), parse_seed(seed)
-    plans, processes = parse_number(runs or PLANS, "--runs", RUNS_MAX), parse_jobs(jobs)
-    tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
+    tasks: Sequence[HuntTask]
+    settings: dict[str, Any] = {"of": of, "seed": chosen}
+    if of == REFERENCE:
+        if budget_per_mutant is not None:
+            raise UsageError(f"--budget-per-mutant {budget_per_mutant} was given; --of {of} takes --runs instead")
+        settings["plans"] = plans = parse_number(runs or PLANS, "--runs", RUNS_MAX)
+        tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
+    elif of == SERVE:
+        if runs is not None:
+            raise UsageError(f"--runs {runs} was given; --of {of} takes --budget-per-mutant instead")
+        need("--of serve", *NEEDS["mutants of serve"])
+        settings["budget_s"] = budget_s = parse_duration(budget_per_mutant or BUDGET, "--budget-per-mutant")
+        changes = drawn(number, chosen, served.MODULES)
+        tasks = [served.ServedTask(change=change, budget_s=budget_s, seed=chosen) for change in changes]
+    else:
+        raise UsageError(f"--of was given {of!r}; write {' or '.join(OF)}")
+    processes = parse_jobs(jobs or (SERVE_JOBS if of == SERVE else None))
     directory = Path(report)
     with open_report(directory, argv):
         outcomes, interrupted, trouble = hunted(
@@ -49,7 +83,7 @@ def generated_mutants(
             lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
             lambda _: False,
         )
-        content = summary(outcomes) | {"seed": chosen, "plans": plans, "interrupted": interrupted}
+        content = summary(outcomes) | settings | {"interrupted": interrupted}
         write_text(directory / FILE, json.dumps(content, indent=1) + "\n")
     if trouble is not None:
         raise trouble
@@ -100,8 +134,9 @@ def told(content: dict[str, Any]) -> list[str]:
         lines.append("survivors by review: " + ", ".join(f"{many} {name}" for name, many in content["reviews"].items()))
     if content["rate"] is not None:
         imported = content["drawn"] - ways.get(NO_MUTANT, 0)
+        seconds = "seconds" if content["of"] == SERVE else "seconds of processor"
         lines.append(
-            f"seen: {content['rate']:.1%} of those that can be, of {imported} mutants; seconds of processor to see one:"
+            f"seen: {content['rate']:.1%} of those that can be, of {imported} mutants; {seconds} to see one:"
             f" median {content['median_s'] or 0:.2f}, worst {content['worst_s'] or 0:.2f}"
         )
     return lines

@@ -77,21 +77,21 @@ class GeneratedOutcome:
         }
 
 
-def possible() -> list[Change]:
-    """Every change of every module of the reference that a mutant is loaded with."""
+def possible(modules: tuple[str, ...] = MODULES) -> list[Change]:
+    """Every change of every module, by default those of the reference that a mutant is loaded with."""
     return [
-        change for module in MODULES for change in changes_of(module.removeprefix("marker_sim."), source_of(module)[1])
+        change for module in modules for change in changes_of(module.removeprefix("marker_sim."), source_of(module)[1])
     ]
 
 
-def drawn(count: int, seed: int) -> list[Change]:
+def drawn(count: int, seed: int, modules: tuple[str, ...] = MODULES) -> list[Change]:
     """So many of them; UsageError when there are fewer. The first ones of a larger count are those of a smaller.
 
     Each has a place of its own in the order of a seed, so an edit of the reference leaves the other draws alone.
     """
-    changes = possible()
+    changes = possible(modules)
     if count > len(changes):
-        raise UsageError(f"--generated was given {count}; the reference has {len(changes)} possible mutants")
+        raise UsageError(f"--generated was given {count}; there are {len(changes)} possible mutants")
     return sorted(changes, key=lambda change: hashlib.sha256(f"{seed} {change.key}".encode()).digest())[:count]
 
 
