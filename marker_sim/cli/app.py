@@ -204,8 +204,7 @@ def _mutants(
     context: typer.Context,
     seeds: Annotated[str, typer.Option(metavar="N", help="Number of seeds for the swarm.")] = "20",
     budget_per_mutant: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s. With --of serve wall time, 24s."),
+        str | None, typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s.")
     ] = None,
     runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
     only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
@@ -227,14 +226,13 @@ def _mutants(
     from marker_sim.cli.mutants import mutants
 
     if generated is not None:
-        if only is not None or stop_at_first:
-            raise UsageError("--generated takes no --only and no --stop-at-first; leave them out")
+        if only is not None or budget_per_mutant is not None or stop_at_first:
+            raise UsageError("--generated takes --of, --seed, --runs, --jobs, --report and --json alone")
         from marker_sim.cli.generated_mutants import generated_mutants
 
         return generated_mutants(
-            count=generated, of=of, seed=seed, runs=runs, budget_per_mutant=budget_per_mutant, jobs=jobs,
-            report=report, as_json=as_json, argv=context.obj,
-        )  # fmt: skip
+            count=generated, of=of, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
+        )
     if of != "reference":
         raise UsageError(f"--of {of} was given without --generated; write --generated N as well")
     if seed is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.cli.mutants import hunted
-from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number, parse_seed
+from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
 from marker_sim.errors import UsageError
 from marker_sim.mutants import served
 from marker_sim.mutants.generated import (
@@ -33,9 +33,8 @@ from marker_sim.requirements import NEEDS, need
 from marker_sim.worker_pool import parse_jobs
 
 REFERENCE, SERVE = OF = ("reference", "serve")
-PLANS = "600"
-BUDGET = "24s"
-SERVE_JOBS = "1"  # Its servers and clients need a core or two, and time decides what meets what.
+PLANS = {REFERENCE: "600", SERVE: "6"}
+JOBS = {REFERENCE: None, SERVE: "1"}  # Servers in real time need the cores.
 COUNT_MAX = 100_000
 FILE = "generated.json"
 SCHEMA = 1
@@ -47,7 +46,6 @@ def generated_mutants(
     of: str,
     seed: str | None,
     runs: str | None,
-    budget_per_mutant: str | None,
     jobs: str | None,
     report: str,
     as_json: bool,
@@ -57,24 +55,18 @@ def generated_mutants(
 
     of: one of OF.
     """
-    number, chosen = parse_number(count, "--generated", COUNT_MAX), parse_seed(seed)
-    tasks: Sequence[HuntTask]
-    settings: dict[str, Any] = {"of": of, "seed": chosen}
-    if of == REFERENCE:
-        if budget_per_mutant is not None:
-            raise UsageError(f"--budget-per-mutant {budget_per_mutant} was given; --of {of} takes --runs instead")
-        settings["plans"] = plans = parse_number(runs or PLANS, "--runs", RUNS_MAX)
-        tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
-    elif of == SERVE:
-        if runs is not None:
-            raise UsageError(f"--runs {runs} was given; --of {of} takes --budget-per-mutant instead")
-        need("--of serve", *NEEDS["mutants of serve"])
-        settings["budget_s"] = budget_s = parse_duration(budget_per_mutant or BUDGET, "--budget-per-mutant")
-        changes = drawn(number, chosen, served.MODULES)
-        tasks = [served.ServedTask(change=change, budget_s=budget_s, seed=chosen) for change in changes]
-    else:
+    if of not in OF:
         raise UsageError(f"--of was given {of!r}; write {' or '.join(OF)}")
-    processes = parse_jobs(jobs or (SERVE_JOBS if of == SERVE else None))
+    number, chosen = parse_number(count, "--generated", COUNT_MAX), parse_seed(seed)
+    plans = parse_number(runs or PLANS[of], "--runs", RUNS_MAX)
+    processes = parse_jobs(jobs or JOBS[of])
+    tasks: Sequence[HuntTask]
+    if of == SERVE:
+        need("--of serve", *NEEDS["mutants of serve"])
+        changes = drawn(number, chosen, served.MODULES)
+        tasks = [served.ServedTask(change=change, plans=plans, seed=chosen) for change in changes]
+    else:
+        tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
     directory = Path(report)
     with open_report(directory, argv):
         outcomes, interrupted, trouble = hunted(
@@ -83,7 +75,7 @@ def generated_mutants(
             lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
             lambda _: False,
         )
-        content = summary(outcomes) | settings | {"interrupted": interrupted}
+        content = summary(outcomes) | {"of": of, "seed": chosen, "plans": plans, "interrupted": interrupted}
         write_text(directory / FILE, json.dumps(content, indent=1) + "\n")
     if trouble is not None:
         raise trouble
