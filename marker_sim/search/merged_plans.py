@@ -16,7 +16,16 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
 from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
-from marker_sim.search.crowds import around_a_failure, crowd, hot, removed_elsewhere, short_scripts, spaced, with_twins
+from marker_sim.search.crowds import (
+    around_a_failure,
+    crowd,
+    hot,
+    readers,
+    removed_elsewhere,
+    short_scripts,
+    spaced,
+    with_twins,
+)
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
@@ -92,6 +101,7 @@ def make_merged_plan(
     askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
     second = rng.random() < SECOND
     ops += short_scripts(rng, directories, second)
+    ops += readers(seed, storage, len(directories))
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
     if confined:
         faults = [_confined(rng, storage, asked_for)]
