@@ -101,7 +101,6 @@ def make_merged_plan(
     askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
     second = rng.random() < SECOND
     ops += short_scripts(rng, directories, second)
-    ops += readers(seed, storage, len(directories))
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
     if confined:
         faults = [_confined(rng, storage, asked_for)]
@@ -126,7 +125,7 @@ def make_merged_plan(
         num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=in_other_forms(seed, ops),
+        ops=in_other_forms(seed, [*ops, *readers(seed, storage, len(directories))]),
         faults=tuple(faults),
         seed=seed,
     )
