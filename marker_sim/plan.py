@@ -25,7 +25,7 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 # Of the HTTP of a request, each with the meaning of the usual one (worlds/http/request_forms.py).
-REQUEST_FORMS = ("empty-chunk", "escaped", "more-parameters", "last-on-connection", "in-pieces")
+REQUEST_FORMS = ("empty-chunk", "escaped", "more-parameters", "last-on-connection", "offers-upgrade", "in-pieces")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 PROBE = "probe"
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]

@@ -94,7 +94,7 @@ def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
     """The content of generated.json.
 
     rate: of those seen among those that can be: all but what cannot be imported and what a review calls equivalent, a
-    bound or harness. None when there are none.
+    bound, harness or own. None when there are none.
     """
     ways = Counter(each.how for each in outcomes)
     reviews = Counter(each.review for each in outcomes if each.how == SURVIVED)

@@ -39,8 +39,9 @@ KILLED, TROUBLE, UNSTEADY, NOTHING, NO_MUTANT, SURVIVED = (
 )  # fmt: skip
 SEEN = (KILLED, TROUBLE, UNSTEADY, NOTHING)
 # What a review says: the same behaviour; other bounds or speed alone; code that only the kit or a message uses; a hole.
-EQUIVALENT, BOUND, HARNESS, BLIND = "equivalent", "bound", "harness", "blind"
-REASONS = (EQUIVALENT, BOUND, HARNESS, BLIND)
+# Of serve/: what the reference alone promises and no protocol asks for, so that its own tests have to see it.
+EQUIVALENT, BOUND, HARNESS, OWN, BLIND = "equivalent", "bound", "harness", "own", "blind"
+REASONS = (EQUIVALENT, BOUND, HARNESS, OWN, BLIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

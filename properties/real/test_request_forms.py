@@ -43,6 +43,7 @@ def test_heads_differ_where_their_forms_do() -> None:
     assert usual.endswith(b"Content-Length: 0\r\n\r\n") and head(80, "POST", "/t", "in-pieces") == usual
     assert head(80, "POST", "/t", "empty-chunk").endswith(b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
     assert head(80, "GET", "/t", "empty-chunk") == head(80, "GET", "/t"), "a GET has no body at all"
+    assert b"Upgrade: nobody-knows/1\r\n" in head(80, "GET", "/t", "offers-upgrade")
     assert b"Connection: close\r\n" in head(80, "GET", "/t", "last-on-connection")
 
 

@@ -4,6 +4,7 @@ empty-chunk          the empty body of a POST comes in chunks (RFC 9112, 7.1), o
 escaped              each byte of a parameter is %xx, with small letters, and each letter of its name
 more-parameters      with `basepath`, as Hudi's clients send it, and one that nobody knows
 last-on-connection   the client says `Connection: close`
+offers-upgrade       the client could speak a protocol that nobody knows, so nothing changes (RFC 9110, 7.8)
 in-pieces            a few bytes at a time, on a connection of its own
 """
 
@@ -15,7 +16,11 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPResponse
 from urllib.parse import urlencode
 
-ALONE = ("empty-chunk", "last-on-connection", "in-pieces")  # On connections of their own.
+ALONE = ("empty-chunk", "last-on-connection", "offers-upgrade", "in-pieces")  # On connections of their own.
+_HEADERS = {
+    "last-on-connection": "Connection: close\r\n",
+    "offers-upgrade": "Connection: Upgrade\r\nUpgrade: nobody-knows/1\r\n",
+}
 PIECE_BYTES, PIECES = 23, 12
 PIECE_S = 0.003
 
@@ -34,8 +39,8 @@ def head(port: int, method: str, target: str, form: str = "") -> bytes:
     """A whole request, which has no body."""
     chunked = form == "empty-chunk" and method == "POST"
     body = "Transfer-Encoding: chunked\r\n\r\n0" if chunked else "Content-Length: 0"
-    close = "Connection: close\r\n" if form == "last-on-connection" else ""
-    text = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n{close}{body}\r\n\r\n"
+    more = _HEADERS.get(form, "")
+    text = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n{more}{body}\r\n\r\n"
     return text.encode("ascii")
 
 
