@@ -69,7 +69,7 @@ class Ground(NamedTuple):
 # On each the hostile plan comes first, and then another one.
 GROUNDS = (
     Ground("local", "path", (1, 4, 3, 2, 5, 6)),
-    Ground("s3", "s3n", (1, 2, 5, 4, 3, 6)),
+    Ground("s3", "s3n", (1, 4, 2, 5, 3, 6)),
     Ground("local", "file", (1, 3, 4, 6, 2, 5)),
 )
 
