@@ -214,8 +214,8 @@ def _mutants(
     ] = None,
     of: Annotated[
         str,
-        typer.Option(metavar="WHAT", help="Of --generated: reference, simulated, or serve, the server as a process."),
-    ] = "reference",
+        typer.Option(metavar="WHAT", help="Of --generated: simulated, or serve, which is run as a process."),
+    ] = "simulated",
     seed: Annotated[str | None, typer.Option(metavar="N", help="Of --generated; drawn when left out.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
@@ -233,7 +233,7 @@ def _mutants(
         return generated_mutants(
             count=generated, of=of, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
         )
-    if of != "reference":
+    if of != "simulated":
         raise UsageError(f"--of {of} was given without --generated; write --generated N as well")
     if seed is not None:
         raise UsageError(f"--seed {seed} was given without --generated; write --seeds for the planted mutants")

@@ -32,9 +32,9 @@ from marker_sim.report.write import write_text
 from marker_sim.requirements import NEEDS, need
 from marker_sim.worker_pool import parse_jobs
 
-REFERENCE, SERVE = OF = ("reference", "serve")
-PLANS = {REFERENCE: "600", SERVE: "6"}
-JOBS = {REFERENCE: None, SERVE: "1"}  # Servers in real time need the cores.
+SIMULATED, SERVE = OF = ("simulated", "serve")
+PLANS = {SIMULATED: "600", SERVE: "6"}
+JOBS = {SIMULATED: None, SERVE: "1"}  # Servers in real time need the cores.
 COUNT_MAX = 100_000
 FILE = "generated.json"
 SCHEMA = 1

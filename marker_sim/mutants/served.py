@@ -45,6 +45,7 @@ MODULES = (
     "marker_sim.serve.server",
     "marker_sim.serve.storing",
 )
+_START = "import sys; from marker_sim.mutants.served_start import start; sys.exit(start(sys.argv[1:]))"
 OPTIONS = "serve --base {storage} --port {port} --batch-threads {threads} --batch-interval-ms {interval_ms}"
 # What a server that works has something to judge of in EVERY plans.
 USUAL = ("G1", "G2", "G3", "G4", "G5", "G6", "G10", "G11", "G12")
@@ -77,7 +78,7 @@ GROUNDS = (
 def hunt_served(change: Change, plans: int, seed: int, grounds: tuple[Ground, ...] = GROUNDS) -> GeneratedOutcome:
     """Hunt a change of serve/ with so many plans, spread over the grounds, until a promise breaks."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "marker_sim.mutants.served_start", change.key]
+    command = [sys.executable, "-c", _START, change.key]
     start = f"{shlex.join(command)} {OPTIONS}"
     outcome = _not_imported(change, command) or _hunted(change, start, plans, seed, grounds)
     said = reviews().get(change.key) if outcome.how == SURVIVED else None

@@ -1,7 +1,7 @@
 """Starts `marker-sim` with one module of serve/ changed: the process of a mutant, and of nothing else.
 
-python -m marker_sim.mutants.served_start KEY serve --base DIR ...     the command, with the change of that key
-python -m marker_sim.mutants.served_start KEY                          ends with 0 when the module can be imported
+`start([KEY, "serve", "--base", DIR, ...])` is the command with the change of that key; with the key alone it gives 0
+when the changed module can be imported. No module of the kit imports this one: served.py starts it as a process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,3 @@ class _Loader(SourceFileLoader):
         path = self.get_filename(fullname)
         text = self.get_data(path).decode("utf-8")
         return compile(self._change.applied(text), path, "exec", dont_inherit=True)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

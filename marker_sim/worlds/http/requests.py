@@ -62,9 +62,7 @@ class Requests:
                 parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
             parameters["markername"] = value = as_sent(name)
-            path = target
-            if target != place.path:
-                value = f"?{urlencode(parameters)}"
+            path, value = target, value if target == place.path else f"?{urlencode(parameters)}"
         with recorder.lock:
             if over():
                 return None
