@@ -24,6 +24,8 @@ PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
+# Of the HTTP of a request, each with the meaning of the usual one (worlds/http/request_forms.py).
+REQUEST_FORMS = ("empty-chunk", "escaped", "more-parameters", "last-on-connection", "offers-upgrade", "in-pieces")
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
@@ -47,6 +49,7 @@ class Op:
     after_ms: how long the client waits first.
     server: 0, or 1 for the second server while it lives.
     spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
+    form: how its request to a real server is written, "" as usual: one of `REQUEST_FORMS`, without other meaning.
     copies: so many clients perform it beside each other, each of them whatever else the plan has with the same actor;
         `COPY` in the name or the request stands for the number of the client.
     apart_ms: how much later than the one before each of these clients begins.
@@ -60,6 +63,7 @@ class Op:
     after_ms: int = 0
     server: int = 0
     spelled: str = ""
+    form: str = ""
     copies: int = 1
     apart_ms: int = 0
 
@@ -295,6 +299,8 @@ class Plan:
             forms = ("", *SPELLINGS, *(MALFORMED if op.kind == "hostile" else ()))
             if op.spelled not in forms:
                 problems.append(f"operation {op.kind} spelled {op.spelled!r} is none of {forms}")
+            if op.form not in ("", *REQUEST_FORMS):
+                problems.append(f"operation form {op.form!r} is none of {REQUEST_FORMS}")
             if _LONE.search(op.name):
                 problems.append(f"operation name {op.name!r} is neither text nor bytes")
         problems += [problem for fault in self.faults if (problem := fault.problem())]

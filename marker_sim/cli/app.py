@@ -212,6 +212,10 @@ def _mutants(
         str | None,
         typer.Option(metavar="N", help="Instead of the planted ones, N changes of the syntax tree drawn by --seed."),
     ] = None,
+    of: Annotated[
+        str,
+        typer.Option(metavar="WHAT", help="Of --generated: simulated, or serve, which is run as a process."),
+    ] = "simulated",
     seed: Annotated[str | None, typer.Option(metavar="N", help="Of --generated; drawn when left out.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
@@ -223,12 +227,14 @@ def _mutants(
 
     if generated is not None:
         if only is not None or budget_per_mutant is not None or stop_at_first:
-            raise UsageError("--generated takes --seed, --runs, --jobs, --report and --json alone")
+            raise UsageError("--generated takes --of, --seed, --runs, --jobs, --report and --json alone")
         from marker_sim.cli.generated_mutants import generated_mutants
 
         return generated_mutants(
-            count=generated, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
+            count=generated, of=of, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
         )
+    if of != "simulated":
+        raise UsageError(f"--of {of} was given without --generated; write --generated N as well")
     if seed is not None:
         raise UsageError(f"--seed {seed} was given without --generated; write --seeds for the planted mutants")
     return mutants(

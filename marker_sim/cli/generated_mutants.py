@@ -12,6 +12,8 @@ from typing import Any
 from marker_sim import __version__
 from marker_sim.cli.mutants import hunted
 from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
+from marker_sim.errors import UsageError
+from marker_sim.mutants import served
 from marker_sim.mutants.generated import (
     BLIND,
     KILLED,
@@ -22,25 +24,49 @@ from marker_sim.mutants.generated import (
     GeneratedTask,
     drawn,
 )  # fmt: skip
+from marker_sim.mutants.hunts import HuntTask
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
+from marker_sim.requirements import NEEDS, need
 from marker_sim.worker_pool import parse_jobs
 
-PLANS = "600"
+SIMULATED, SERVE = OF = ("simulated", "serve")
+PLANS = {SIMULATED: "600", SERVE: "6"}
+JOBS = {SIMULATED: None, SERVE: "1"}  # Servers in real time need the cores.
 COUNT_MAX = 100_000
 FILE = "generated.json"
 SCHEMA = 1
 
 
 def generated_mutants(
-    *, count: str, seed: str | None, runs: str | None, jobs: str | None, report: str, as_json: bool, argv: Sequence[str]
+    *,
+    count: str,
+    of: str,
+    seed: str | None,
+    runs: str | None,
+    jobs: str | None,
+    report: str,
+    as_json: bool,
+    argv: Sequence[str],
 ) -> int:
-    """Hunt so many; 0 when each survivor has a review, 1 when one has none, 130 when interrupted."""
+    """Hunt so many; 0 when each survivor has a review, 1 when one has none, 130 when interrupted.
+
+    of: one of OF.
+    """
+    if of not in OF:
+        raise UsageError(f"--of was given {of!r}; write {' or '.join(OF)}")
     number, chosen = parse_number(count, "--generated", COUNT_MAX), parse_seed(seed)
-    plans, processes = parse_number(runs or PLANS, "--runs", RUNS_MAX), parse_jobs(jobs)
-    tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
+    plans = parse_number(runs or PLANS[of], "--runs", RUNS_MAX)
+    processes = parse_jobs(jobs or JOBS[of])
+    tasks: Sequence[HuntTask]
+    if of == SERVE:
+        need("--of serve", *NEEDS["mutants of serve"])
+        changes = drawn(number, chosen, served.MODULES)
+        tasks = [served.ServedTask(change=change, plans=plans, seed=chosen) for change in changes]
+    else:
+        tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
     directory = Path(report)
     with open_report(directory, argv):
         outcomes, interrupted, trouble = hunted(
@@ -49,7 +75,7 @@ def generated_mutants(
             lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
             lambda _: False,
         )
-        content = summary(outcomes) | {"seed": chosen, "plans": plans, "interrupted": interrupted}
+        content = summary(outcomes) | {"of": of, "seed": chosen, "plans": plans, "interrupted": interrupted}
         write_text(directory / FILE, json.dumps(content, indent=1) + "\n")
     if trouble is not None:
         raise trouble
@@ -68,7 +94,7 @@ def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
     """The content of generated.json.
 
     rate: of those seen among those that can be: all but what cannot be imported and what a review calls equivalent, a
-    bound or harness. None when there are none.
+    bound, harness or own. None when there are none.
     """
     ways = Counter(each.how for each in outcomes)
     reviews = Counter(each.review for each in outcomes if each.how == SURVIVED)
@@ -100,8 +126,9 @@ def told(content: dict[str, Any]) -> list[str]:
         lines.append("survivors by review: " + ", ".join(f"{many} {name}" for name, many in content["reviews"].items()))
     if content["rate"] is not None:
         imported = content["drawn"] - ways.get(NO_MUTANT, 0)
+        seconds = "seconds" if content["of"] == SERVE else "seconds of processor"
         lines.append(
-            f"seen: {content['rate']:.1%} of those that can be, of {imported} mutants; seconds of processor to see one:"
+            f"seen: {content['rate']:.1%} of those that can be, of {imported} mutants; {seconds} to see one:"
             f" median {content['median_s'] or 0:.2f}, worst {content['worst_s'] or 0:.2f}"
         )
     return lines

@@ -39,8 +39,9 @@ KILLED, TROUBLE, UNSTEADY, NOTHING, NO_MUTANT, SURVIVED = (
 )  # fmt: skip
 SEEN = (KILLED, TROUBLE, UNSTEADY, NOTHING)
 # What a review says: the same behaviour; other bounds or speed alone; code that only the kit or a message uses; a hole.
-EQUIVALENT, BOUND, HARNESS, BLIND = "equivalent", "bound", "harness", "blind"
-REASONS = (EQUIVALENT, BOUND, HARNESS, BLIND)
+# Of serve/: what the reference alone promises and no protocol asks for, so that its own tests have to see it.
+EQUIVALENT, BOUND, HARNESS, OWN, BLIND = "equivalent", "bound", "harness", "own", "blind"
+REASONS = (EQUIVALENT, BOUND, HARNESS, OWN, BLIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,24 +78,24 @@ class GeneratedOutcome:
         }
 
 
-def possible() -> list[Change]:
-    """Every change of every module of the reference that a mutant is loaded with."""
+def possible(modules: tuple[str, ...] = MODULES) -> list[Change]:
+    """Every change of every module, by default those of the reference that a mutant is loaded with."""
     return [
         change
-        for module in MODULES
+        for module in modules
         for change in changes_of(module.removeprefix("marker_sim."), source_of(module)[1])
         if change.function.partition(".")[0] not in never_mutated(module)
     ]
 
 
-def drawn(count: int, seed: int) -> list[Change]:
+def drawn(count: int, seed: int, modules: tuple[str, ...] = MODULES) -> list[Change]:
     """So many of them; UsageError when there are fewer. The first ones of a larger count are those of a smaller.
 
     Each has a place of its own in the order of a seed, so an edit of the reference leaves the other draws alone.
     """
-    changes = possible()
+    changes = possible(modules)
     if count > len(changes):
-        raise UsageError(f"--generated was given {count}; the reference has {len(changes)} possible mutants")
+        raise UsageError(f"--generated was given {count}; there are {len(changes)} possible mutants")
     return sorted(changes, key=lambda change: hashlib.sha256(f"{seed} {change.key}".encode()).digest())[:count]
 
 

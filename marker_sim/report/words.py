@@ -97,8 +97,7 @@ def _operation(op: Op, directory: str) -> str:
     words.append(f"marker {_distinct(op.name)}" if op.kind == "create" else "the marker directory")
     if directory:
         words.append(f"in {directory}" if op.kind == "create" else directory)
-    if op.spelled:
-        words.append(f"(written {op.spelled})")
+    words += [f"(written {form})" for form in (op.spelled, op.form) if form]
     if op.request:
         words.append(f"as request {op.request}")
     if op.server:

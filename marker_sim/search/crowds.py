@@ -15,6 +15,8 @@ HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for
 HOT_NAMES = (1, 4)
 SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
+READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
+READS = ("list", "list", "list-data", "list-log", "exists")
 LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
 SHORT_SCRIPTS = (0, 4, 8)
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
@@ -137,6 +139,24 @@ def hot(rng: random.Random, storage: str, first: int, directories: int) -> list[
             apart_ms=rng.choice((0, 0, 1)),
         )
         for number in range(rng.choice(HOT_NAMES) if clients else 0)
+    ]
+
+
+def readers(seed: int, storage: str, directories: int) -> list[Op]:
+    """Clients that read a directory at the same moment, some of which read another one then."""
+    rng = random.Random(f"readers/1/{seed}/{storage}")
+    clients, kinds = rng.choice(READERS[storage]), rng.choices(READS, k=2)
+    first, other, after_ms = rng.randrange(directories), rng.randrange(directories), rng.choice((0, 100, 400))
+    return [
+        Op(
+            actor="executor-q0",
+            kind=kind,
+            directory=directory,
+            after_ms=0 if number else after_ms,
+            copies=clients // (number + 1),
+        )
+        for number, (kind, directory) in enumerate(zip(kinds, (first, other), strict=True))
+        if clients
     ]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.odd_names import DIRECTORIES, KEPT, REFUSED
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
-from marker_sim.search.merged_plans import batches
+from marker_sim.search.merged_plans import batches, in_other_forms
 
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
 ASKERS = 4  # Clients that ask for what must be refused.
@@ -49,7 +49,7 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(rng.sample(DIRECTORIES, 2)),
-        ops=(*before, *_reads(), *again, _spelled(PLAIN[-1], "", LATER_MS), *_reads()),
+        ops=in_other_forms(seed, (*before, *_reads(), *again, _spelled(PLAIN[-1], "", LATER_MS), *_reads())),
         faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
         seed=seed,
     )

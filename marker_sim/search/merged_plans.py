@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
 from marker_sim.odd_names import must_be_refused
-from marker_sim.plan import Op, Plan
-from marker_sim.search.crowds import around_a_failure, crowd, hot, removed_elsewhere, short_scripts, spaced, with_twins
+from marker_sim.plan import REQUEST_FORMS, Op, Plan
+from marker_sim.search.crowds import (
+    around_a_failure,
+    crowd,
+    hot,
+    readers,
+    removed_elsewhere,
+    short_scripts,
+    spaced,
+    with_twins,
+)
 from marker_sim.search.swarm import make_plan
 
 PARTS = (1, 1, 2, 3, 5, 8)
@@ -60,6 +69,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int
         (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
     ),
 }
+IN_FORMS, NAME_IN_FORMS_MAX = 0.15, 300
 MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
 
 
@@ -115,7 +125,7 @@ def make_merged_plan(
         num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=tuple(ops),
+        ops=in_other_forms(seed, [*ops, *readers(seed, storage, len(directories))]),
         faults=tuple(faults),
         seed=seed,
     )
@@ -126,6 +136,17 @@ def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[in
     num_threads = rng.choice(threads)
     slow = num_threads > PROBED_FAST
     return num_threads, rng.choice(sorted(intervals_ms)[: max(1, len(intervals_ms) // 2)] if slow else intervals_ms)
+
+
+def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Some of the requests written in other ways that mean the same, but none that are long, nor those of crowds."""
+    rng = random.Random(f"forms/1/{seed}")
+    return tuple(
+        replace(op, form=rng.choice(REQUEST_FORMS))
+        if op.copies == 1 and len(op.name) <= NAME_IN_FORMS_MAX and rng.random() < IN_FORMS
+        else op
+        for op in ops
+    )
 
 
 def _merged(rng: random.Random, storage: str, directories: dict[str, int], parts: int) -> tuple[list[Op], list[Fault]]:

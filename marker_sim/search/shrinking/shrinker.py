@@ -313,6 +313,7 @@ class _Shrinker:
         yield replace(self.best, restart_threads=0)
         yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
         yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
+        yield replace(self.best, ops=tuple(replace(op, form="") for op in self.best.ops))
         if self.best.ops:
             yield in_used_directories(self.best)
 
@@ -329,6 +330,8 @@ def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
         yield lambda o: replace(o, server=0)
     if op.spelled and op.kind != "hostile":  # Written as usual, such a directory need not be refused.
         yield lambda o: replace(o, spelled="")
+    if op.form:
+        yield lambda o: replace(o, form="")
     for fewer in sorted({1, 2, op.copies // 4, op.copies // 2, op.copies * 3 // 4} - {0}):
         if fewer < op.copies:
             yield partial(_of_fewer, copies=fewer)

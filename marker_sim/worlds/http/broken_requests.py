@@ -14,9 +14,10 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 
 from marker_sim.faults import Fault, FaultKind
+from marker_sim.worlds.http.request_forms import head, reply
 
 COPY_TIMEOUT_S = 10.0
 KINDS = (
@@ -36,10 +37,7 @@ def play(
 
     sent: called each time the whole request was handed to the server.
     """
-    head = (
-        f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\nContent-Length: 0\r\n\r\n"
-    )
-    request = head.encode("ascii")
+    request = head(port, method, target)
     half = len(request) // 2
     if fault.kind is FaultKind.DUPLICATED:
         args = (port, method, request, sent, fault.settings.late_ms / 1000)
@@ -58,7 +56,7 @@ def play(
         sent()
         match fault.kind:
             case FaultKind.DELAYED | FaultKind.DUPLICATED:
-                return _reply(connection, method)
+                return reply(connection, method)
             case FaultKind.RESET:
                 _reset(connection)
     return None
@@ -70,15 +68,9 @@ def _copy(port: int, method: str, request: bytes, sent: Callable[[], object], la
         with socket.create_connection(("127.0.0.1", port), COPY_TIMEOUT_S) as connection:
             connection.sendall(request)
             sent()
-            _reply(connection, method)
+            reply(connection, method)
     except (OSError, HTTPException):
         return  # The server is gone, or answers the first only; whoever sent the copy does not look at its reply.
-
-
-def _reply(connection: socket.socket, method: str) -> tuple[int, bytes, str]:
-    with HTTPResponse(connection, method=method) as reply:
-        reply.begin()
-        return reply.status, reply.read(), reply.getheader("Content-Type", "")
 
 
 def _reset(connection: socket.socket) -> None:

@@ -18,7 +18,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 import urllib3.exceptions as failed
 from urllib3.connection import HTTPConnection
@@ -27,6 +26,7 @@ from marker_sim.faults import Fault
 from marker_sim.history import Kind, Value
 from marker_sim.names import data_path
 from marker_sim.worlds.http import broken_requests
+from marker_sim.worlds.http.request_forms import ALONE, exchange, query
 
 BASE = "/v1/hoodie/marker"
 ROUTES = {
@@ -72,17 +72,20 @@ class HttpConnection:
         parameters: Mapping[str, str | bytes],
         sent: Callable[[], object],
         fault: Fault | None = None,
+        form: str = "",
     ) -> HttpOutcome:
         """Send one request and wait for its end.
 
         sent: called each time it was handed to a connected server.
         fault: what happens to the request on its way, which goes over a connection of its own then.
+        form: as `Op.form`; some go over a connection of their own as well.
         """
         assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
         method, route = ROUTES[operation]
-        target = f"{BASE}{route}?{urlencode(parameters)}"
+        target = f"{BASE}{route}?{query(parameters, form)}"
+        alone = fault is None and form in ALONE
         try:
-            http = None if fault is not None else self._connected()
+            http = None if fault is not None or alone else self._connected()
         except (failed.NewConnectionError, ConnectionRefusedError) as error:
             if self._proxied:
                 return HttpOutcome("info", None, f"refused by the proxy: {_short(error)}")
@@ -95,6 +98,8 @@ class HttpConnection:
                 return (
                     interpret(operation, *read) if read else HttpOutcome("info", None, f"no reply: {fault.kind.value}")
                 )
+            if alone:
+                return interpret(operation, *exchange(self.port, method, target, sent, form, self._timeout_s))
             assert http is not None
             http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
             sent()

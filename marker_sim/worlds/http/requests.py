@@ -39,6 +39,7 @@ class Requests:
         request: str = "",
         *,
         spelled: str = "",
+        form: str = "",
         fault: Fault | None = None,
         arrived: Callable[[Server], object] = lambda server: None,
         over: Callable[[], bool] = lambda: False,
@@ -46,7 +47,7 @@ class Requests:
         """One invocation with its completion; None when the client was killed before there was one, or the run is over.
 
         request: its identity, "" for one of its own.
-        spelled: how it writes the directory, as `Op.spelled`.
+        spelled, form: how it writes the directory, and all of it, as `Op.spelled` and `Op.form`.
         fault: what happens to the request on its way.
         arrived: called each time it was handed to a connected server.
         over: whether no client may ask any more; asked at the moment of the invocation, with the recorder's lock held.
@@ -62,9 +63,7 @@ class Requests:
                 parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
             parameters["markername"] = value = as_sent(name)
-            path = target
-            if target != place.path:
-                value = f"?{urlencode(parameters)}"
+            path, value = target, value if target == place.path else f"?{urlencode(parameters)}"
         with recorder.lock:
             if over():
                 return None
@@ -80,7 +79,7 @@ class Requests:
 
         if fault is not None and not fault.kind.row.kills:
             recorder.record(process, "nemesis", "fault", fault.kind.value, caused_by=invoke)
-        outcome = connection.call(operation, parameters, sent, fault)
+        outcome = connection.call(operation, parameters, sent, fault, form)
         if fault is not None and fault.kind.row.kills:
             recorder.fault(process, fault.kind.value)
             return None

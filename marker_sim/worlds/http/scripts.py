@@ -135,7 +135,7 @@ class Scripts:
         self._asked_s = time.monotonic()
         outcome = self._requests.send(
             process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
-            spelled=op.spelled, fault=fault, arrived=self._faults.arrived,
+            spelled=op.spelled, form=op.form, fault=fault, arrived=self._faults.arrived,
             over=lambda: fault is None and self._ended.is_set(),
         )  # fmt: skip
         self._asked_s = time.monotonic()

@@ -19,7 +19,7 @@ from marker_sim.history import Header, History
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.odd_names import PARTITIONS
-from marker_sim.plan import Plan
+from marker_sim.plan import REQUEST_FORMS, Plan
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.requests import Requests
@@ -34,6 +34,7 @@ ECHO_LATE_S = 2.0
 ECHOES_A_LOOK = 8  # At the processor times of the servers.
 PROBE_SPACE = 2.5
 HANGING_GRACE_S = 0.7
+FORMS = ("", *(form for form in REQUEST_FORMS if form != "empty-chunk"))  # Of probes.
 KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
 
 
@@ -143,19 +144,20 @@ class RunStage:
             if watcher.ident is not None:
                 watcher.join(5.0)
 
-    def ask_once(self, operation: str, place: MarkerDirectory, name: str) -> None:
-        """One request of a client that is used for nothing else, if anybody is left to ask."""
+    def ask_once(self, operation: str, place: MarkerDirectory, name: str, form: str = "") -> None:
+        """One request of a client that is used for nothing else, if anybody is left to ask. form: as `Op.form`."""
         if not self.injector.servers:
             return  # It ended by itself; that is recorded.
         server = self.injector.servers[0]
         connection = HttpConnection(server.door, timeout_s=10.0, proxied=server.proxied)
         process = f"once-{next(self._asked)}"
-        self.requests.send(process, server, operation, place, name, connection)
+        self.requests.send(process, server, operation, place, name, connection, form=form)
         connection.abort()
 
     def probe(self) -> None:
         """num_threads + 1 creates for each directory, one a batch, all directories at once; then wait for open ones.
 
+        Their requests are written in every form but in chunks, which a server may refuse (411).
         A create that is not answered does not hold up the next: it is sent when a batch interval has passed. When all
         are answered, each directory is listed, and some names that exist are asked for again.
         """
@@ -173,7 +175,7 @@ class RunStage:
             if not living:
                 return  # The last one ended by itself; that is recorded.
             for place in self.places:
-                args = (number, place, living[0])
+                args = (number, place, living[0], self.rng.choice(FORMS))
                 batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
                 batch[-1].start()
             threads += batch
@@ -187,7 +189,7 @@ class RunStage:
         if injector.servers and not self.recorder.open_since(began_ns):
             for place in self.places:
                 for operation in READ_ONLY:
-                    self.ask_once(operation, place, "")
+                    self.ask_once(operation, place, "", self.rng.choice(FORMS))
             self._ask_again()
 
     def close(self, kill: bool = True) -> None:
@@ -222,11 +224,12 @@ class RunStage:
         for name in names:
             self.ask_once("create", place, name)
 
-    def _probe_one(self, number: int, place: MarkerDirectory, server: Server) -> None:
+    def _probe_one(self, number: int, place: MarkerDirectory, server: Server, form: str) -> None:
         partition = PARTITIONS[number % 4]
         name = marker_name(partition, f"p{number}_0-0-{number}_001.parquet", MarkerType.MERGE)
         connection = HttpConnection(server.door, proxied=server.proxied)
-        self.requests.send(f"probe-{self.places.index(place)}-{number}", server, "create", place, name, connection)
+        process = f"probe-{self.places.index(place)}-{number}"
+        self.requests.send(process, server, "create", place, name, connection, form=form)
         connection.abort()
 
     def _watch(self, body: Callable[[], None]) -> None:
