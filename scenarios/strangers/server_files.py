@@ -99,7 +99,7 @@ class Markers:
         state.batches += 1
         there, version = files.get(index, ([], ""))
         self.write(directory, state, index, [*there, *new], version)
-        if self.defect == 5 and state.batches % 4 == 0:
+        if self.defect == 5 and state.batches % self.threads == 0:
             self.compact(directory, state)
         return set(new)
 
@@ -117,12 +117,13 @@ class Markers:
             state.cached[index] = int(os.stat(path).st_mtime), names
 
     def compact(self, directory: str, state: Directory) -> None:
-        """Defect 5: all names move to MARKERS0; listings that have read it already miss them."""
+        """Defect 5: file by file, all names move to MARKERS0; listings that have read that already miss them."""
         files = self.read(directory, state)
-        self.write(directory, state, 0, [name for index in sorted(files) for name in files[index][0]], "")
-        for index in files:
-            if index:
-                os.remove(f"{directory}/MARKERS{index}")
+        names, _ = files.pop(0, ([], ""))
+        for index in sorted(files):
+            names += files[index][0]
+            self.write(directory, state, 0, names, "")
+            os.remove(f"{directory}/MARKERS{index}")
 
     def replace(self, path: str, text: str) -> None:
         folder, _, file_name = path.rpartition("/")
