@@ -296,6 +296,8 @@ class DeletesAgain(Ledger):
 class DataFileIsName(Ledger):
     """Two markers of one data file, of different types, are taken for the same."""
 
+    buckets = 1
+
     def fresh(self, names: list[str], known: object) -> list[str]:
         there = {data_path(name) for name in known} if isinstance(known, list) else set()
         new: dict[str, str] = {}
