@@ -1,0 +1,145 @@
+"""Correct and faulty systems of a stranger (scenarios/strangers), through the command line, and what was said of them.
+
+    python -m benchmarks.strangers --out DIR                  classes in the simulated world, 60 s each
+    python -m benchmarks.strangers --out DIR --what pytest    the same by `pytest --marker-sut`
+    python -m benchmarks.strangers --out DIR --what http      the servers, in real time; those in Go need its compiler
+    python -m benchmarks.strangers --out DIR --what http --only py:0,go:0 --seeds 3
+
+One line a run: exit code, seconds, what was violated and what stayed inconclusive, stories told, when the first cause
+was found, entries of the smallest plan. Reports stay in DIR, and a run whose report is there is not made again. Ends
+with 1 when a correct one was accused or a faulty one was not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+STRANGERS = ROOT / "scenarios" / "strangers"
+CORRECT = "ledger:Ledger"
+ON_S3 = {"py:13", "py:14"}
+
+
+class Run(NamedTuple):
+    """A command line and the folder of its report."""
+
+    name: str
+    correct: bool
+    command: list[str]
+    report: Path
+
+
+def main() -> int:
+    """Run what was asked for and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--what", choices=["verify", "pytest", "http"], default="verify")
+    parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--budget", default="60s")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    only = set(filter(None, given.only.split(",")))
+    wrong = 0
+    for run in _runs(given.what, given.out.resolve(), range(1, given.seeds + 1), given.budget):
+        if only and run.name not in only:
+            continue
+        code, seconds = _do(run)
+        wrong += code not in ((0, 3) if run.correct else (1,))
+        said = _pytest(run.report) if given.what == "pytest" else _verdict(run.report)
+        print(f"{run.report.name:30} exit {code}  {seconds:4.0f} s  {said}", flush=True)
+    print(f"{wrong} not as they should be")
+    return int(wrong > 0)
+
+
+def _runs(what: str, out: Path, seeds: range, budget: str) -> Iterator[Run]:
+    verify = [sys.executable, "-m", "marker_sim", "verify", "--budget", budget]
+    for name, started in _servers(out) if what == "http" else _classes():
+        correct = name == CORRECT or name.endswith(":0")
+        storages = ["local", "s3"] if name == "py:0" else ["s3" if name in ON_S3 else "local"]
+        for seed in seeds:
+            for storage in storages if what == "http" else [""]:
+                report = out / "-".join(filter(None, [what, name.replace(":", "."), storage, str(seed)]))
+                if what == "pytest":
+                    words = ["-q", "-p", "no:cacheprovider", "--marker-sut", started, "--chaos-seed", str(seed)]
+                    command = [sys.executable, "-m", "pytest", *words]
+                elif what == "http":
+                    start = ["--sut", "http", "--start", started, "--storage", storage]
+                    command = [*verify, *start, "--seed", str(seed), "--report", str(report)]
+                else:
+                    command = [*verify, "--sut", started, "--seed", str(seed), "--report", str(report)]
+                yield Run(name, correct, command, report)
+
+
+def _classes() -> Iterator[tuple[str, str]]:
+    for module in ("ledger", "faulty_writing", "faulty_memory"):
+        for name in re.findall(r"^class (\w+)(?:\(Ledger\))?:", (STRANGERS / f"{module}.py").read_text(), re.MULTILINE):
+            yield f"{module}:{name}", f"scenarios.strangers.{module}:{name}"
+
+
+def _servers(out: Path) -> Iterator[tuple[str, str]]:
+    """Names and start commands; those in Go where there is a compiler."""
+    words = "--port {port} --storage {storage} --threads {threads} --defect"
+    for defect in range(15):
+        yield f"py:{defect}", f"{sys.executable} -S -m scenarios.strangers.server {words} {defect}"
+    if go := shutil.which("go"):
+        program = out / "server"
+        subprocess.run([go, "build", "-o", str(program), str(STRANGERS / "server.go")], check=True)
+        for defect in range(9):
+            yield f"go:{defect}", f"{program} {words} {defect}"
+
+
+def _do(run: Run) -> tuple[int, float]:
+    """Exit code and seconds; those of an earlier run where its result is there."""
+    ended = run.report.with_suffix(".json")
+    if not ended.exists():
+        begun = time.monotonic()
+        with run.report.with_suffix(".log").open("w", encoding="utf-8") as log:
+            work = run.report.with_suffix(".work")
+            work.mkdir(exist_ok=True)
+            path = {**os.environ, "PYTHONPATH": str(ROOT)}
+            done = subprocess.run(run.command, check=False, cwd=work, stdout=log, stderr=subprocess.STDOUT, env=path)
+        ended.write_text(json.dumps([done.returncode, time.monotonic() - begun]))
+    code, seconds = json.loads(ended.read_text())
+    return code, seconds
+
+
+def _verdict(report: Path) -> str:
+    """What a verdict says was violated, in how many stories, and what stayed inconclusive."""
+    if not (report / "verdict.json").exists():
+        return "no verdict"
+    verdict = json.loads((report / "verdict.json").read_text(encoding="utf-8"))
+    rows: dict[str, dict[str, list[str]]] = {"violated": {}, "inconclusive": {}}
+    for row in verdict["guarantees"]:
+        if row["verdict"] in rows:
+            rows[row["verdict"]].setdefault(f"{row['mode']}/{row['storage']}", []).append(row["id"])
+    said = [f"{verdict['runs']} runs"]
+    said += [f"{word} {place}: {' '.join(ids)}" for word, places in rows.items() for place, ids in places.items()]
+    failures = verdict["failures"]
+    said += [f"{len({failure['story'] for failure in failures})} stories"] if failures else []
+    log = report.with_suffix(".log").read_text(encoding="utf-8")
+    found = re.search(r"^(\d+) s: .*causes? so far", log, re.MULTILINE)
+    said += [f"first after {found[1]} s"] if found else []
+    entries = [int(number) for number in re.findall(r"(\d+) entr(?:y|ies)", log)]
+    return "; ".join([*said, f"smallest plan {min(entries)}"] if entries else said)
+
+
+def _pytest(report: Path) -> str:
+    failed = re.findall(
+        r"^FAILED marker-sim::(\S+)", report.with_suffix(".log").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return " ".join(failed) or "nothing failed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
