@@ -224,8 +224,8 @@ class _Session:
             return {"s": SLOW_S, "in": []}
         if not text:
             raise SystemExit(f"{item.nodeid} fails without any mutant")
-        said: dict[str, Any] = json.loads(text)
-        return said
+        learnt: dict[str, Any] = json.loads(text)
+        return learnt
 
     def _passes(self, item: pytest.Item) -> bool:
         """Run a test without a report, which would take longer than most of them."""

@@ -58,6 +58,7 @@ HOSTILE_NAMES = (
     "line\u2028separator.parquet.marker.CREATE",
     "/".join(["d" * 200] * 21) + "/x.marker.CREATE",
     "a//b.parquet.marker.CREATE",
+    "a/./b.parquet.marker.CREATE",
     "no-suffix.parquet",
     "MARKERS.type",
     "x.parquet.marker.DELETE",

@@ -53,10 +53,13 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
     if rng.random() < 0.4:  # Another name is in the file by then.
         ops.append(replace(_create(len(ops), deleted_ms + rng.randint(30, 300)), server=rng.choice((1, 1, 0))))
+    at_once_ms = rng.choice((0, 0, rng.randint(300, 1500)))  # All of them in one batch, with a new name among them.
     for number in range(len(ops), len(ops) + rng.randint(1, 5)):
-        after_ms = deleted_ms + rng.randint(50, 1500)
+        after_ms = deleted_ms + (at_once_ms or rng.randint(50, 1500))
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
         ops.append(_by_whom(rng, again, number))
+    if at_once_ms:
+        ops.append(_create(len(ops), deleted_ms + at_once_ms))
     ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
     second = Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000)
     return replace(plan, ops=tuple(ops), faults=(second,))

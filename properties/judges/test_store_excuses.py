@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
 MARKERS0 = f"{DIRECTORY}/MARKERS0"
 
 
-def begun(**header: object) -> Story:
+def begun(**header: Any) -> Story:
     story = Story(**header)
     story.start()
     return story

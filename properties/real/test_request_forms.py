@@ -19,7 +19,11 @@ from marker_sim.targets.batching import INTERVALS_MS, THREADS
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.request_forms import ALONE, exchange, head, query
 
-NAMES = (*(f"{part}/a.parquet.marker.CREATE".lstrip("/") for part in PARTITIONS), *KEPT, b"no text \xff\xc0")
+NAMES: tuple[str | bytes, ...] = (
+    *(f"{part}/a.parquet.marker.CREATE".lstrip("/") for part in PARTITIONS),
+    *KEPT,
+    b"no text \xff\xc0",
+)
 
 
 @pytest.mark.parametrize("form", ["", *REQUEST_FORMS])

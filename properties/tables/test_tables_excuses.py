@@ -11,7 +11,7 @@ from properties.tables.frozen import TABLE, Frozen, Writes, at_rest, frozen
 from properties.tables.test_tables_files import MARKED, MARKER, STRAY, kind, target
 from properties.tables.test_tables_refusals import SAID, bricked, refuse
 
-FOREIGN = {"options": {"master": "spark://there"}}
+FOREIGN: Any = {"options": {"master": "spark://there"}}
 
 
 def excused(story: Writes, guarantee: str) -> dict[str, int]:

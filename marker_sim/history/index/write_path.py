@@ -1,15 +1,13 @@
 """The write path of a run: writes, data files and timeline entries, and when each was in storage.
 
     data file   an effect below a table, not below .hoodie; no `.hoodie_partition_metadata`, no temporary file
-    owner       the instant of the latest attempt at that path, by the process whose effect it is if that made one; of a
-                file without an attempt, the instant in a base file's name, or those whose markers asked for a log file
-                (a log file's own name carries the instant of its base file)
+    owner       the instant of the latest attempt at that path, of the process whose effect it is if that made one; else
+                that in a base file's name, or those whose markers asked for a log file (named after its base file)
     completed   an entry of the timeline is in storage, whether or not its driver was answered
 
 Judges use the appearance of a file, from absent to present, and not its first effect alone: a put that is applied late
 restores a deleted file, and the process that deleted it is not to blame.
-Limits: only the witness "effects" gives the order; a completed entry written in place counts from the end of that
-writing.
+Only the witness "effects" gives the order; a completed entry that is written in place counts from the end of that.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ class WritePathIndex:
 
     files: appearances by owner.
     first: the first effect of each owner on each path; last_put: the last one on any.
-    began: the first timeline entry of an instant, (event, process).
+    began, stated: the first timeline entry of an instant, (event, process), and of each of its states.
     marker_effects: effects in marker directories.
     commits, rollbacks: by event.
     harms: removals and changes of committed files.
@@ -109,6 +107,7 @@ class WritePathIndex:
         self.marker_effects: list[Event] = []
         self.commits: list[Completion] = []
         self.rollbacks: list[Completion] = []
+        self.stated: dict[Key, dict[State, int]] = {}
         self.harms: list[CommittedDataChange] = []
         self._spans: dict[str, list[int]] = {}
         self._contents: dict[str, bytes] = {}
@@ -177,11 +176,6 @@ class WritePathIndex:
         """Whether the instant is on the timeline at an event without being completed."""
         listed = any(present(self._spans[path], moment) is not None for path in self._pending.get(key, ()))
         return listed and not self.committed(key, moment)
-
-    def states(self, key: Key, moment: int) -> set[State]:
-        """The states other than completed in which an instant is on the timeline at an event."""
-        there = [path for path in self._pending.get(key, ()) if present(self._spans[path], moment) is not None]
-        return {entry.state for path in there if (entry := parse_entry(path)) is not None}
 
     def over(self, key: Key, moment: int) -> bool:
         """Whether an instant is over at an event: committed, rolled back, or taken off the timeline."""
@@ -328,6 +322,7 @@ class WritePathIndex:
                 self.rollbacks.append(Completion(index, (table, target), process, None))
             return
         self.began.setdefault(key, (index, process))
+        self.stated.setdefault(key, {}).setdefault(entry.state, index)
         if entry.state is not State.COMPLETED:
             self._pending.setdefault(key, {})[path] = None
             return

@@ -131,7 +131,7 @@ def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrit
 def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G19: at a write's first effect on data, every instant that was left unfinished is over.
 
-    And the write's own instant is on the timeline as requested and inflight, so that others can do that.
+    And the write's own instant has been on the timeline as requested and inflight, so that others can do that.
 
     Unfinished: it was on the timeline when the write began, or its own `begin` had ended ok, it was not completed, and
     its driver was dead or gone, had failed and did nothing since, or began this write itself. Over: completed, or
@@ -148,10 +148,10 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
         if not effects:
             continue
         touched = min(effects.values())
-        unsaid = {State.REQUESTED, State.INFLIGHT} - path.states(write.key, touched)
+        stated = path.stated.get(write.key, {})
+        unsaid = [state.value for state in (State.REQUESTED, State.INFLIGHT) if stated.get(state, NEVER) > touched]
         if unsaid and write.begin.outcome == "ok":
-            which = " or ".join(sorted(state.value for state in unsaid))
-            message = f"it writes data at event {touched} and is not on the timeline as {which}"
+            message = f"it writes data at event {touched} and was never on the timeline as {' or '.join(unsaid)}"
             breaches.append(breach(view, write.key, message, write.begin.invoke, touched))
         for key, (index, driver) in known.items():
             if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:
