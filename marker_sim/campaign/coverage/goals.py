@@ -93,10 +93,18 @@ def _died(name: str, sentence: str, one_in: int, role: str, *phases: str, guaran
     )
 
 
-def _writing(name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = ()) -> CoverageGoal:
+def _writing(
+    name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = (), stored: bool = False
+) -> CoverageGoal:
     """Of a write client."""
     return CoverageGoal(
-        name=name, sentence=sentence, one_in=one_in, guarantees=guarantees, plans=_WRITES, storages=storages
+        name=name,
+        sentence=sentence,
+        one_in=one_in,
+        guarantees=guarantees,
+        plans=_WRITES,
+        storages=storages,
+        stored=stored,
     )
 
 
@@ -210,7 +218,14 @@ GOALS: tuple[CoverageGoal, ...] = (
     _writing("marker-of-another-file", "a rollback found a marker of a base file of another instant", 60, "G15"),
     _writing("marker-of-another-log", "a rollback found a marker of a log file of another instant", 180, "G15"),
     _writing("marker-of-another-kind", "a rollback found a marker whose kind does not fit its file", 60, "G15"),
-    _writing("stray-files-listed", "files that are no markers lay beside those that were listed", 70, "G15", "G18"),
+    _writing(
+        "stray-files-listed",
+        "files that are no markers lay beside those that were listed",
+        70,
+        "G15",
+        "G18",
+        stored=True,
+    ),
     _writing("completed-before", "a write completed on a table that held commits before the run", 16, "G14", "G24"),
     _writing("archived-before", "a write completed on a table with files of archived commits", 30, "G15"),
     _writing(

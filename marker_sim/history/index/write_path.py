@@ -110,7 +110,7 @@ class WritePathIndex:
         self.stated: dict[Key, dict[State, int]] = {}
         self.harms: list[CommittedDataChange] = []
         self._spans: dict[str, list[int]] = {}
-        self._contents: dict[str, bytes] = {}
+        self._contents: dict[str, bytes | None] = {}
         self._owners: dict[str, tuple[str, ...]] = {}
         self._named: dict[str, Key] = {}
         self._before: dict[str, Key] = {}
@@ -305,7 +305,7 @@ class WritePathIndex:
         if path in self._named and content != before:
             self.harms.append(CommittedDataChange(index, event.process, path, self._named.pop(path)))
         self._span(index, path, content is not None)
-        self._remember(path, content)
+        self._contents[path] = content
         if content is not None and content != before:
             self._add_entry(event, table, entry, content)
 
@@ -367,12 +367,6 @@ class WritePathIndex:
             return 0
         span.append(index)
         return 1 if stored else -1
-
-    def _remember(self, path: str, content: bytes | None) -> None:
-        if content is None:
-            self._contents.pop(path, None)
-        else:
-            self._contents[path] = content
 
     def _owners_of(self, table: str, path: str, process: str, index: int) -> tuple[str, ...]:
         before = [step for step in self._attempts.get((table, path), ()) if step.invoke < index]

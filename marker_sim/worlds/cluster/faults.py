@@ -30,7 +30,7 @@ class ClusterFaults:
     """Injects the faults of a plan into the processes of one cluster until everything heals.
 
     own: does what only this world can, given the process and the fault.
-    directories: the marker directories so far.
+    directories: the marker directories so far. hudi: whether markers are in Hudi's format.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class ClusterFaults:
         writes: ClusterWrites,
         directories: Callable[[], tuple[MarkerDirectory, ...]],
         own: Callable[[Any, Fault], Instruction],
+        hudi: bool,
     ) -> None:
+        self._hudi = hudi
         self.healed = False
         self._host = host
         self._servers = servers
@@ -66,6 +68,8 @@ class ClusterFaults:
                 for path in (f"{directory.path}/{TYPE_FILE}" for directory in self._directories()):
                     if path in files:
                         self._host.damage(path, None if fault.settings.removed else b"", "damage")
+            case FaultKind.STRAY_FILES if not self._hudi:
+                return None  # In a format of its own a store may own its whole directory.
             case FaultKind.STRAY_FILES:
                 for path in (f"{each.path}/{name}" for each in self._directories() for name in _STRAY_FILES):
                     self._host.damage(path, _STRAY, fault.kind.value)

@@ -47,7 +47,13 @@ class ClusterRun:
         self.clients = ClusterClients(host, restarts)
         self.writes = ClusterWrites(plan, host, self.servers)
         self.faults = ClusterFaults(
-            host, self.servers, self.clients, self.writes, self.marker_directories, self._own_fault
+            host,
+            self.servers,
+            self.clients,
+            self.writes,
+            self.marker_directories,
+            self._own_fault,
+            system.layout == "hudi",
         )
         self.host = host
 
