@@ -135,6 +135,8 @@ class _Prose(ast.NodeTransformer):
 
 def _is_prose(change: Change, text: str) -> bool:
     """Whether it changes a sentence alone, or cannot be parsed."""
+    if change.kind == "constant" and " " in change.before:
+        return True
     before, after = (_without_prose(part) for part in _part(change, text))
     return after in (None, before)
 
