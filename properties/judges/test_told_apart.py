@@ -387,3 +387,164 @@ def test_what_a_black_box_was_never_asked_to_write_is_not_judged_as_a_write() ->
     for guarantee in ("G13", "G24", "G25"):
         finding = told.judged(guarantee)
         assert not finding.applicable and finding.guarantee == guarantee
+
+
+def test_a_create_that_is_answered_while_another_one_is_open_was_never_stored() -> None:
+    made = story()
+    made.create(B)
+    made.ask(A)
+    made.end(made.ask(A), "ok", "created")
+    assert causes(made, "G1") == {"never-stored"}
+
+
+def test_a_listing_that_glues_what_is_stored_rightly_says_so() -> None:
+    for shown, cause in ((f"{A}x", "glued"), ("x", "stored-and-not-listed")):
+        made = story()
+        made.create(A)
+        made.list(shown)
+        assert causes(made, "G11") == {cause}
+
+
+def test_a_file_that_a_killed_server_had_written_as_a_whole_was_not_cut() -> None:
+    made = story()
+    made.create(A)
+    made.kill()
+    made.put(FILE, encode_names([B]))
+    assert causes(made, "G3") == {"rewritten-without"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "excuse"),
+    [
+        ("disk-full", None, ""),
+        ("kill", f"{DIRECTORY}/x", ""),
+        ("throttled", f"{OTHER}/x", ""),
+        ("throttled", FILE, "x"),
+    ],
+)
+def test_only_a_storage_fault_below_a_deleted_directory_may_keep_it(kind: str, path: str | None, excuse: str) -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    made.put(f"{OTHER}/MARKERS0", b"")
+    made.fault(kind, "client" if kind == "kill" else "server#1", path=path)
+    made.end(made.invoke("exists", process="client#2"), "ok", True)
+    assert excused(made, "G10") == ({"storage-fault": 1} if excuse else {})
+    assert len(made.finding("G10").breaches) == (not excuse)
+
+
+def test_a_resend_of_a_name_that_was_stored_before_the_request_may_be_told_that_it_exists() -> None:
+    for before in (False, True):
+        made = story()
+        if before:
+            made.flush(A)
+        made.ask(A, "r1")
+        resend = made.ask(A, "r1")
+        made.flush(A)
+        made.end(resend, "ok", "exists")
+        assert len(made.finding("G5").breaches) == (not before)
+
+
+def test_a_listing_is_accused_once_however_often_its_directory_was_deleted() -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    made.delete()
+    made.list(A)
+    assert causes(made, "G10") == {"listed-after-deletion"}
+    made.breaks("G10")
+
+
+@pytest.mark.parametrize(("error", "judged"), [("no answer", False), ("500 no", True)])
+def test_a_client_that_gave_up_sooner_than_the_bound_is_counted(error: str, judged: bool) -> None:
+    made = story()
+    made.end(made.ask(B), "info", error=error)
+    finding = over(probing(made, "ok", "ok", "ok")).finding("G6")
+    assert dict(finding.excused) == ({} if judged else {"waited-too-short": 1}) and finding.judged == 6 + judged
+
+
+def test_a_request_that_was_sent_before_its_server_began_is_not_owed_an_answer() -> None:
+    made = story()
+    made.kill()
+    invoke = made.invoke("create", B)
+    made.start("server#2")
+    made.arrive(invoke)
+    made.wait(2 * BOUND_MS)
+    finding = over(probing(made, "ok", "ok", "ok")).finding("G6")
+    assert dict(finding.excused) == {"server-unwell": 1} and not finding.breaches
+
+
+@pytest.mark.parametrize("lost_ms", [0, 2 * BOUND_MS])
+def test_a_neighbour_whose_server_had_no_processor_was_not_harmed(lost_ms: int) -> None:
+    made = story()
+    hit(made)
+    invoke = made.ask(A)
+    made.wait(2 * BOUND_MS)
+    made.flush(A)
+    if lost_ms:
+        made.observe("starved", process="server#1", value=lost_ms)
+    made.end(invoke, "ok", "created")
+    finding = made.finding("G7")
+    assert finding.judged == 1 and bool(finding.breaches) is not bool(lost_ms)
+    assert dict(finding.excused) == ({"no-processor": 1} if lost_ms else {})
+
+
+def test_files_that_came_back_after_the_listing_are_counted_when_their_markers_go() -> None:
+    job = Job()
+    job.failed("001", "a")
+    job.driver = "driver#2"
+    step = job.step("rollback", "001")
+    job.listing("001")
+    job.data(base("a"), None, "driver#2")
+    job.data(base("a"))
+    job.delete_markers("001")
+    job.done(step)
+    assert excused(job, "G17") == {"late-write": 1} and not job.finding("G17").breaches
+
+
+def test_a_file_that_came_after_the_last_listing_is_counted_where_a_rollback_is_made_again() -> None:
+    job = Job()
+    job.failed("001", "a")
+    job.driver = "driver#2"
+    job.step("rollback", "001")
+    job.kill("driver#2")
+    job.begin("002", "001", driver="driver#3")
+    job.data(base("a"))
+    path = job.attempt(base("a", "002"), "002")
+    job.finalize("002", path)
+    job.commit("002", path)
+    finding = job.finding("G16")
+    assert finding.judged == 1 and not finding.breaches and dict(finding.excused)["late-write"] == 1
+    assert job.finding("G19").judged == 1
+
+
+def test_servers_that_are_gone_are_no_reason_for_a_write_with_direct_markers() -> None:
+    job = Job()
+    job.start()
+    job.kill()
+    job.wait(60_000)
+    job.begin("001")
+    attempt = job.step("attempt", "001", path=base("a"), process=EXECUTOR)
+    job.done(attempt, "info", "t/x")
+    job.observe("job-failed", process=job.driver, error=GIVEN_UP)
+    assert excused(job, "G25") == {} and len(job.finding("G25").breaches) == 1
+
+
+def test_storage_that_failed_for_an_executor_whose_attempts_went_well_is_no_reason_to_give_up() -> None:
+    job = Job()
+    job.begin("001")
+    job.attempt(base("a"))
+    job.fault("throttled", EXECUTOR, path="t/x")
+    job.observe("job-failed", process=job.driver, error=GIVEN_UP)
+    assert excused(job, "G25") == {} and len(job.finding("G25").breaches) == 1
+
+
+def test_a_step_that_fails_although_the_one_inside_it_went_well_breaks_it() -> None:
+    job = Job()
+    job.write("001", "a")
+    job.observe("phase", value="probe")
+    outer = job.step("finalize", "001")
+    job.done(job.step("sweep", "001"))
+    job.done(outer, "info", "503")
+    job.observe("phase", value="end")
+    assert len(job.finding("G14").breaches) == 1

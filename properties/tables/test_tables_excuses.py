@@ -301,3 +301,33 @@ def test_a_reading_shows_the_write_before_it_and_is_of_its_own_table() -> None:
     nothing.read("k=1")
     assert not nothing.judged("G24").applicable
     assert not at_rest(Frozen({}, {})).judged("G24").applicable
+
+
+# Rollbacks that were cut short (G16), and audits without a write.
+
+
+@pytest.mark.parametrize("late", ["", "attempt", "compaction"])
+def test_a_rollback_that_was_cut_short_is_counted_where_what_is_left_may_be_later(late: str) -> None:
+    tree = frozen("1.0.2-mor")
+    instant = target(tree)
+    if late == "compaction":
+        tree.files[f".hoodie/timeline/{instant}.compaction.requested"] = b""
+    else:
+        tree.sizes[f"a/f-0_{STRAY}_{instant}.parquet"] = 7
+    story = Writes(**(FOREIGN if late == "attempt" else {}))
+    story.write("info", "k=1")
+    story.killed(f"{TABLE}/.hoodie/timeline/x.rollback.inflight", "rollback-inflight", "driver-2")
+    story.audit(tree, story.write("ok", "k=3", process="driver-3"))
+    found = story.judged("G16")
+    assert len(found.breaches) == (not late) and found.judged == 1
+    names = {"": {}, "attempt": {"late-write": 1}, "compaction": {"waits-its-turn": 1}}
+    assert dict(found.excused) == names[late]
+
+
+def test_an_audit_that_no_write_asked_for_judges_the_writes_before_it() -> None:
+    story = Writes()
+    story.write("ok", "k=1")
+    for number in (2, 3):
+        refuse(story, number)
+    story.audit(frozen("1.0.2-cow"), -1)
+    assert story.judged("G19").judged == 2
