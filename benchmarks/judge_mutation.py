@@ -215,8 +215,8 @@ class _Session:
             began = time.process_time()
             passes = self._passes(item)
             sys.settrace(None)
-            said = {"s": time.process_time() - began, "in": sorted({_place(code) for code in codes} - {""})}
-            os.write(writing, json.dumps(said).encode() if passes else b"")
+            result = {"s": time.process_time() - began, "in": sorted({_place(code) for code in codes} - {""})}
+            os.write(writing, json.dumps(result).encode() if passes else b"")
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:

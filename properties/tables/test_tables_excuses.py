@@ -11,7 +11,7 @@ from properties.tables.frozen import TABLE, Frozen, Writes, at_rest, frozen
 from properties.tables.test_tables_files import MARKED, MARKER, STRAY, kind, target
 from properties.tables.test_tables_refusals import SAID, bricked, refuse
 
-FOREIGN = {"options": {"master": "spark://there"}}
+FOREIGN: dict[str, Any] = {"options": {"master": "spark://there"}}
 
 
 def excused(story: Writes, guarantee: str) -> dict[str, int]:
@@ -331,3 +331,16 @@ def test_an_audit_that_no_write_asked_for_judges_the_writes_before_it() -> None:
         refuse(story, number)
     story.audit(frozen("1.0.2-cow"), -1)
     assert story.judged("G19").judged == 2
+
+
+def test_a_clean_that_cannot_be_read_is_no_matter_of_rollbacks() -> None:
+    tree = frozen("1.0.2-cow")
+    tree.files[kind(tree, "clean")[0]] = b""
+    assert not at_rest(tree).judged("G16").breaches
+
+
+def test_an_instant_that_left_markers_is_judged_though_the_timeline_does_not_know_it() -> None:
+    tree = frozen("1.0.2-mor")
+    judged = at_rest(tree).judged("G18").judged
+    tree.files[".hoodie/.temp/20200101000000000/MARKERS0"] = b""
+    assert at_rest(tree).judged("G18").judged == judged + 1
