@@ -135,6 +135,8 @@ class _Prose(ast.NodeTransformer):
 
 def _is_prose(change: Change, text: str) -> bool:
     """Whether it changes a sentence alone, or cannot be parsed."""
+    if change.kind == "constant" and " " in change.before:
+        return True
     before, after = (_without_prose(part) for part in _part(change, text))
     return after in (None, before)
 
@@ -213,8 +215,8 @@ class _Session:
             began = time.process_time()
             passes = self._passes(item)
             sys.settrace(None)
-            said = {"s": time.process_time() - began, "in": sorted({_place(code) for code in codes} - {""})}
-            os.write(writing, json.dumps(said).encode() if passes else b"")
+            result = {"s": time.process_time() - began, "in": sorted({_place(code) for code in codes} - {""})}
+            os.write(writing, json.dumps(result).encode() if passes else b"")
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:

@@ -308,3 +308,17 @@ def test_every_write_of_every_table_must_have_completed_when_there_was_a_fault(l
     if not lost:
         committed = [e.index for e in second.events if e.operation == "commit" and e.kind == "ok"]
         assert committed[1] in finding.breaches[0].evidence and committed[0] not in finding.breaches[0].evidence
+
+
+def test_two_runs_that_were_only_read_are_undecided() -> None:
+    first, read = told("direct", DIRECT), told("timeline", TIMELINE)
+    read.header = Job(mode="timeline", witness="reads", plan=first.header.plan).header
+    finding = compared(first, read)
+    assert finding.guarantee == "G21" and "now and then" in finding.undecided and finding.applicable
+
+
+def test_a_plan_whose_writes_are_all_abandoned_says_nothing_of_rows_under_a_fault() -> None:
+    plan = Plan(writes=(Write(tasks=(Task(),), abandon=True),))
+    first, second = told("direct", DIRECT, plan), told("timeline", TIMELINE, plan, rows=("k=0",))
+    second.fault("kill", DRIVER)
+    assert compared(first, second).judged == 0 and not compared(first, second).breaches

@@ -11,7 +11,7 @@ from properties.tables.frozen import TABLE, Frozen, Writes, at_rest, frozen
 from properties.tables.test_tables_files import MARKED, MARKER, STRAY, kind, target
 from properties.tables.test_tables_refusals import SAID, bricked, refuse
 
-FOREIGN: Any = {"options": {"master": "spark://there"}}
+FOREIGN: dict[str, Any] = {"options": {"master": "spark://there"}}
 
 
 def excused(story: Writes, guarantee: str) -> dict[str, int]:
@@ -301,3 +301,46 @@ def test_a_reading_shows_the_write_before_it_and_is_of_its_own_table() -> None:
     nothing.read("k=1")
     assert not nothing.judged("G24").applicable
     assert not at_rest(Frozen({}, {})).judged("G24").applicable
+
+
+# Rollbacks that were cut short (G16), and audits without a write.
+
+
+@pytest.mark.parametrize("late", ["", "attempt", "compaction"])
+def test_a_rollback_that_was_cut_short_is_counted_where_what_is_left_may_be_later(late: str) -> None:
+    tree = frozen("1.0.2-mor")
+    instant = target(tree)
+    if late == "compaction":
+        tree.files[f".hoodie/timeline/{instant}.compaction.requested"] = b""
+    else:
+        tree.sizes[f"a/f-0_{STRAY}_{instant}.parquet"] = 7
+    story = Writes(**(FOREIGN if late == "attempt" else {}))
+    story.write("info", "k=1")
+    story.killed(f"{TABLE}/.hoodie/timeline/x.rollback.inflight", "rollback-inflight", "driver-2")
+    story.audit(tree, story.write("ok", "k=3", process="driver-3"))
+    found = story.judged("G16")
+    assert len(found.breaches) == (not late) and found.judged == 1
+    names = {"": {}, "attempt": {"late-write": 1}, "compaction": {"waits-its-turn": 1}}
+    assert dict(found.excused) == names[late]
+
+
+def test_an_audit_that_no_write_asked_for_judges_the_writes_before_it() -> None:
+    story = Writes()
+    story.write("ok", "k=1")
+    for number in (2, 3):
+        refuse(story, number)
+    story.audit(frozen("1.0.2-cow"), -1)
+    assert story.judged("G19").judged == 2
+
+
+def test_a_clean_that_cannot_be_read_is_no_matter_of_rollbacks() -> None:
+    tree = frozen("1.0.2-cow")
+    tree.files[kind(tree, "clean")[0]] = b""
+    assert not at_rest(tree).judged("G16").breaches
+
+
+def test_an_instant_that_left_markers_is_judged_though_the_timeline_does_not_know_it() -> None:
+    tree = frozen("1.0.2-mor")
+    judged = at_rest(tree).judged("G18").judged
+    tree.files[".hoodie/.temp/20200101000000000/MARKERS0"] = b""
+    assert at_rest(tree).judged("G18").judged == judged + 1
