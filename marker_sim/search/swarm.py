@@ -67,6 +67,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     pool = [_name(rng, n) for n in range(rng.choice((3, 8)))]
     pool.append(pool[0].rpartition("/")[2])  # Without its partition it is another name, and the end of the first.
     partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
+    quiet = directories > 1 and rng.random() < 0.2  # Nobody creates anything in the first directory.
     made: list[tuple[int, str, str]] = []
     ops: list[Op] = []
     for number in range(rng.choice((rng.randint(6, 20), rng.randint(15, 40), rng.randint(30, 90)))):
@@ -85,6 +86,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         if dice < deletes + lists + hostile:
             ops.append(replace(_hostile(rng, actor), directory=directory, after_ms=after_ms))
             continue
+        directory = max(directory, int(quiet))
         request = f"r{number}"
         if made and rng.random() < resend:
             directory, name, request = rng.choice(made[-6:] if rng.random() < 0.8 else made)
