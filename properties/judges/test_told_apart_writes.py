@@ -63,7 +63,9 @@ def test_markers_that_a_write_leaves_are_excused_by_what_may_have_met_it(
     job.begin("001")
     path = job.attempt(base("a"))
     job.finalize("001", path)
+    job.fault("throttled", DRIVER, path=job.home("001"))  # So that the write is not asked for its own markers.
     job.commit("001", path, tidy=False)
+    job.wait(60_000)
 
     def fault() -> None:
         job.fault(kind, process, path=None if kind == "pause" else "t/x")
@@ -84,7 +86,8 @@ def test_markers_that_a_write_leaves_are_excused_by_what_may_have_met_it(
         fault()
     finding = job.finding("G18")
     assert bool(finding.breaches) is not disturbed
-    assert ("fault-in-write" in dict(finding.excused)) is disturbed
+    own = process != "driver#2"  # The write's own markers are judged when its driver's next one begins.
+    assert dict(finding.excused).get("fault-in-write", 0) == own + disturbed
 
 
 def test_a_server_that_starts_after_a_write_was_given_up_is_not_why() -> None:
