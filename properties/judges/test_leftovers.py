@@ -202,7 +202,7 @@ def test_an_attempt_that_ends_after_the_commit_leaves_its_marker_to_the_next_wri
     story.begin()
     story.attempt(A)
     story.mark(B, "001")
-    late = story.step("attempt", "001", process=EXECUTOR, role="executor", path=B)
+    late = story.step("attempt", "001", process=EXECUTOR, path=B)
     story.commit("001", A, tidy=False)
     story.done(late)
     story.begin("002")
