@@ -54,7 +54,7 @@ TESTS = (
     *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("properties/tables/test_tables_*.py"))),
 )
 KILLED, TIMEOUT, SURVIVED, UNREACHED, UNTRIED = "killed", "timeout", "survived", "no test", "untried"
-SLOW_S, LIMIT_S = 0.5, 20.0
+SLOW_S, LIMIT_S = 0.5, 90.0
 
 
 def main() -> None:
