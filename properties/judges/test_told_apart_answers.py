@@ -129,3 +129,32 @@ def test_only_the_end_of_its_own_client_excuses_a_request_next_to_trouble(kind: 
     made.add(kind, "kill" if kind == "fault" else "exited", process)
     made.end(invoke, "info", error="500 no")
     assert len(made.finding("G7").breaches) == (process != "client")
+
+
+def test_a_plan_without_directories_needs_probes_where_nothing_was_written() -> None:
+    made = story(plan={"directories": []})
+    assert "are needed" in over(probing(made, "ok")).finding("G6").undecided
+
+
+def test_a_probe_that_was_told_to_ask_again_is_counted() -> None:
+    made = story()
+    made.observe("phase", value="probe")
+    made.end(made.ask(marker("probe0")), "info", error="500 ask again")
+    assert excused(over(probing(made, "ok", "ok", "ok")), "G6") == {"asked-again": 1}
+
+
+def test_a_deletion_in_time_needs_no_excuse() -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    assert excused(over(probing(made, "ok", "ok", "ok")), "G6") == {}
+
+
+def test_a_probe_that_fails_after_a_file_was_cut_has_that_cause() -> None:
+    made = story()
+    made.create(A)
+    made.kill()
+    made.put(f"{DIRECTORY}/MARKERS0", b"")
+    made.start("server#2")
+    finding = over(probing(made, "info", "info", "info")).finding("G6")
+    assert {breach.cause for breach in finding.breaches} == {"unreadable-file"}

@@ -316,3 +316,76 @@ def test_a_torn_rewrite_that_a_reader_sees_needs_no_excuse() -> None:
     made.end(made.ask(A), "ok", "exists")
     made.put(FILE, encode_names([A]), how="overwrite-end")
     assert made.finding("G23").breaches and excused(made, "G23") == {}
+
+
+def test_a_stray_name_shows_the_answered_request_that_it_is_like() -> None:
+    made = story()
+    like = made.create(B)
+    made.put(FILE, encode_names([B, f"x{B}"]))
+    later = made.create(C)
+    (evidence,) = (b.evidence for b in made.finding("G4").breaches if repr(f"x{B}") in b.message)
+    assert like in evidence and later not in evidence
+
+
+def test_what_was_there_after_a_deletion_all_the_same_needs_no_excuse() -> None:
+    made = story()
+    made.create(B)
+    delete = made.invoke("delete")
+    asked = made.ask(A)
+    made.flush(A)
+    made.end(asked, "ok", "created")
+    made.end(delete, "info", error="500 no")
+    for guarantee in ("G1", "G3", "G23"):
+        assert excused(made, guarantee) == {}, guarantee
+
+
+def test_whole_reads_alone_say_nothing_of_rewrites() -> None:
+    made = story(witness="reads")
+    made.create(A)
+    made.look(A)
+    made.look(A)
+    made.says_nothing("G23")
+
+
+@pytest.mark.parametrize("end", ["fail", "ok"])
+def test_a_name_of_a_hostile_request_that_was_refused_must_not_be_stored(end: str) -> None:
+    made = story()
+    made.create(A)
+    made.end(made.invoke("hostile", DIRECTORY, value="odd"), end, None, "400" if end == "fail" else None)
+    made.put(FILE, encode_names([A, "odd"]))
+    assert len(made.finding("G4").breaches) == (end == "fail")
+
+
+def test_many_direct_markers_that_are_not_empty_are_one_breach() -> None:
+    made = Story(mode="direct")
+    first = made.put(f"{DIRECTORY}/{A}", b"x", "client")
+    made.put(f"{DIRECTORY}/{B}", b"x", "client")
+    assert first in made.breaks("G8").evidence
+
+
+def test_a_fault_of_the_type_file_is_no_damage_to_it_for_the_server_that_was_asked() -> None:
+    made = story()
+    made.ask(A)
+    made.fault("throttled", path=f"{DIRECTORY}/MARKERS.type")
+    made.put(FILE, encode_names([A]))
+    assert causes(made, "G9") == {"put-failed"}
+
+
+def test_what_is_stored_again_is_accused_once_however_often_it_was_deleted() -> None:
+    made = story()
+    made.create(A)
+    made.delete()
+    made.delete()
+    made.flush(A)
+    made.breaks("G10")
+
+
+def test_damage_long_before_a_deletion_excuses_nothing_after_it() -> None:
+    made = story()
+    made.create(A)
+    made.fault("damage", "kit", path=FILE)
+    made.wait(60_000)
+    made.create(B)
+    made.delete()
+    made.flush(B)
+    assert causes(made, "G10") == {"back-after-deletion"} and excused(made, "G10") == {}

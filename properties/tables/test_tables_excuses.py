@@ -312,8 +312,7 @@ def test_a_rollback_that_was_cut_short_is_counted_where_what_is_left_may_be_late
     instant = target(tree)
     if late == "compaction":
         tree.files[f".hoodie/timeline/{instant}.compaction.requested"] = b""
-    else:
-        tree.sizes[f"a/f-0_{STRAY}_{instant}.parquet"] = 7
+    tree.sizes[f"a/f-0_{STRAY}_{instant}.parquet"] = 7
     story = Writes(**(FOREIGN if late == "attempt" else {}))
     story.write("info", "k=1")
     story.killed(f"{TABLE}/.hoodie/timeline/x.rollback.inflight", "rollback-inflight", "driver-2")
@@ -344,3 +343,32 @@ def test_an_instant_that_left_markers_is_judged_though_the_timeline_does_not_kno
     judged = at_rest(tree).judged("G18").judged
     tree.files[".hoodie/.temp/20200101000000000/MARKERS0"] = b""
     assert at_rest(tree).judged("G18").judged == judged + 1
+
+
+def test_a_write_in_whose_driver_somebody_elses_fault_fell_is_counted() -> None:
+    story = Writes()
+    story.write("ok", "k=1")
+    asked = story.recorder.record("driver-2", "driver", "invoke", "write", story.place, value=("k=2",))
+    story.recorder.fault("stranger", "kill", path="u/x")
+    story.recorder.record("driver-2", "driver", "info", "write", story.place, error=SAID, caused_by=asked)
+    assert excused(story, "G25") == {"fault-in-driver": 1}
+
+
+def test_a_row_of_another_world_ends_its_key_at_the_first_sign() -> None:
+    for world, wrong in (("spark", True), ("real", False)):
+        story = Writes(world=world)
+        story.write("ok", "k=a=1", "l=b=1")
+        story.read("k=c=2", "l=b=1")
+        said = [breach.message for breach in story.judged("G24").breaches]
+        assert any("'k=c=2' is of no write of its key" in each for each in said) is not wrong
+
+
+@pytest.mark.parametrize("marker", ["later", "never"])
+def test_a_file_without_a_marker_says_whether_one_came_later(marker: str) -> None:
+    story = Writes(witness="effects", storage="s3")
+    story.write("ok", "k=1")
+    story.effect(MARKED)
+    if marker == "later":
+        story.effect(MARKER, b"")
+    said = only(story, "G13").message
+    assert ("none named it later" in said) == (marker == "never") == ("the first was stored" not in said)
