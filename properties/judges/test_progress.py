@@ -146,6 +146,22 @@ def test_every_attempt_that_failed_needs_a_reason(touched: bool) -> None:
         assert "no fault touched an attempt" in job.breaks("G25", under="storage").message
 
 
+@pytest.mark.parametrize("tries, since_ms, ends", [(1, 60_000, True), (1, 100, False), (4, 60_000, False)])
+def test_a_task_that_failed_is_tried_again(tries: int, since_ms: int, ends: bool) -> None:
+    job = Job()
+    job.begin("001")
+    for number in range(tries):
+        attempt = job.step("attempt", "001", path=base("a", "001", f"0-0-{number}"), process=EXECUTOR)
+        job.fault("throttled", process=EXECUTOR, path="t/x")
+        job.done(attempt, "info", "t/x")
+    job.wait(since_ms)
+    job.observe("job-failed", process=job.driver, error=GIVEN_UP)
+    if ends:
+        assert "never tried again" in job.breaks("G25", under="storage").message
+    else:
+        job.says_nothing("G25")
+
+
 def test_executors_that_died_are_a_reason_to_give_up_and_those_of_another_driver_are_none() -> None:
     for mine in (True, False):
         job = Job()

@@ -366,6 +366,7 @@ def test_a_request_that_is_applied_after_the_write_began_was_not_there_then() ->
     begin = story.step("begin", None)
     story.put(Entry("001", COMMIT, State.REQUESTED).path("t"), b"", DRIVER)
     story.entry("002", State.REQUESTED)
+    story.entry("002", State.INFLIGHT)
     story.done(begin, instant="002")
     story.attempt(SECOND, "002")
     story.says_nothing("G19")
@@ -392,6 +393,7 @@ def test_a_commit_that_arrives_late_needs_no_rollback() -> None:
     story.complete("001")
     story.driver = "driver#2"
     story.entry("002", State.REQUESTED)
+    story.entry("002", State.INFLIGHT)
     story.done(begin, instant="002")
     story.mark(SECOND, "002", MarkerType.CREATE, EXECUTOR)
     story.attempt(SECOND, "002", marker=False)

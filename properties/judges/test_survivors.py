@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.names import encode_names
+from marker_sim.timeline import State
 from properties.judges.build import DIRECTORY, Story, marker
 from properties.judges.jobs import EXECUTOR, Job, base
 
@@ -62,7 +63,21 @@ def test_a_beginning_that_never_reached_the_timeline_needs_a_rollback_only_for_w
     if left == "nothing":
         job.holds("G19")
     else:
-        job.breaks("G19", under="client")
+        found = job.finding("G19").breaches  # A file also says that its write was not on the timeline.
+        assert len(found) == (2 if left == "file" else 1) and found[-1].under == "client"
+
+
+@pytest.mark.parametrize("stated", [(), (State.REQUESTED,), (State.INFLIGHT,)])
+def test_a_write_that_is_not_on_the_timeline_in_both_states_touches_no_data(stated: tuple[State, ...]) -> None:
+    job = Job()
+    begin = job.step("begin", None)
+    for state in stated:
+        job.entry("001", state)
+    job.done(begin, instant="001")
+    job.says_nothing("G19")
+    job.attempt(base("a"))
+    said = job.breaks("G19").message
+    assert all((state.value in said) == (state not in stated) for state in (State.REQUESTED, State.INFLIGHT))
 
 
 def test_a_marker_that_vanished_before_the_commit_counts_though_a_good_deletion_follows() -> None:

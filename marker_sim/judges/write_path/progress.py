@@ -24,6 +24,7 @@ from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
 _HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # A write completes in spite of these.
+_TRIES_ENOUGH = 4  # spark.task.maxFailures
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 
 
@@ -128,7 +129,7 @@ class _Attempted:
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> WriteStep | None:
-        """The last attempt of a task that has none left at an event, failed long before it, and had no other since.
+        """The last attempt of a task that was tried a few times, failed long before an event, and had no other since.
 
         In virtual time, where no busy machine can be the reason, and unless an executor failed meanwhile.
         """
@@ -139,7 +140,7 @@ class _Attempted:
             tasks.setdefault(self._task(attempt), []).append(attempt)
         for own in tasks.values():
             last = max(own, key=lambda attempt: attempt.done)
-            if last.done > at or any(attempt.outcome == "ok" for attempt in own):
+            if last.done > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
                 continue
             idle_ns = view.time_ns(at) - view.time_ns(last.done)
             met = any(fault.cls == "client" and last.done < fault.begin <= at for fault in view.faults)
