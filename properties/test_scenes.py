@@ -33,6 +33,7 @@ DIES = {
     "told_late": "older-flush-answers",
     "deleted_before_it_lands": "ghost-put",
     "asked_while_flushed": "flying-name-fresh",
+    "damaged_and_restarted": "damage-never-repaired",
     "refused_deletions": "errors-of-workers-lost",
     "written_by_the_dead": "stage-numbers-from-zero",
     "many_versions": "old-logs-kept",

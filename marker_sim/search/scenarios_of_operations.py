@@ -236,6 +236,20 @@ def asked_while_flushed(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=rng.choice((2, 3, 4, 20)), ops=tuple(ops), faults=tuple(faults))
 
 
+def damaged_and_restarted(rng: random.Random, plan: Plan) -> Plan:
+    """Type files are damaged, then the server dies, and its successor receives creates in the same directories."""
+    first = rng.randint(1, 5)
+    ops = [_create(n, n * 2 * plan.interval_ms) for n in range(first)]
+    ops += [_create(n, first * 2 * plan.interval_ms + 1500 + rng.randint(0, 800)) for n in range(first, 2 * first)]
+    ops.append(_create(len(ops), first * 2 * plan.interval_ms + 700))
+    queued = "server: request queued"
+    faults = (
+        Fault.of(FaultKind.TYPE_DAMAGED, "server", Site(queued, first + 1), removed=rng.choice((False, True))),
+        Fault.of(FaultKind.KILL, "server", Site(queued, first + 1), restart_ms=rng.choice((0, 20, 100, 400))),
+    )
+    return replace(plan, ops=tuple(ops), faults=faults)
+
+
 def _create(number: int, after_ms: int) -> Op:
     """A create of a name of its own, by a client of its own."""
     name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
@@ -248,7 +262,7 @@ def _by_whom(rng: random.Random, again: Op, number: int) -> Op:
 
 
 OF_OPERATIONS = (
-    Scenario(two_hands, 0.1, "timeline", BATCHED_STORAGES),
+    Scenario(two_hands, 0.15, "timeline", BATCHED_STORAGES),
     Scenario(deleted_by_the_other, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(silent_directory, 0.04, "timeline", S3),
     Scenario(deleted_by_the_dead, 0.03, "timeline", S3),
@@ -261,4 +275,5 @@ OF_OPERATIONS = (
     Scenario(told_late, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(deleted_before_it_lands, 0.02, "", S3),
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
+    Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),
 )

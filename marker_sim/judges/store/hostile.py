@@ -98,6 +98,7 @@ def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tupl
 
 
 def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
+    """The same, between two readings: a change may have come as soon as the earlier one had begun."""
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):
@@ -106,7 +107,8 @@ def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[
         if event.index > call.done and known != event.value:
             yield event.index, _busy(view, call, event.path, since, event.index)
         if event.index < call.invoke or event.index > call.done:
-            before[event.path] = (event.index, event.value)
+            home = view.rest.homes.get(directory_of(event.path or "") or "")
+            before[event.path] = (home.began(event.index) if home else event.index, event.value)
 
 
 def _below(call: RecordedCall, path: str | None) -> bool:

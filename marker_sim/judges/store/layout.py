@@ -116,7 +116,7 @@ def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
 
 
 def hdfs_falls_back(view: HistoryIndex) -> Finding:
-    """G22: applicable where timeline-server markers were asked for.
+    """G22: applicable where a choice is recorded, or timeline-server markers were asked for where they cannot be.
 
     On HDFS or on an object store without conditions every recorded choice is direct and gives a reason, and no MARKERS
     file is ever stored. Elsewhere, where a choice is recorded, it is what was asked for. The choice for one write needs
@@ -124,9 +124,7 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     """
     header = view.header
     asked = _asked_by_writes(view)
-    if header.mode != "timeline" and "timeline" not in asked:
-        return Finding(guarantee="G22", applicable=False)
-    if header.storage not in _FALLS_BACK:
+    if "timeline" not in asked or header.storage not in _FALLS_BACK:
         return _as_asked(view, asked)
     breaches: list[Breach] = []
     for event in view.modes:
@@ -148,15 +146,17 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
 
 
 def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
-    """Whether timeline-server markers are chosen where they were asked for and the storage supports them."""
+    """Whether the markers that are chosen are those that were asked for, where the storage supports them."""
     breaches: list[Breach] = []
     judged = 0
     for event in view.modes:
-        if ({view.header.mode} if event.instant is None else asked) == {"timeline"}:
+        wanted = {view.header.mode} if event.instant is None else asked
+        if len(wanted) == 1:
             judged += 1
-            if event.value != "timeline":
-                message = f"expected timeline-server markers on {view.header.storage}, direct markers were chosen"
-                breaches.append(breach_of(view, message, (event.index,), cause="needless-fallback"))
+            if event.value not in wanted:
+                other = "direct" if event.value == "direct" else "timeline-server"
+                message = f"{other} markers were chosen on {view.header.storage}, and the other ones were asked for"
+                breaches.append(breach_of(view, message, (event.index,), cause="not-as-asked"))
     return Finding(guarantee="G22", applicable=bool(view.modes), judged=judged, breaches=tuple(breaches))
 
 

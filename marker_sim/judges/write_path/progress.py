@@ -118,7 +118,7 @@ class _Attempted:
             return "", self._breach(f"{how}, and no step of its write had failed", at)
         dropped = self._never_tried_again(at)
         if dropped is not None:
-            return "", self._breach(f"{how}, and a task that failed was never tried again", dropped.done, at)
+            return "", self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
         failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
         reasons = [self._touched(a.invoke, a.done, frozenset({a.process})) for a in failed]
         for attempt, reason in zip(failed, reasons, strict=True):
@@ -128,8 +128,8 @@ class _Attempted:
         reason = reasons[0] if reasons else self._of_tasks(at) or next(filter(None, under_way), "")
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
-    def _never_tried_again(self, at: int) -> WriteStep | None:
-        """The last attempt of a task that was tried a few times, failed long before an event, and had no other since.
+    def _never_tried_again(self, at: int) -> int | None:
+        """When the last attempt ended of a task that failed a few times, long before an event, and had no other since.
 
         In virtual time, where no busy machine can be the reason, and unless an executor failed meanwhile.
         """
@@ -139,13 +139,12 @@ class _Attempted:
         for attempt in self._attempts(at):
             tasks.setdefault(self._task(attempt), []).append(attempt)
         for own in tasks.values():
-            last = max(own, key=lambda attempt: attempt.done)
-            if last.done > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
+            over = max(min(attempt.done, view.ended(attempt.process)) for attempt in own)
+            if over > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
                 continue
-            idle_ns = view.time_ns(at) - view.time_ns(last.done)
-            met = any(fault.cls == "client" and last.done < fault.begin <= at for fault in view.faults)
-            if idle_ns > view.header.answer_bound_ms * MS and not met:
-                return last
+            met = any(fault.cls == "client" and over < fault.begin <= at for fault in view.faults)
+            if view.time_ns(at) - view.time_ns(over) > view.header.answer_bound_ms * MS and not met:
+                return over
         return None
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
