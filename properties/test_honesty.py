@@ -65,7 +65,7 @@ def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statisti
 def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(statistics: Statistics) -> None:
     rows = {row.kind: row for row in fault_rows(statistics, PLACES)}
     drawn = {kind.value for kind in FaultKind if any(kind in drawable(*pair) for pair in PLACES)}
-    assert set(rows) == drawn >= set(statistics.faults_by_phase)
+    assert set(rows) == drawn | set(statistics.faults_by_phase)
     assert rows["kill"].met["server: batch pending"] == statistics.faults_by_phase["kill"]["server: batch pending"] > 0
     assert "server: idle" in rows["throttled"].impossible
     for row in rows.values():

@@ -119,7 +119,8 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
         restart_ms=rng.choice((0, 20, 100)),
         late_ms=rng.choice((300, 900, 2500, 2500)),
     )
-    return replace(plan, ops=tuple(ops), faults=(dies,))
+    damaged = Fault.of(FaultKind.TYPE_DAMAGED, "driver", Site("driver: marker deletion", 1))
+    return replace(plan, ops=tuple(ops), faults=(damaged, dies) if rng.random() < 0.5 else (dies,))
 
 
 def overtaken(rng: random.Random, plan: Plan) -> Plan:
@@ -265,7 +266,7 @@ OF_OPERATIONS = (
     Scenario(two_hands, 0.15, "timeline", BATCHED_STORAGES),
     Scenario(deleted_by_the_other, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(silent_directory, 0.04, "timeline", S3),
-    Scenario(deleted_by_the_dead, 0.03, "timeline", S3),
+    Scenario(deleted_by_the_dead, 0.05, "timeline", S3),
     Scenario(asked_again_after_a_deletion, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(reading_again_refused, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(crowd, 0.015, "timeline", BATCHED_STORAGES),

@@ -71,14 +71,14 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
 
 
 def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) -> tuple[MatrixRow, ...]:
-    """One row for each kind that the searched modes and storages allow, in the order of the faults' table."""
+    """One row for each kind that the searched modes and storages allow, or that happened, in the order of the table."""
     pairs = tuple(combinations)
     batched = any(mode == "timeline" and storage in BATCHED_STORAGES for mode, storage in pairs)
     rows = []
     for kind in FaultKind:
-        if not any(kind in drawable(*pair) for pair in pairs):
-            continue
         reached = statistics.phases_of(kind.value)
+        if not any(kind in drawable(*pair) for pair in pairs) and (kind.row.drawn or not reached):
+            continue
         cells = [phase for phase in PHASES if batched or phase.partition(":")[0] not in ("server", "request", "kit")]
         reasons = {phase: why for phase in cells if (why := why_not(kind, phase)) and phase not in reached}
         rows.append(

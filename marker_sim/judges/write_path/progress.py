@@ -139,7 +139,7 @@ class _Attempted:
         for attempt in self._attempts(at):
             tasks.setdefault(self._task(attempt), []).append(attempt)
         for own in tasks.values():
-            over = max(min(attempt.done, view.ended(attempt.process)) for attempt in own)
+            over = max(attempt.done for attempt in own)  # Never of one whose executor died: there may be no other.
             if over > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
                 continue
             met = any(fault.cls == "client" and over < fault.begin <= at for fault in view.faults)
