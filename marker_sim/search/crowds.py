@@ -13,6 +13,7 @@ CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
 SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
 HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for the same name at the same moment.
 HOT_NAMES = (1, 4)
+SIDE_BY_SIDE = 0.6  # Of the runs with two servers from the beginning, each of which has a crowd.
 SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
 READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
@@ -157,6 +158,28 @@ def readers(seed: int, storage: str, directories: int) -> list[Op]:
         )
         for number, (kind, directory) in enumerate(zip(kinds, (first, other), strict=True))
         if clients
+    ]
+
+
+def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
+    """A crowd at each of two servers, which ask for names of their own in one directory at the same time; or none."""
+    rng = random.Random(f"side by side/1/{seed}/{storage}")
+    if rng.random() > SIDE_BY_SIDE:
+        return []
+    directory, after_ms = rng.randrange(directories), rng.choice((0, 100, 300))
+    clients, apart_ms = rng.choice(((15, 30), (30, 40), (30, 5), (12, 80)))
+    return [
+        Op(
+            actor=f"executor-t{server}",
+            kind="create",
+            directory=directory,
+            name=f"side/t{server}-{COPY}_0-0-0_001.parquet.marker.CREATE",
+            server=server,
+            after_ms=after_ms,
+            copies=clients,
+            apart_ms=apart_ms,
+        )
+        for server in (0, 1)
     ]
 
 

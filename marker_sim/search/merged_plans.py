@@ -23,6 +23,7 @@ from marker_sim.search.crowds import (
     readers,
     removed_elsewhere,
     short_scripts,
+    side_by_side,
     spaced,
     with_twins,
 )
@@ -119,13 +120,14 @@ def make_merged_plan(
         if rng.random() < ALSO_CONFINED:
             trouble = _confined(rng, storage, asked_for)
             faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)
+    crowds = side_by_side(seed, storage, len(directories)) if second and not confined else []
     return Plan(
         mode="timeline",
         storage=storage,
-        num_threads=num_threads,
+        num_threads=min(threads) if crowds else num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=in_other_forms(seed, [*ops, *readers(seed, storage, len(directories))]),
+        ops=in_other_forms(seed, [*ops, *crowds, *readers(seed, storage, len(directories))]),
         faults=tuple(faults),
         seed=seed,
     )
