@@ -101,11 +101,11 @@ def _servers(out: Path) -> Iterator[tuple[str, str]]:
 
 def _do(run: Run) -> tuple[int, float]:
     """Exit code and seconds; those of an earlier run where its result is there."""
-    ended = run.report.with_suffix(".json")
+    ended = run.report.with_name(f"{run.report.name}.json")
     if not ended.exists():
         begun = time.monotonic()
-        with run.report.with_suffix(".log").open("w", encoding="utf-8") as log:
-            work = run.report.with_suffix(".work")
+        with run.report.with_name(f"{run.report.name}.log").open("w", encoding="utf-8") as log:
+            work = run.report.with_name(f"{run.report.name}.work")
             work.mkdir(exist_ok=True)
             path = {**os.environ, "PYTHONPATH": str(ROOT)}
             done = subprocess.run(run.command, check=False, cwd=work, stdout=log, stderr=subprocess.STDOUT, env=path)
@@ -127,7 +127,7 @@ def _verdict(report: Path) -> str:
     said += [f"{word} {place}: {' '.join(ids)}" for word, places in rows.items() for place, ids in places.items()]
     failures = verdict["failures"]
     said += [f"{len({failure['story'] for failure in failures})} stories"] if failures else []
-    log = report.with_suffix(".log").read_text(encoding="utf-8")
+    log = report.with_name(f"{report.name}.log").read_text(encoding="utf-8")
     found = re.search(r"^(\d+) s: .*causes? so far", log, re.MULTILINE)
     said += [f"first after {found[1]} s"] if found else []
     entries = [int(number) for number in re.findall(r"(\d+) entr(?:y|ies)", log)]
@@ -136,7 +136,7 @@ def _verdict(report: Path) -> str:
 
 def _pytest(report: Path) -> str:
     failed = re.findall(
-        r"^FAILED marker-sim::(\S+)", report.with_suffix(".log").read_text(encoding="utf-8"), re.MULTILINE
+        r"^FAILED marker-sim::(\S+)", report.with_name(f"{report.name}.log").read_text(encoding="utf-8"), re.MULTILINE
     )
     return " ".join(failed) or "nothing failed"
 
