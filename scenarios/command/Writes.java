@@ -1,4 +1,7 @@
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -12,6 +15,8 @@ import java.util.regex.Pattern;
  */
 final class Writes {
   static final Pattern BASE = Pattern.compile("(?s)(.+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_]+)\\.parquet");
+  static final Pattern LOG = Pattern.compile("(?s)\\..+_([^_]+)\\.log\\.[0-9]+_[0-9]+-[0-9]+-[0-9]+");
+  static final Pattern COMMIT = Pattern.compile("([^./]+)\\.(delta)?commit");
   static final int TRIES = 6;
   static Map<String, Object> storage; // What `start` said of it.
   static boolean fileFirst;
@@ -65,17 +70,67 @@ final class Writes {
         return;
       }
       List<String> paths = new ArrayList<>();
+      List<String> logs = new ArrayList<>();
       for (String name : strings(done, "names")) {
         String file = name.substring(0, name.lastIndexOf(".marker."));
         Matcher base = BASE.matcher(file.substring(file.lastIndexOf('/') + 1));
         boolean another = base.matches() && !base.group(5).equals(call.get("instant"));
         String path = call.get("table") + "/" + file;
         if (!another && !file.startsWith(".hoodie/") && !stay.contains(path)) {
-          paths.add(path);
+          (LOG.matcher(name(file)).matches() ? logs : paths).add(path);
         }
       }
-      deleteAll(call, paths, 0, then);
+      if (logs.isEmpty()) {
+        deleteAll(call, paths, 0, then);
+        return;
+      }
+      commits(call, committed -> {
+        for (String path : logs) {
+          Matcher log = LOG.matcher(name(path));
+          boolean own = log.matches() && (log.group(1).equals(call.get("instant")) || committed.containsKey(log.group(1)));
+          if (own && committed.values().stream().noneMatch(commit -> commit.contains(name(path)))) {
+            paths.add(path);
+          }
+        }
+        deleteAll(call, paths, 0, then);
+      });
     }, "call", call.get("call"));
+  }
+
+  static String name(String path) {
+    return path.substring(path.lastIndexOf('/') + 1);
+  }
+
+  /** The completed commits of the table, by instant: the name of a log file does not say which write made it. */
+  static void commits(Map<String, Object> call, Consumer<Map<String, String>> then) {
+    String prefix = call.get("table") + "/.hoodie/";
+    steadily("list", 0, done -> {
+      if (!Markers.fail(call, done)) {
+        List<String> entries = new ArrayList<>();
+        for (String path : Markers.paths(done)) {
+          if (COMMIT.matcher(path.substring(prefix.length())).matches()) {
+            entries.add(path);
+          }
+        }
+        read(call, entries, 0, new HashMap<>(), then);
+      }
+    }, "prefix", prefix);
+  }
+
+  static void read(Map<String, Object> call, List<String> entries, int at, Map<String, String> found,
+      Consumer<Map<String, String>> then) {
+    if (at == entries.size()) {
+      then.accept(found);
+      return;
+    }
+    steadily("get", 0, done -> {
+      if (!Markers.fail(call, done)) {
+        byte[] content = Base64.getDecoder().decode((String) done.get("data"));
+        String entry = name(entries.get(at));
+        found.put(entry.substring(0, entry.indexOf('.')), new String(content, StandardCharsets.UTF_8));
+        read(call, entries, at + 1, found, then);
+      }
+    }, "path", entries.get(at));
   }
 
   static void deleteAll(Map<String, Object> call, List<String> paths, int at, Runnable then) {
