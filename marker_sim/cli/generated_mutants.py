@@ -13,7 +13,6 @@ from marker_sim import __version__
 from marker_sim.cli.mutants import hunted
 from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
 from marker_sim.errors import UsageError
-from marker_sim.mutants import served
 from marker_sim.mutants.generated import (
     BLIND,
     KILLED,
@@ -63,6 +62,8 @@ def generated_mutants(
     tasks: Sequence[HuntTask]
     if of == SERVE:
         need("--of serve", *NEEDS["mutants of serve"])
+        from marker_sim.mutants import served  # It needs the extras of servers.
+
         changes = drawn(number, chosen, served.MODULES)
         tasks = [served.ServedTask(change=change, plans=plans, seed=chosen) for change in changes]
     else:
