@@ -120,11 +120,13 @@ def hunt(change: Change, plans: int, seed: int) -> GeneratedOutcome:
         system = load_generated(change)
     except Exception as error:
         return GeneratedOutcome(change=change, how=NO_MUTANT, message=repr(error))
-    outcome = _played(change, system, plans, seed, began)
-    if outcome.how == SURVIVED:
-        said = reviews().get(change.key)
-        outcome = outcome if said is None else replace(outcome, review=said["is"])
-    return outcome
+    return reviewed(_played(change, system, plans, seed, began))
+
+
+def reviewed(outcome: GeneratedOutcome) -> GeneratedOutcome:
+    """With what was said of a survivor."""
+    said = reviews().get(outcome.change.key) if outcome.how == SURVIVED else None
+    return outcome if said is None else replace(outcome, review=said["is"])
 
 
 def _played(change: Change, system: System, plans: int, seed: int, began: float) -> GeneratedOutcome:

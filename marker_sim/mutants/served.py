@@ -25,7 +25,7 @@ from marker_sim.campaign.runs import promised_breach
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.generated import KILLED, NO_MUTANT, NOTHING, SURVIVED, TROUBLE, GeneratedOutcome, reviews
+from marker_sim.mutants.generated import KILLED, NO_MUTANT, NOTHING, SURVIVED, TROUBLE, GeneratedOutcome, reviewed
 from marker_sim.mutants.syntax import Change
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import batching
@@ -81,8 +81,7 @@ def hunt_served(change: Change, plans: int, seed: int, grounds: tuple[Ground, ..
     command = [sys.executable, "-c", _START, change.key]
     start = f"{shlex.join(command)} {OPTIONS}"
     outcome = _not_imported(change, command) or _hunted(change, start, plans, seed, grounds)
-    said = reviews().get(change.key) if outcome.how == SURVIVED else None
-    return replace(outcome, seconds=time.monotonic() - began, review="" if said is None else said["is"])
+    return reviewed(replace(outcome, seconds=time.monotonic() - began))
 
 
 def play(start: str, ground: Ground, numbers: range, seed: int) -> Generator[PlayedPlan, None, None]:

@@ -163,3 +163,21 @@ class Story:
         assert all(0 <= index < len(self.events) for index in breach.evidence) and breach.evidence, breach
         assert breach.under == under, breach
         return breach
+
+
+def begun(**header: Any) -> Story:
+    """A story in which a server has started."""
+    story = Story(**header)
+    story.start()
+    return story
+
+
+def excused(story: Story, guarantee: str) -> dict[str, int]:
+    """How often each excuse decided."""
+    return dict(story.finding(guarantee).excused)
+
+
+def only(story: Story, guarantee: str) -> Breach:
+    """The one breach that there is."""
+    (breach,) = story.finding(guarantee).breaches
+    return breach

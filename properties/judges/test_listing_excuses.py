@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from marker_sim.judges.findings import Breach
-from properties.judges.build import DIRECTORY, Story, marker
+from properties.judges.build import DIRECTORY, Story, begun, excused, marker, only
 
 A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
 MARKERS0 = f"{DIRECTORY}/MARKERS0"
-
-
-def begun(**header: Any) -> Story:
-    story = Story(**header)
-    story.start()
-    return story
-
-
-def excused(story: Story, guarantee: str) -> dict[str, int]:
-    return dict(story.finding(guarantee).excused)
-
-
-def only(story: Story, guarantee: str) -> Breach:
-    (breach,) = story.finding(guarantee).breaches
-    return breach
 
 
 # G10 and G11.

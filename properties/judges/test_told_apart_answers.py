@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from properties.judges.build import DIRECTORY, Story, marker
+from properties.judges.build import DIRECTORY, excused, marker
 from properties.judges.test_answers import BOUND_MS, OTHER, hit, over, probing
 from properties.judges.test_causes import story
 
 A, B, C = marker("a"), marker("b"), marker("c")
-
-
-def excused(made: Story, guarantee: str) -> dict[str, int]:
-    return dict(made.finding(guarantee).excused)
 
 
 def test_a_request_that_never_arrived_and_one_that_was_cut_are_counted_apart() -> None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.names import encode_names
-from properties.judges.build import DIRECTORY, Story, marker
+from properties.judges.build import DIRECTORY, Story, excused, marker
 from properties.judges.test_answers import OTHER
 from properties.judges.test_causes import FILE, causes, story
 
 A, B, C = marker("a"), marker("b"), marker("c")
 SECOND = f"{DIRECTORY}/MARKERS1"
-
-
-def excused(made: Story, guarantee: str) -> dict[str, int]:
-    return dict(made.finding(guarantee).excused)
 
 
 def test_a_marker_that_came_too_late_was_not_stored_and_then_lost() -> None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.history import NOT_GETTING_ON
-from properties.judges.build import Story
+from properties.judges.build import excused
 from properties.judges.jobs import DRIVER, EXECUTOR, Job, base
 from properties.judges.test_progress import GIVEN_UP, exits
 from properties.tables.frozen import Writes, frozen
-
-
-def excused(made: Story, guarantee: str) -> dict[str, int]:
-    return dict(made.finding(guarantee).excused)
 
 
 def test_a_history_of_writes_without_its_plan_needs_probes_as_any_other() -> None:
@@ -30,13 +26,19 @@ def test_a_history_of_writes_without_its_plan_needs_probes_as_any_other() -> Non
     assert not planned.finding("G6").undecided
 
 
-def test_a_write_that_recovers_well_needs_no_excuse() -> None:
+def recovered() -> Job:
+    """A write that failed, and the next one of another driver, which rolls it back and completes."""
     job = Job()
     job.failed("001", "a")
     job.begin("002", "001", driver="driver#2")
     path = job.attempt(base("a", "002"), "002")
     job.finalize("002", path)
     job.commit("002", path)
+    return job
+
+
+def test_a_write_that_recovers_well_needs_no_excuse() -> None:
+    job = recovered()
     for guarantee in ("G13", "G14", "G15", "G17", "G18", "G19"):
         finding = job.finding(guarantee)
         assert finding.judged and not finding.breaches, guarantee
@@ -238,12 +240,7 @@ def test_tasks_of_another_table_buy_a_write_no_time(table: str) -> None:
 
 
 def test_a_rollback_before_the_commit_of_another_instant_is_none_of_its_business() -> None:
-    job = Job()
-    job.failed("001", "a")
-    job.begin("002", "001", driver="driver#2")
-    path = job.attempt(base("a", "002"), "002")
-    job.finalize("002", path)
-    job.commit("002", path)
+    job = recovered()
     assert excused(job, "G15") == {} and job.finding("G15").judged == 1
 
 

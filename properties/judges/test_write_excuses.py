@@ -10,15 +10,11 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.timeline import State, WriteStat, encode_commit
-from properties.judges.build import Story
+from properties.judges.build import excused
 from properties.judges.jobs import DRIVER, EXECUTOR, Job, base
 
 A, STRAY = base("a"), base("a", token="0-0-1")
 LATE = "raised KeyError('p')"
-
-
-def excused(story: Story, guarantee: str) -> dict[str, int]:
-    return dict(story.finding(guarantee).excused)
 
 
 def rows_finding(job: Job, *rows: str, error: str | None = None, table: str = "t") -> Finding:

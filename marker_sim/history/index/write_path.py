@@ -13,8 +13,7 @@ Only the witness "effects" gives the order; a completed entry that is written in
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -193,13 +192,12 @@ class WritePathIndex:
                     left.append(file)
         return left
 
-    @cached_property
-    def residues(self) -> dict[int, dict[Key, list[str]]]:
-        """At each `ok` of a write's commit: the files below each instant's marker directory, where there are any."""
+    def residues(self, moments: Iterable[int]) -> dict[int, dict[Key, list[str]]]:
+        """At each of these events: the files below each instant's marker directory, where there are any."""
         found: dict[int, dict[Key, list[str]]] = {}
         there: dict[str | None, None] = {}
         at, effects = 0, self.marker_effects
-        for moment in sorted(write.committed for write in self.writes if write.committed != NEVER):
+        for moment in sorted(moments):
             upto = bisect_right(effects, moment, key=_index)
             for event in effects[at:upto]:
                 if event.value is None:

@@ -11,6 +11,9 @@ from marker_sim.history.index.write_path import Key, ObservedWrite, WritePathInd
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, calm, judge_of_writes
 
+_Residues = dict[int, dict[Key, list[str]]]
+_Own = dict[Key, Breach | None]
+
 
 def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
     """G17, at each invocation of a deletion of an instant's markers, and each removal that no deletion explains.
@@ -93,7 +96,10 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
     its marker directory by a create that was open or of unknown outcome. Of markers in a format that is not Hudi's only
     the last read of storage counts.
     """
-    own = _own_residue(view, path)
+    ends = {} if view.reads else _ends(view, path)
+    commits = [write.committed for write in path.writes if write.committed != NEVER]
+    residues = {} if view.reads else path.residues((*commits, *ends.values()))
+    own = _own_residue(view, path, ends, residues)
     judged, breaches = len(own), [found for found in own.values() if found is not None]
     for key in _instants(path):
         last = _last_action(view, path, key)
@@ -101,7 +107,7 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
             continue
         decided = False
         for write in path.writes:
-            left = _left_by(view, path, key, write, last)
+            left = _left_by(view, path, key, write, last, residues)
             if left is None or (decided and not left):
                 continue
             if not _undisturbed(view, write):
@@ -125,49 +131,41 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
     return judged, breaches
 
 
-def _own_residue(view: HistoryIndex, path: WritePathIndex) -> dict[Key, Breach | None]:
-    """The instants whose write was to delete its own markers after the commit, each with a breach when it did not.
-
-    Judged when their driver's next write begins, or at the end of the phase.
-    """
-    found: dict[Key, Breach | None] = {}
-    begins = [(write.begin.process, write.begin.invoke) for write in path.writes]
+def _ends(view: HistoryIndex, path: WritePathIndex) -> dict[Key, int]:
+    """When a write was to have deleted its own markers: its driver's next begin, or the end of the phase."""
+    phases = (view.phase("probe"), view.phase("end"))
+    ends: dict[Key, int] = {}
     for write in path.writes:
-        done = write.committed
-        if view.reads or done == NEVER or _last_action(view, path, write.key) > done:
+        begins = (other.begin.invoke for other in path.writes if other.begin.process == write.begin.process)
+        ends[write.key] = min((at for at in (*phases, *begins) if at > write.committed), default=NEVER)
+    return {key: at for key, at in ends.items() if at != NEVER}
+
+
+def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int], residues: _Residues) -> _Own:
+    """The instants whose write was to delete its own markers after the commit, each with a breach when it did not."""
+    found: _Own = {}
+    for write in path.writes:
+        done, until = write.committed, ends.get(write.key)
+        if until is None or _last_action(view, path, write.key) > done:
             continue
-        driver = write.begin.process
-        ends = (view.phase("probe"), view.phase("end"), *(at for process, at in begins if process == driver))
-        until = min((at for at in ends if at > done), default=NEVER)
-        if until == NEVER:
-            continue
-        left = _residue(path, write.key, until)
-        if not calm(view, write.begin.invoke, until, driver, f"{write.key[0]}{TEMP}{write.key[1]}"):
+        left = residues[until].get(write.key, [])
+        if not calm(view, write.begin.invoke, until, write.begin.process, f"{write.key[0]}{TEMP}{write.key[1]}"):
             if left:
                 view.excuse("fault-in-write")
             continue
         if left and _still_deleting(view, path, write.key, write._replace(committed=until)):
             view.excuse("still-deleting")
             continue
-        message = f"{left[0]!r} is left of its markers ({len(left)} in all) after its commit" if left else ""
-        found[write.key] = breach(view, write.key, f"{message}, at event {until}", done, until) if left else None
+        found[write.key] = None
+        if left:
+            message = f"{left[0]!r} is left of its markers ({len(left)} in all) after its commit, at event {until}"
+            found[write.key] = breach(view, write.key, message, done, until)
     return found
 
 
-def _residue(path: WritePathIndex, key: Key, moment: int) -> list[str]:
-    """The files below an instant's marker directory at an event, placeholders of directories left out."""
-    below, there = f"{key[0]}{TEMP}{key[1]}/", dict[str, None]()
-    for event in path.marker_effects:
-        where = event.path or ""
-        if event.index <= moment and where.startswith(below) and not where.endswith("/"):
-            if event.value is None:
-                there.pop(where, None)
-            else:
-                there[where] = None
-    return list(there)
-
-
-def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int) -> list[str] | None:
+def _left_by(
+    view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int, residues: _Residues
+) -> list[str] | None:
     """The marker files of an instant that a write left; None when it began too early, did not complete, or it is
     unknown.
     """
@@ -177,7 +175,7 @@ def _left_by(view: HistoryIndex, path: WritePathIndex, key: Key, write: Observed
     if not path.over(key, at):
         return None
     if not view.reads:
-        return path.residues[at].get(key, [])
+        return residues[at].get(key, [])
     home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
     return sorted(home.present) if home is not None and home.begun and home.begun[-1] >= at else None
 

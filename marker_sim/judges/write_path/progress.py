@@ -129,7 +129,7 @@ class _Attempted:
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> int | None:
-        """When the last attempt ended of a task that failed a few times, long before an event, and had no other since.
+        """When the last attempt ended of a task that had but few, failed long before an event, and had no other since.
 
         In virtual time, where no busy machine can be the reason, and unless an executor failed meanwhile.
         """

@@ -297,7 +297,8 @@ class SimStorage:
         match fault.kind:
             case FaultKind.THROTTLED:
                 store.throttled[place_of(path)] = max(1, settings.calls) - 1
-                store.throttled_until_ns[place_of(path)] = now_ns + settings.for_ms * MS
+                if settings.for_ms:
+                    store.throttled_until_ns[place_of(path)] = now_ns + settings.for_ms * MS
                 self._fail(reply_ns, Throttled(path))
             case FaultKind.SERVER_ERROR | FaultKind.IO_ERROR:
                 if settings.applied:
