@@ -7,7 +7,7 @@ after its flush, requests for a name that is being flushed wait, and every error
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from marker_sim.markers.files import ABSENT, BatchFile, Contents
 from marker_sim.markers.store import Created
@@ -18,12 +18,18 @@ CONFLICTS_MAX = 8
 DIRECT = -1
 
 
+class Answers(Protocol):
+    """Where the answer to a create goes: a mailbox, or the connection of its client."""
+
+    def put(self, item: Created | Exception) -> None: ...
+
+
 class Waiter(NamedTuple):
     """A create that waits for its answer."""
 
     name: str
     request: str
-    answer: Mailbox
+    answer: Answers
     conflicts: int = 0
 
 

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from marker_sim.markers.store import Created, MarkerStore, Rejected
+from marker_sim.markers.store import Created, MarkerStore
 from marker_sim.names import is_append, parse_directory
 from marker_sim.seams import Reply, Request, StorageError, Throttled
 
 Creates = Callable[[str, str], Created]
+CREATED, EXISTS = Reply(200, True), Reply(200, False)
 
 
 def handle(request: Request, store_of: Callable[[str], MarkerStore], create: Callable[[str], Creates]) -> Reply:
@@ -35,15 +36,27 @@ def handle(request: Request, store_of: Callable[[str], MarkerStore], create: Cal
         parse_directory(directory)
         if request.path == "/create":
             name = request.parameters.get("markername", "")
-            made = create(directory)(name, request.parameters.get("requestid", ""))
-            return Reply(200, made is Created.CREATED)
+            return create_reply(create(directory)(name, request.parameters.get("requestid", "")))
         return Reply(200, route(store_of(directory)))
-    except (Rejected, ValueError) as error:
-        return Reply(400, str(error))
-    except Throttled as error:
-        return Reply(503, f"storage throttles: {error}")
-    except (StorageError, RuntimeError) as error:
-        return Reply(500, f"storage failed: {error!r}")
+    except (ValueError, StorageError, RuntimeError) as error:
+        return _failed(error)
+
+
+def create_reply(result: Created | Exception) -> Reply:
+    """The reply to a create that came to this."""
+    if isinstance(result, Exception):
+        return _failed(result)
+    return CREATED if result is Created.CREATED else EXISTS
+
+
+def _failed(error: Exception) -> Reply:
+    match error:
+        case ValueError():  # A `Rejected` is one.
+            return Reply(400, str(error))
+        case Throttled():
+            return Reply(503, f"storage throttles: {error}")
+        case _:
+            return Reply(500, f"storage failed: {error!r}")
 
 
 def create_with_identity(store: MarkerStore) -> Creates:

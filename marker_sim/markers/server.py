@@ -1,6 +1,6 @@
 """The timeline server's marker part: requests queue, a dispatcher makes batches, workers flush, and only then answer.
 
-    request handler ─ create ─► inbox ─► owner ─ every interval, per directory: Job ─► worker (at most num_threads)
+    request handler ─ creates ► inbox ─► owner ─ every interval, per directory: Job ─► worker (at most num_threads)
           ▲                               │ ▲                                            │ storage calls only
           └────────── answer ─────────────┘ └──────────────── Outcome ───────────────────┘
 
@@ -12,7 +12,7 @@ storage by the request handler itself, so they see what other servers wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from marker_sim.markers.batches import DirectoryState, Job, Outcome, Waiter
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 class _Create(NamedTuple):
     directory: str
-    waiter: Waiter
+    waiters: Sequence[Waiter]
 
 
 class _Delete(NamedTuple):
@@ -78,9 +78,13 @@ class TimelineServer:
     def create(self, directory: str, name: str, request: str) -> Created:
         """Queue a create and wait until its batch is flushed."""
         answer = self._runtime.mailbox()
-        self._inbox.put(_Create(directory, Waiter(name, request, answer)))
+        self.queue(directory, (Waiter(name, request, answer),))
         created: Created = self._answer(answer)
         return created
+
+    def queue(self, directory: str, waiters: Sequence[Waiter]) -> None:
+        """Queue creates together; each is answered once its batch is flushed."""
+        self._inbox.put(_Create(directory, waiters))
 
     def delete(self, directory: str) -> bool:
         """Delete a directory after the batches that are on their way; False when there was none."""
@@ -121,9 +125,9 @@ class TimelineServer:
 
     def _accept(self, message: object) -> None:
         match message:
-            case _Create(path, waiter):
+            case _Create(path, waiters):
                 state = self._state(path)
-                state.pending.append(waiter)
+                state.pending.extend(waiters)
             case _Delete(path, answer):
                 state = self._state(path)
                 state.deletions.append(answer)
@@ -257,6 +261,19 @@ class ServedMarkers:
         except ValueError as error:
             raise Rejected(str(error)) from error
         return self._server.create(self._context.directory, name, request)
+
+    def queue(self, waiters: Sequence[Waiter]) -> None:
+        """Several creates at once, without an actor for each: an answer is put where its waiter says."""
+        accepted: list[Waiter] = []
+        for waiter in waiters:
+            try:
+                check_marker_name(waiter.name)
+            except ValueError as error:
+                waiter.answer.put(Rejected(str(error)))
+            else:
+                accepted.append(waiter)
+        if accepted:
+            self._server.queue(self._context.directory, accepted)
 
     def list_all(self) -> tuple[str, ...]:
         """Every marker stored, sorted."""

@@ -24,19 +24,24 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from marker_sim.markers.protocol import Creates, handle
+from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import MarkerStore
 from marker_sim.seams import Reply, Request
 from marker_sim.serve.bases import Base, Located, Refusal, locate
+from marker_sim.serve.creates import Done, QueuedCreates
 from marker_sim.serve.query import decode, parse_query
 from marker_sim.serve.runtime import LoopRuntime
 
 BASE_PATH = "/v1/hoodie/marker"
+CREATE_PATH = f"{BASE_PATH}/create"
 BODY_SIZE_MAX_BYTES = 65_536
 GZIP_SIZE_MIN_BYTES = 1_500
 REQUEST_ID_SIZE_MAX = 256
 RETRY_AFTER_S = 1
 LOCATED_MAX = 1_024
 LOCATED_FOR_S = 1.0
+SERVED_MAX = 4_096
+HEADS_MAX = 64
 METHODS = {
     "/create": "POST",
     "/all": "GET",
@@ -54,6 +59,7 @@ Headers = list[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Stores = Callable[[Located], tuple[MarkerStore, Creates]]
+Route = Callable[["MarkerRequest", Done], None]
 
 
 class MarkerRequest(NamedTuple):
@@ -68,6 +74,7 @@ class MarkerApp:
 
     stores: the store of a directory and its create.
     waiting_max: requests without answer.
+    route: what answers a well-formed request; this process, unless set otherwise.
     """
 
     def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
@@ -76,7 +83,13 @@ class MarkerApp:
         self._stores = stores
         self._waiting_max = waiting_max
         self._waiting = 0
+        self._creates = QueuedCreates(runtime.loop)
+        self._served: dict[Located, ServedMarkers] = {}
+        self.route: Route = self.answer
         self._located: dict[bytes, tuple[float, Located]] = {}
+        # Headers of plain requests, as they came and as they were parsed.
+        self.heads: dict[bytes, Headers] = {}
+        self.learns_heads = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -96,12 +109,17 @@ class MarkerApp:
         await send({"type": "http.response.start", "status": asked.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def begin(self, method: str, path: str, query: bytes, done: Callable[[Reply], object]) -> None:
+    def begin(self, method: str, path: str, query: bytes, done: Done) -> None:
         """Answer a request without a body; `done` gets the reply in a later turn of the loop."""
         asked = self.parse(method, path, query)
         refused = self.start(asked, done) if isinstance(asked, MarkerRequest) else asked
         if refused is not None:
             self._runtime.loop.call_soon(done, refused)
+
+    def learn_head(self, raw: bytes, headers: Headers) -> None:
+        """Know these headers when they come again. Clients whose headers always differ fill no memory."""
+        self.heads[raw] = headers
+        self.learns_heads = len(self.heads) < HEADS_MAX
 
     async def packed(
         self, reply: Reply, body: bytes, path: str, asked: Iterable[tuple[bytes, bytes]]
@@ -140,23 +158,38 @@ class MarkerApp:
             return Reply(400, str(error))
         return MarkerRequest(Request(operation, parameters), located)
 
-    def start(self, asked: MarkerRequest, done: Callable[[Reply], object]) -> Reply | None:
-        """Let an actor answer and hand its reply to `done`; a 503 at once when too many wait already."""
+    def start(self, asked: MarkerRequest, done: Done) -> Reply | None:
+        """Begin to answer, `done` gets the reply; a 503 at once when too many wait already."""
         if self._waiting >= self._waiting_max:
             return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
         self._waiting += 1
-        self._runtime.spawn_now("request", partial(self._answer, asked, done))
+        self.route(asked, partial(self._finish, done))
         return None
 
-    def _answer(self, asked: MarkerRequest, done: Callable[[Reply], object]) -> None:
+    def _finish(self, done: Done, reply: Reply) -> None:
+        self._waiting -= 1
+        done(reply)
+
+    def answer(self, asked: MarkerRequest, done: Done) -> None:
+        """Answer in this process: a create is queued with the others of this turn, all else gets an actor."""
+        store = self._served.get(asked.located)
+        if store is not None and asked.request.path == "/create":
+            parameters = asked.request.parameters
+            self._creates.add(store, parameters["markername"], parameters.get("requestid", ""), done)
+        else:
+            self._runtime.spawn_now("request", partial(self._act, asked, done))
+
+    def _act(self, asked: MarkerRequest, done: Done) -> None:
         try:
             store, create = self._stores(asked.located)
+            if type(store) is ServedMarkers:
+                if len(self._served) >= SERVED_MAX:
+                    self._served.clear()
+                self._served[asked.located] = store
             reply = handle(asked.request, lambda _: store, lambda _: create)
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
             reply = Reply(500, f"the server raised {error!r}")
-        finally:
-            self._waiting -= 1
         done(reply)
 
     def _locate(self, raw: bytes) -> Located:

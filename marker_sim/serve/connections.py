@@ -10,7 +10,8 @@
 Each connection is a state machine on the loop, so no other client waits for it. One sweep a second checks all of them,
 which costs less than a timer for each request. A plain request (GET or POST without a body, no escapes in its path, no
 other request before it in progress) takes a short path: no scope, no task, no ASGI messages, one write. All others are
-passed to uvicorn once their head is complete, and reach the application through its ASGI interface.
+passed to uvicorn once their head is complete, and reach the application through its ASGI interface. A client repeats
+its headers: a create whose headers are, byte for byte, those of an earlier plain request is not parsed again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import Server
 
 from marker_sim.seams import Reply
-from marker_sim.serve.app import GZIP_SIZE_MIN_BYTES, Headers, MarkerApp, encode
+from marker_sim.serve.app import CREATE_PATH, GZIP_SIZE_MIN_BYTES, Headers, MarkerApp, encode
 
 HEAD_SIZE_MAX_BYTES = 65_536
 KEEP_ALIVE_S = 75.0
@@ -38,7 +39,11 @@ ANSWER_TIMEOUT_S = 60.0
 TOO_LONG = "the target and the headers are too long"
 _PLAIN_METHODS = (b"GET", b"POST")
 _PLAIN_PATH = re.compile(rb"/[A-Za-z0-9._~/-]*")
+_CREATE = re.compile(rb"POST /v1/hoodie/marker/create\?([A-Za-z0-9._~%&=+:/-]*) HTTP/1\.1\r\n")
+_WHOLE_HEAD = re.compile(rb"POST [!-~]+ HTTP/1\.1\r\n((?:[!-9;-~]+:[\x20-\x7e]*\r\n)+\r\n)")
+HEAD_REPEATED_MAX_BYTES = 4_096
 _FINE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+_TRUE = _FINE % 4 + b"true"
 
 
 class QuietServer(Server):
@@ -102,6 +107,26 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received data, as long as its head is not too long."""
+        rested = self._in_head and not self._head_size and (self.cycle is None or self.cycle.response_complete)
+        if rested and len(data) <= HEAD_REPEATED_MAX_BYTES:
+            found = _CREATE.match(data)
+            if found is not None:
+                headers = self.app.heads.get(data[found.end() :])
+                if headers is not None:
+                    self._begun_s = None
+                    self._begin("POST", CREATE_PATH, found[1], headers, keep_alive=True).more_body = False
+                    return
+        self._parse(data)
+        if rested and self.app.learns_heads and isinstance(self.cycle, Plain):
+            self._learn(data, self.cycle)
+
+    def _learn(self, data: bytes, cycle: Plain) -> None:
+        """Remember the headers of a plain request that came alone and in one piece."""
+        whole = _WHOLE_HEAD.fullmatch(data) if len(data) <= HEAD_REPEATED_MAX_BYTES and cycle.keep_alive else None
+        if whole is not None and not cycle.more_body:
+            self.app.learn_head(whole[1], cycle.headers)
+
+    def _parse(self, data: bytes) -> None:
         if self._in_head:
             self._head_size += len(data)
             if self._begun_s is None:
@@ -151,10 +176,14 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
             return
         keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-        cycle = Plain(path.decode("ascii"), self._head, keep_alive)
+        self._begin(method.decode("ascii"), path.decode("ascii"), query, self._head, keep_alive=keep_alive)
+
+    def _begin(self, method: str, path: str, query: bytes, headers: Headers, *, keep_alive: bool) -> Plain:
+        cycle = Plain(path, headers, keep_alive)
         self.cycle = cycle  # type: ignore[assignment]
         self._answering = cycle
-        self.app.begin(method.decode("ascii"), cycle.path, query, partial(self._answer, cycle))
+        self.app.begin(method, path, query, partial(self._answer, cycle))
+        return cycle
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -209,6 +238,9 @@ class Connection(HttpToolsProtocol):
     def _answer(self, cycle: Plain, reply: Reply) -> None:
         """Write a short reply at once; leave a long one, or one to a slow client, to a task."""
         if cycle.disconnected or self.transport.is_closing():
+            return
+        if reply.status == 200 and reply.body is True and cycle.keep_alive and not self.flow.write_paused:
+            self._write(cycle, _TRUE)
             return
         body = encode(reply.body)
         if reply.status == 200 and len(body) < GZIP_SIZE_MIN_BYTES and cycle.keep_alive and not self.flow.write_paused:
