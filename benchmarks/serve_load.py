@@ -26,6 +26,8 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from marker_sim.names import stored_names
 from marker_sim.targets.hudi import bundle, find_java, start_command
 
@@ -39,11 +41,14 @@ function setup(thread)
 end
 function init(arguments)
   asked, fine, created = 0, 0, 0
-  start = arguments[1] .. "&markername=p%2F" .. id .. "-"
+  starts = {}
+  for _, argument in ipairs(arguments) do
+    table.insert(starts, argument .. "&markername=p%2F" .. id .. "-")
+  end
 end
 function request()
   asked = asked + 1
-  return wrk.format("POST", start .. asked .. ".parquet.marker.CREATE")
+  return wrk.format("POST", starts[asked % #starts + 1] .. asked .. ".parquet.marker.CREATE")
 end
 function response(status, headers, body)
   if status == 200 then fine = fine + 1 end
@@ -73,14 +78,25 @@ class Server(NamedTuple):
     url: str
 
     def cpu_s(self) -> float:
-        """Seconds of processor time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Seconds of processor time so far, of all its processes."""
+        times = [process.cpu_times() for process in self._tree()]
+        return sum(each.user + each.system for each in times)
 
-    def peak_mb(self) -> float:
-        """The largest resident size so far."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    def rss_mb(self) -> float:
+        """The sum of the largest resident sizes of its processes so far: shared pages count for each."""
+        return sum(self._figure(process.pid, "status", "VmHWM:") for process in self._tree())
+
+    def pss_mb(self) -> float:
+        """What its processes occupy now: each shared page counts once."""
+        return sum(self._figure(process.pid, "smaps_rollup", "\nPss:") for process in self._tree())
+
+    def _tree(self) -> list[psutil.Process]:
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    @staticmethod
+    def _figure(pid: int, file: str, label: str) -> float:
+        return int(Path(f"/proc/{pid}/{file}").read_text().partition(label)[2].split()[0]) / 1024
 
 
 class Slice(NamedTuple):
@@ -93,6 +109,7 @@ class Slice(NamedTuple):
     missing: int
     strange: int
     cpu_s: float
+    pss_mb: float
 
 
 def start(name: str, command: str, work: Path, root: Path) -> Server:
@@ -115,32 +132,44 @@ def start(name: str, command: str, work: Path, root: Path) -> Server:
     raise SystemExit(f"{name} does not answer: {(work / f'{name}.log').read_text()[-2000:]}")
 
 
-def load(server: Server, directory: Path, script: Path, connections: int, seconds: int) -> Slice:
-    """One turn: wrk against a fresh directory, then a look at storage."""
-    query = urllib.parse.urlencode({"markerdirpath": str(directory), "basepath": str(directory.parents[2])})
+def load(server: Server, directories: list[Path], script: Path, connections: int, seconds: int) -> Slice:
+    """One turn: wrk against fresh directories, then a look at storage."""
+    queries = [
+        urllib.parse.urlencode({"markerdirpath": str(directory), "basepath": str(directory.parents[2])})
+        for directory in directories
+    ]
     before_s = server.cpu_s()
     words = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script), server.url]
     said = subprocess.run(
-        [*words, "--", f"/v1/hoodie/marker/create?{query}"], capture_output=True, text=True, check=True, timeout=300
+        [*words, "--", *(f"/v1/hoodie/marker/create?{query}" for query in queries)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     ).stdout
     figures = json.loads(said.partition("FIGURES ")[2].splitlines()[0])
     cpu_s = server.cpu_s() - before_s
-    asked = {
-        f"p/{thread}-{number}.parquet.marker.CREATE"
-        for thread, count in enumerate(figures["asked"])
-        for number in range(1, count + 1)
-    }
-    stored = settled(directory, asked)
-    missing = len(asked - stored)
-    unanswered = len(asked) - figures["fine"]
+    missing = strange = 0
+    for place, directory in enumerate(directories):
+        asked = {
+            f"p/{thread}-{number}.parquet.marker.CREATE"
+            for thread, count in enumerate(figures["asked"])
+            for number in range(1, count + 1)
+            if number % len(directories) == place
+        }
+        stored = settled(directory, asked)
+        missing += len(asked - stored)
+        strange += len(stored - asked)
+    unanswered = sum(figures["asked"]) - figures["fine"]
     return Slice(
         figures["created"],
         figures["created"] / figures["seconds"],
         tuple(figures["ms"]),
         bad=figures["errors"] + figures["fine"] - figures["created"] + max(0, missing - min(unanswered, connections)),
         missing=missing,
-        strange=len(stored - asked),
+        strange=strange,
         cpu_s=cpu_s,
+        pss_mb=server.pss_mb(),
     )
 
 
@@ -175,32 +204,47 @@ def measure(servers: list[Server], root: Path, script: Path, connections: int, g
     results: dict[str, list[Slice]] = {server.name: [] for server in servers}
     for number in range(given.slices + 1):
         for server in servers:
-            directory = root / "t" / ".hoodie" / ".temp" / f"{server.name}-{connections}-{number}"
-            directory.parent.mkdir(parents=True, exist_ok=True)
+            temporary = root / "t" / ".hoodie" / ".temp"
+            temporary.mkdir(parents=True, exist_ok=True)
+            places = [temporary / f"{server.name}-{connections}-{number}-{d}" for d in range(given.directories)]
             # The first turn warms up, above all the JVM, and does not count.
-            result = load(server, directory, script, connections, given.seconds if number else given.warm_up)
+            result = load(server, places, script, connections, given.seconds if number else given.warm_up)
             results[server.name] += [result] if number else []
-            shutil.rmtree(directory)
-    print(f"{connections} connections, {given.slices} slices of {given.seconds} s a server")
-    medians = [report(name, found) for name, found in results.items()]
-    pairs = [a.acks_per_s / b.acks_per_s for a, b in zip(*results.values(), strict=True)] if len(servers) > 1 else []
-    if pairs:
+            for place in places:
+                shutil.rmtree(place)
+    print(
+        f"{connections} connections, {given.directories} marker directories,"
+        f" {given.slices} slices of {given.seconds} s a server"
+    )
+    medians = {name: report(name, found) for name, found in results.items()}
+    *ours, other = servers
+    for server in ours:
+        pairs = [a.acks_per_s / b.acks_per_s for a, b in zip(results[server.name], results[other.name], strict=True)]
         print(
-            f"  ratio of medians {medians[0] / medians[1]:.3f}, slice by slice {', '.join(f'{p:.2f}' for p in pairs)}"
+            f"  {server.name} to {other.name}: ratio of medians {medians[server.name] / medians[other.name]:.3f},"
+            f" slice by slice {', '.join(f'{p:.2f}' for p in pairs)}"
         )
     for server in servers:
-        print(f"  {server.name}: peak {server.peak_mb():.0f} MB resident, {server.cpu_s():.1f} CPU s so far")
+        pss_mb = max(found.pss_mb for found in results[server.name])
+        print(
+            f"  {server.name}: peak {server.rss_mb():.0f} MB resident so far, {pss_mb:.0f} MB proportional after a slice,"
+            f" {server.cpu_s():.1f} CPU s so far"
+        )
     return all(not s.bad and not s.strange for found in results.values() for s in found)
 
 
 def main() -> None:
     """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--connections", type=int, nargs="+", default=[64, 512])
+    parser.add_argument("--connections", type=int, nargs="+", default=[64, 512, 2000])
     parser.add_argument("--slices", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5, help="of one slice")
     parser.add_argument("--warm-up", type=int, default=10, help="seconds of the first turn, which does not count")
     parser.add_argument("--version", default="1.0.2", help="of Hudi")
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1], help="of ours; each number is a server of its own"
+    )
+    parser.add_argument("--directories", type=int, default=1, help="asked in turn by each thread of wrk")
     parser.add_argument("--only-ours", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="serve-load-") as temporary:
@@ -210,7 +254,8 @@ def main() -> None:
         script = work / "names.lua"
         script.write_text(SCRIPT)
         ours = f"{shlex.quote(sys.executable)} -m marker_sim serve --port {{port}} --base {root}"
-        commands = {"marker-sim": f"{ours} --batch-threads {{threads}} --batch-interval-ms {{interval_ms}}"}
+        ours += " --batch-threads {threads} --batch-interval-ms {interval_ms}"
+        commands = {f"marker-sim-{count}": f"{ours} --workers {count}" for count in arguments.workers}
         if not arguments.only_ours:
             hudi = start_command(arguments.version, find_java(), bundle(arguments.version).find(print))
             name = f"hudi-{arguments.version}"

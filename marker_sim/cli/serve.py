@@ -11,6 +11,7 @@ from marker_sim.options import parse_options
 
 PORT_MAX = 65_535
 FILES_MAX = 65_536
+WORKERS_MAX = 64
 
 
 def serve(
@@ -22,6 +23,7 @@ def serve(
     batch_interval_ms: str,
     s3_endpoint: str | None,
     waiting_max: int,
+    workers: int,
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
     from marker_sim.serve.server import Settings, run
@@ -30,6 +32,8 @@ def serve(
         raise UsageError(f"--port was given {port}; write 0 for any free port, or a number up to {PORT_MAX}")
     if waiting_max < 1:
         raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
+    if not 1 <= workers <= WORKERS_MAX:
+        raise UsageError(f"--workers was given {workers}; write a whole number from 1 to {WORKERS_MAX}")
     if s3_endpoint is not None and not s3_endpoint.startswith(("http://", "https://")):
         raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
     prefix = "hoodie.markers.timeline_server_based.batch"
@@ -41,7 +45,7 @@ def serve(
             file=sys.stderr,
         )
     _allow_connections()
-    run(
+    return run(
         Settings(
             bases=tuple(bases),
             host=host,
@@ -49,9 +53,9 @@ def serve(
             options=options,
             s3_endpoint=s3_endpoint,
             waiting_max=waiting_max,
+            workers=workers,
         )
     )
-    return 0
 
 
 def _allow_connections() -> None:

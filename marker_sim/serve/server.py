@@ -15,6 +15,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import import_module
@@ -32,8 +33,10 @@ from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
 from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
+from marker_sim.serve.forwarding import Forwarding
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
+from marker_sim.serve.workers import Worker, Workers
 from marker_sim.storages.locks import HostLocks
 
 WAITING_MAX = 10_000
@@ -52,7 +55,8 @@ class Settings:
 
     bases: as on the command line.
     port: 0 for any.
-    waiting_max: requests without an answer.
+    waiting_max: requests without an answer; the workers have equal shares of it.
+    workers: processes that serve; 1 for this one alone.
     s3_endpoint: None for that of the environment.
     s3_timeout_s: to connect, and for each read.
     """
@@ -64,6 +68,7 @@ class Settings:
     s3_endpoint: str | None = None
     s3_timeout_s: float = 3.0
     waiting_max: int = WAITING_MAX
+    workers: int = 1
 
 
 def run(
@@ -71,8 +76,8 @@ def run(
     ready: Callable[[str], object] | None = None,
     open_storage: Callable[[bool, str], Storage] | None = None,
     factory: Factory = served_markers,
-) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` gets the URL. Call it in the main thread of a process.
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. `ready` gets the URL. Call it in the main thread of a process.
 
     open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
     factory: makes the store of a marker directory, by default the reference's.
@@ -84,17 +89,35 @@ def run(
     need("serving", "httptools", "uvicorn")
     opened = open_storage or partial(_open_storage, settings)
     storages = {(base.local, base.root): opened(base.local, base.root) for base in bases}
-    with _listen(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, bases, storages, listener, ready or _print_ready, factory))
+    ready = ready or _print_ready
+    loop_factory = _loop_factory()
+    import_module("marker_sim.serve.connections")  # Workers share what is imported here.
+    listeners = _listen(settings.host, settings.port, settings.workers)
+    url = _url(listeners[0])
+    serve = partial(_serve, settings, bases, storages, factory)
+    with ExitStack() as sockets:
+        for listener in listeners:
+            sockets.enter_context(listener)
+        if settings.workers == 1:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(serve(listeners[0], None, partial(ready, url)))
+            return 0
+
+        def work(worker: Worker) -> None:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(serve(worker.listener, worker, worker.ready))
+
+        return Workers(listeners, work, 2 * STOP_TIMEOUT_S, EXIT_DIED).run(partial(ready, url))
 
 
 async def _serve(
     settings: Settings,
     bases: tuple[Base, ...],
     storages: Mapping[tuple[bool, str], Storage],
-    listener: socket.socket,
-    ready: Callable[[str], object],
     factory: Factory,
+    listener: socket.socket,
+    worker: Worker | None,
+    ready: Callable[[], object],
 ) -> None:
     from uvicorn import Config
 
@@ -104,8 +127,11 @@ async def _serve(
     lanes = FairThreadPool(loop)
     stores = _Stores(loop, lanes, storages, settings.options, factory)
     runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
+    waiting_max = -(-settings.waiting_max // settings.workers)
+    app = MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), waiting_max)
+    forwarding = Forwarding(app, worker.number, worker.between) if worker else None
     config = Config(
-        MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max),
+        app,
         http=Connection,
         ws="none",
         lifespan="off",
@@ -127,10 +153,13 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
     sweeping = loop.create_task(sweep_connections(server.server_state.connections))
-    host, port = listener.getsockname()[:2]
-    server.once_started = partial(ready, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    server.once_started = ready
     try:
+        if forwarding:
+            await forwarding.begin()
         await server.serve(sockets=[listener])
+        if forwarding:
+            await forwarding.end(STOP_TIMEOUT_S)
     finally:
         sweeping.cancel()
 
@@ -190,16 +219,34 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
     return S3Storage(endpoint, root, connect_timeout_s=seconds, read_timeout_s=seconds, concurrency=FIRST_MAX)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, number: int) -> list[socket.socket]:
+    """Listeners that share a port; the kernel spreads connections over them."""
+    listeners: list[socket.socket] = []
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
+        for _ in range(number):
+            listener = socket.socket(family, kind, protocol)
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # The first takes the port for itself, so that another server which shares its own port is in the way.
+            if len(listeners) > 1:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listener.bind(address)
+            address = listener.getsockname()
+            if number > 1:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        for listener in listeners:
+            listener.listen(BACKLOG)
     except OSError as error:
+        for listener in listeners:
+            listener.close()
         raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port") from None
-    return listener
+    return listeners
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
