@@ -227,8 +227,8 @@ def measure(servers: list[Server], root: Path, script: Path, connections: int, g
     for server in servers:
         pss_mb = max(found.pss_mb for found in results[server.name])
         print(
-            f"  {server.name}: peak {server.rss_mb():.0f} MB resident so far, {pss_mb:.0f} MB proportional after a slice,"
-            f" {server.cpu_s():.1f} CPU s so far"
+            f"  {server.name}: peak {server.rss_mb():.0f} MB resident so far,"
+            f" {pss_mb:.0f} MB proportional after a slice, {server.cpu_s():.1f} CPU s so far"
         )
     return all(not s.bad and not s.strange for found in results.values() for s in found)
 
