@@ -39,6 +39,7 @@ MODULES = (
     "marker_sim.serve.app",
     "marker_sim.serve.bases",
     "marker_sim.serve.connections",
+    "marker_sim.serve.creates",
     "marker_sim.serve.fair_thread_pool",
     "marker_sim.serve.query",
     "marker_sim.serve.runtime",

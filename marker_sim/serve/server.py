@@ -36,7 +36,7 @@ from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
 from marker_sim.serve.forwarding import Forwarding
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
-from marker_sim.serve.workers import Worker, Workers
+from marker_sim.serve.workers import ServerWorker, Workers
 from marker_sim.storages.locks import HostLocks
 
 WAITING_MAX = 10_000
@@ -103,7 +103,7 @@ def run(
                 runner.run(serve(listeners[0], None, partial(ready, url)))
             return 0
 
-        def work(worker: Worker) -> None:
+        def work(worker: ServerWorker) -> None:
             with asyncio.Runner(loop_factory=loop_factory) as runner:
                 runner.run(serve(worker.listener, worker, worker.ready))
 
@@ -116,7 +116,7 @@ async def _serve(
     storages: Mapping[tuple[bool, str], Storage],
     factory: Factory,
     listener: socket.socket,
-    worker: Worker | None,
+    worker: ServerWorker | None,
     ready: Callable[[], object],
 ) -> None:
     from uvicorn import Config

@@ -34,7 +34,7 @@ POLL_S = 0.02
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
 
 
-class Worker(NamedTuple):
+class ServerWorker(NamedTuple):
     """What a worker is given.
 
     number: from 0.
@@ -65,7 +65,7 @@ class Workers:
     def __init__(
         self,
         listeners: list[socket.socket],
-        serve: Callable[[Worker], None],
+        serve: Callable[[ServerWorker], None],
         stop_timeout_s: float,
         exit_died: int,
     ) -> None:
@@ -134,7 +134,7 @@ class Workers:
                     os.write(pipe, b"1")
                     os.close(pipe)
 
-                self._serve(Worker(number, self._listeners[number], self._between, ready))
+                self._serve(ServerWorker(number, self._listeners[number], self._between, ready))
                 code = 0
         except HarnessError as error:
             print(f"marker-sim: {error}", file=sys.stderr)
