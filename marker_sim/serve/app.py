@@ -87,6 +87,8 @@ class MarkerApp:
         self._served: dict[Located, ServedMarkers] = {}
         self.route: Route = self.answer
         self._located: dict[bytes, tuple[float, Located]] = {}
+        # What surrounds the name in the query of a create, and the directory that it means for LOCATED_FOR_S.
+        self._queries: dict[tuple[bytes, bytes], tuple[float, Located]] = {}
         # Headers of plain requests, as they came and as they were parsed.
         self.heads: dict[bytes, Headers] = {}
         self.learns_heads = True
@@ -141,6 +143,8 @@ class MarkerApp:
         if method != right:
             return Reply(405, f"{operation} is asked for with {right}, not with {method}")
         try:
+            if operation == "/create" and (alike := self._alike(query)) is not None:
+                return alike
             found = parse_query(query, _PARAMETERS)
             located = self._locate(found.get(b"markerdirpath", b""))
             parameters = {"markerdirpath": located.directory}
@@ -152,6 +156,8 @@ class MarkerApp:
                     parameters["requestid"] = decode(found[b"requestid"])
                     if len(parameters["requestid"]) > REQUEST_ID_SIZE_MAX:
                         return Reply(400, f"requestid is longer than {REQUEST_ID_SIZE_MAX} characters")
+                else:
+                    self._remember(query, found[b"markername"], located)
         except Refusal as error:
             return Reply(error.status, str(error))
         except ValueError as error:
@@ -191,6 +197,25 @@ class MarkerApp:
             traceback.print_exc(file=sys.stderr)
             reply = Reply(500, f"the server raised {error!r}")
         done(reply)
+
+    def _alike(self, query: bytes) -> MarkerRequest | None:
+        """The create, when its query differs from an earlier one in the name alone; None otherwise."""
+        before, _, rest = query.partition(b"markername=")
+        name, _, after = rest.partition(b"&")
+        until_s, located = self._queries.get((before, after), (0.0, None))
+        if located is None or not name or time.monotonic() >= until_s:
+            return None
+        return MarkerRequest(
+            Request("/create", {"markerdirpath": located.directory, "markername": decode(name)}), located
+        )
+
+    def _remember(self, query: bytes, name: bytes, located: Located) -> None:
+        before, _, rest = query.partition(b"markername=")
+        first, _, after = rest.partition(b"&")
+        if first == name and (not before or before.endswith(b"&")):
+            if len(self._queries) >= LOCATED_MAX:
+                self._queries.clear()
+            self._queries[before, after] = (time.monotonic() + LOCATED_FOR_S, located)
 
     def _locate(self, raw: bytes) -> Located:
         """The marker directory of a request. What links resolve to is remembered for LOCATED_FOR_S."""
