@@ -1,0 +1,69 @@
+"""`marker-sim serve --workers 2` judged as somebody else's server, and accused when its workers are broken."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.result import Campaign
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.target import CampaignRequest, ServerOptions
+
+OPTIONS = "--workers 2 --base {storage} --port {port} --batch-threads {threads} --batch-interval-ms {interval_ms}"
+PROGRAM = """
+import sys
+from marker_sim.cli import main
+from marker_sim.seams import Reply
+from marker_sim.serve import forwarding
+{broken}
+sys.exit(main(["serve", *sys.argv[1:]]))
+"""
+TOO_EARLY = """
+ask = forwarding._ToOwner.ask
+def early(self, asked, done):
+    ask(self, asked, lambda reply: None)
+    self._loop.call_soon(done, Reply(200, True))
+forwarding._ToOwner.ask = early
+"""
+NO_OWNER = """
+forwarding.Forwarding._route = lambda self, asked, done: self._app.answer(asked, done)
+"""
+
+
+def campaign(tmp_path: Path, broken: str, budget_s: float, wanted: str = "") -> Campaign:
+    """wanted: the guarantee whose first violation ends it."""
+    program = shlex.quote(PROGRAM.replace("{broken}", broken))
+    request = CampaignRequest(
+        target=HttpTarget(),
+        modes=("timeline",),
+        storages=("local",),
+        budget_s=budget_s,
+        seed=7,
+        profile=load_profile("http"),
+        guarantees=frozenset({wanted}) if wanted else None,
+        stop_at_first=bool(wanted),
+        shrinking=False,
+        server=ServerOptions(start=f"{shlex.quote(sys.executable)} -c {program} {OPTIONS}", identity=True),
+        report=tmp_path,
+    )
+    return run_campaign(request, lambda line: None)
+
+
+def test_two_workers_are_not_accused(tmp_path: Path) -> None:
+    done = campaign(tmp_path, "", budget_s=12.0)
+    assert {failure.guarantee: failure.message for failure in done.failures} == {}
+    rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
+    assert all(rows[name].judged for name in ("G1", "G3", "G4", "G5", "G6"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "guarantee"), [(TOO_EARLY, "G1"), (NO_OWNER, "G5")], ids=["answers-before-the-owner", "two-owners"]
+)
+def test_broken_workers_are_accused(tmp_path: Path, broken: str, guarantee: str) -> None:
+    done = campaign(tmp_path, broken, budget_s=120.0, wanted=guarantee)
+    assert [failure.guarantee for failure in done.failures][:1] == [guarantee]
