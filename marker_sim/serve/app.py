@@ -157,7 +157,7 @@ class MarkerApp:
                     if len(parameters["requestid"]) > REQUEST_ID_SIZE_MAX:
                         return Reply(400, f"requestid is longer than {REQUEST_ID_SIZE_MAX} characters")
                 else:
-                    self._remember(query, found[b"markername"], located)
+                    self._remember(query, found)
         except Refusal as error:
             return Reply(error.status, str(error))
         except ValueError as error:
@@ -209,13 +209,13 @@ class MarkerApp:
             Request("/create", {"markerdirpath": located.directory, "markername": decode(name)}), located
         )
 
-    def _remember(self, query: bytes, name: bytes, located: Located) -> None:
+    def _remember(self, query: bytes, found: dict[bytes, bytes]) -> None:
         before, _, rest = query.partition(b"markername=")
-        first, _, after = rest.partition(b"&")
-        if first == name and (not before or before.endswith(b"&")):
+        name, _, after = rest.partition(b"&")
+        if name == found[b"markername"] and (not before or before.endswith(b"&")):
             if len(self._queries) >= LOCATED_MAX:
                 self._queries.clear()
-            self._queries[before, after] = (time.monotonic() + LOCATED_FOR_S, located)
+            self._queries[before, after] = self._located[found[b"markerdirpath"]]
 
     def _locate(self, raw: bytes) -> Located:
         """The marker directory of a request. What links resolve to is remembered for LOCATED_FOR_S."""

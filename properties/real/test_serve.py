@@ -19,7 +19,7 @@ from marker_sim.seams import Storage
 from marker_sim.serve.bases import Refusal, locate, parse_base
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.s3 import S3Storage
-from properties.real.served import BASE_PATH, Served, request_bytes, serving
+from properties.real.served import BASE_PATH, Served, read_answer, request_bytes, serving
 
 EXIT_TIMEOUT_S = 30.0
 FAST = ("--batch-interval-ms", "5")
@@ -207,6 +207,50 @@ def test_requests_in_one_connection_are_answered_in_order(ground: Ground) -> Non
             assert piece, received
             received += piece
     assert [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]] == [b"200", b"404", b"200"]
+
+
+def test_a_connection_that_repeats_its_headers_is_understood_each_time(ground: Ground) -> None:
+    directory, other = ground.directory("016"), ground.directory("017")
+
+    def create(name: str, **more: str) -> bytes:
+        where = {"markerdirpath": directory, "markername": name} | more
+        return request_bytes("POST", "/create", **where).replace(b"connection: close\r\n", b"")
+
+    asked = [
+        (create("a.marker.CREATE"), 200, True),
+        (create("a.marker.CREATE"), 200, False),
+        (create("größe b/x+y.marker.CREATE"), 200, True),
+        (create("b.marker.CREATE").replace(b"b.marker", b"b%2.marker"), 400, "two hexadecimal digits"),
+        (create("b.marker.CREATE").replace(b"b.marker", b"%FF.marker"), 400, "not UTF-8"),
+        (create("../b.marker.CREATE"), 400, "'..' segments"),
+        (create(""), 400, "markername is missing"),
+        (create("c.marker.CREATE", requestid="1"), 200, True),
+        (create("c.marker.CREATE", requestid="1"), 200, True),
+        (create("c.marker.CREATE", requestid="2"), 200, False),
+        (create("c.marker.CREATE", requestid="x" * 300), 400, "requestid is longer"),
+        (
+            create("d.marker.CREATE&markername=e.marker.CREATE").replace(b"%26", b"&").replace(b"%3D", b"="),
+            400,
+            "twice",
+        ),
+        (create("a.marker.CREATE", markerdirpath=other), 200, True),
+        (create("a.marker.CREATE", markerdirpath="/elsewhere/t/.hoodie/.temp/1"), 403, "outside"),
+        (create("f.marker.CREATE").replace(b"\r\n\r\n", b"\r\ncontent-length: 2\r\n\r\nhi"), 200, True),
+        (create("g.marker.CREATE").replace(b"POST", b"GET"), 405, "is asked for with POST"),
+        (create("h.marker.CREATE").replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), 200, True),
+    ]
+    with ground.served.connect() as connection:
+        for request, status, body in asked:
+            half = len(request) // 2 if status == 200 and body is False else 0
+            connection.sendall(request[:half])
+            connection.sendall(request[half:])
+            answer = read_answer(connection)
+            assert answer.status == status, (request, answer)
+            assert body in answer.body if isinstance(body, str) else answer.body is body, (request, answer)
+        assert connection.recv(1) == b""
+    letters = ("a", "größe b/x+y", "c", "f", "h")
+    assert ground.stored("016") == {f"{letter}.marker.CREATE" for letter in letters}
+    assert ground.stored("017") == {"a.marker.CREATE"}
 
 
 @pytest.mark.parametrize("body", ["", "content-length: 2\r\n\r\nhi"], ids=["plain", "with a body"])
