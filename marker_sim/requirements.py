@@ -49,7 +49,7 @@ REQUIREMENTS = {
     "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
-    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION"),
+    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, chaos --spark-master"),
     "fastavro": Requirement("fastavro", "spark", _SPARK),
     "hudi": Requirement("hudi", "spark", _SPARK),
 }

@@ -25,7 +25,7 @@ from itertools import islice
 from multiprocessing.connection import wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from marker_sim import supervisor
 from marker_sim.errors import HarnessError, UsageError
@@ -70,8 +70,37 @@ class PoolWorker:
     since: float = 0.0
 
 
+class TaskPool(Protocol):
+    """What does tasks beside each other and answers in any order; a context manager that leaves no process.
+
+    A worker has the one task that it was given last, or none.
+    """
+
+    @property
+    def idle(self) -> list[Any]:
+        """Workers without a task."""
+        ...
+
+    @property
+    def busy(self) -> list[Any]:
+        """Workers with one."""
+        ...
+
+    def give(self, worker: Any, task: Any) -> None:
+        """Let an idle worker do a task."""
+        ...
+
+    def answers(self, timeout_s: float) -> Iterator[Answer]:
+        """Of the tasks that were done within `timeout_s`, or as soon as there is one."""
+        ...
+
+    def abandon(self) -> list[Any]:
+        """End whatever is not done; its tasks, which nobody will answer any more."""
+        ...
+
+
 class WorkerPool:
-    """So many workers; a context manager that leaves no process.
+    """So many processes on this machine as a `TaskPool`.
 
     desk: "package.module:Name" of what does tasks there.
     directory: its path is the mark, logs/ in it holds what workers say.

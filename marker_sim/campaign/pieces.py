@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from marker_sim.campaign.coverage.determinism_check import digest
 from marker_sim.campaign.coverage.goals import LOOK_EVERY
+from marker_sim.campaign.run_rows import RunRow, run_row
 from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute
 from marker_sim.campaign.servability import cannot_serve, findings_in, lacking
 from marker_sim.campaign.statistics import Statistics
@@ -51,6 +52,7 @@ class SearchSettings:
     places: modes and storages.
     guarantees: None for all.
     stop_at_first: whether a piece ends with its first run that breaks a promise and is not in the baseline.
+    listing: whether there is to be a row of each run.
     """
 
     places: tuple[tuple[str, str], ...]
@@ -59,6 +61,7 @@ class SearchSettings:
     profile: Profile
     stop_at_first: bool = False
     baseline: frozenset[Known] | None = None
+    listing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,7 @@ class PieceResult:
     last: the last history.
     unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one.
     stopped: at the first violation.
+    listed: a row of each run, when that is wanted.
     error: the reason of an early end, with the runs before it counted.
     """
 
@@ -138,6 +142,7 @@ class PieceResult:
     unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     stopped: bool = False
     interrupted: bool = False
+    listed: list[RunRow] = field(default_factory=list)
     error: Exception | None = None
 
     def run(self, number: int, plan: Plan, system: System, settings: SearchSettings, look: bool) -> None:
@@ -164,6 +169,9 @@ class PieceResult:
         self.last = history
         self.statistics.add(history, findings)
         self._keep(first_of_each_kind(number, plan, history, findings, settings.profile))
+        if settings.listing:
+            turn, place = divmod(number, len(settings.places))
+            self.listed.append(run_row(turn, place, plan, history, steps, findings, settings.profile))
         return True
 
     def _keep(self, broken: dict[Kind, Broken]) -> None:
@@ -206,6 +214,7 @@ class SearchState:
     small: the shrunk ones; None for one that broke the promise only sometimes.
     stories: the failure that each kind is told with, by what broke in the runs of its small plan.
     trouble: why the kit could not finish, "" when it did.
+    listed: a row of each run, when that is wanted.
     """
 
     request: CampaignRequest
@@ -218,6 +227,7 @@ class SearchState:
     stories: dict[Kind, Story] = field(default_factory=dict)
     last: History | None = None
     trouble: str = ""
+    listed: list[RunRow] = field(default_factory=list)
 
     def line(self, runs: str, steps: str) -> str:
         """How far it is. runs, steps: what these are called."""
@@ -235,6 +245,7 @@ class SearchState:
         self.statistics.merge(piece.statistics)
         self.steps += piece.steps
         self.last = piece.last or self.last
+        self.listed += piece.listed
         known = {kind for kind, broken in self.found.items() if broken.plan is not None}
         new = {
             kind: broken

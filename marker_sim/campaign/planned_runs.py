@@ -80,6 +80,7 @@ class PlannedRuns:
             profile=request.profile,
             stop_at_first=request.stop_at_first,
             baseline=request.baseline,
+            listing=request.listing,
         )
         self._stack = ExitStack()
         self._pool: WorkerPool | None = None
@@ -171,6 +172,7 @@ class PlannedRuns:
             reruns=Reruns(**self._reruns),
             left_out=self._left_out(),
             canary=self._canary,
+            listed=tuple(self._search.listed),
         )
 
     def _tasks(self) -> Iterator[tuple[str, Piece]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from marker_sim.campaign.run_rows import RunRow
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.findings import Finding
@@ -179,6 +180,7 @@ class Campaign:
     too_rare: goals that were missed and need not have been reached.
     fault_rows: faults by phase, in the sampled runs.
     deciding: the places and happenings that decide guarantees, where there are such.
+    listed: a row of each run of a plan, when that was asked for.
     """
 
     sut: str
@@ -203,3 +205,4 @@ class Campaign:
     too_rare: tuple[str, ...] = ()
     fault_rows: tuple[MatrixRow, ...] = ()
     reruns: Reruns = field(default_factory=Reruns)
+    listed: tuple[RunRow, ...] = ()

@@ -145,6 +145,10 @@ def _chaos(
     stages: Annotated[
         str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")
     ] = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Run plans on executors: local[N], local-cluster[N,C,MB], spark://HOST:PORT."),
+    ] = None,
     new_night: Annotated[
         bool, typer.Option("--new-night", help="Start a new night; do not continue an unfinished one.")
     ] = False,
@@ -168,6 +172,7 @@ def _chaos(
         seed=seed,
         jobs=jobs,
         stages=stages,
+        spark_master=spark_master,
         new_night=new_night,
         as_json=as_json,
     )

@@ -11,7 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from marker_sim.campaign.nightly.nightly_run import NightEnd, NightRequest, run_night
+from marker_sim.campaign.nightly.nightly_run import NightEnd, run_night
+from marker_sim.campaign.nightly.opening import NightRequest
+from marker_sim.campaign.nightly.spark_session import parse_master
 from marker_sim.campaign.nightly.stages import parse_stages
 from marker_sim.campaign.nightly.summary import (
     columns,
@@ -49,6 +51,7 @@ def chaos(
     new_night: bool,
     as_json: bool,
     storage: str | None = None,
+    spark_master: str | None = None,
     **server_words: Any,
 ) -> int:
     """Run a night and print its summary; the exit code. server_words: of `ServerWords`."""
@@ -58,7 +61,8 @@ def chaos(
         budget_s=parse_duration(budget, "--budget"),
         sut=sut,
         seed=None if seed is None else parse_seed(seed),
-        jobs=parse_jobs(jobs),
+        jobs=0 if spark_master is not None and jobs is None else parse_jobs(jobs),
+        spark_master=parse_master(spark_master),
         stages=None if stages is None else parse_stages(stages),
         new_night=new_night,
         server=server,

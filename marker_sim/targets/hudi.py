@@ -145,13 +145,16 @@ def service_command(java: str, class_path: str, launcher: str) -> str:
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
 
 
-def find_java() -> str:
-    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it."""
+def find_java(who: str = "Hudi") -> str:
+    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it.
+
+    who: needs it.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):
         where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
-        raise HarnessError(f"Hudi needs Java and {where}; {GET_JAVA}")
+        raise HarnessError(f"{who} needs Java and {where}; {GET_JAVA}")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -109,6 +109,7 @@ class CampaignRequest:
     stop_at_first: whether the first violation that is not in the baseline ends it.
     shrinking: whether failing plans are made small.
     canaries: whether the kit has to see a planted defect; a piece of a larger campaign needs neither.
+    listing: whether there is to be a row of each run of a plan.
     report: where the report goes, and the logs of processes.
     against: what is asked of the system that it is compared with, None without one.
     argv: the words of the command line, without the secret of an endpoint.
@@ -128,6 +129,7 @@ class CampaignRequest:
     stop_at_first: bool = False
     shrinking: bool = True
     canaries: bool = True
+    listing: bool = False
     server: ServerOptions = field(default_factory=ServerOptions)
     report: Path = Path()
     against: CampaignRequest | None = None

@@ -1,10 +1,15 @@
 """`marker-sim chaos`: every search and every world available here, within a budget, resumable after a kill.
 
 nightly_run.py   hands out units until the budget is used; the only process that writes
+opening.py       begins it, or goes on with the last one
 stages.py        which share of the budget each stage gets; requirements.py: what a stage needs on this machine
 ranges.py        which numbers of a stream are done, and which come next
 tasks.py         a worker carries out one unit; work.py and work_*.py: the kinds of units
+shrinks.py       units that wait until their violations are small
+spark_pool.py    executors of a Spark cluster as workers; spark_session.py starts the application, spark_executor.py is
+                 what an executor does
 ledger.py        one line per finished unit, appended and synced
+tables.py        runs, coverage and violations as Parquet
 failures.py      failures of the ledger as replay files; pruning.py moves fixed ones aside
 totals.py        the ledger added up, one row per night; summary.py: the same as text and JSON
 page.py          summary.html (page.html.j2), and the three files put in place

@@ -12,26 +12,26 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim import __version__
 from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure, stories
-from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines, writing
+from marker_sim.campaign.nightly.ledger import Ledger, read_lines, writing
+from marker_sim.campaign.nightly.opening import NightRequest, check_place, missing, opened
 from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.requirements import missing_here
-from marker_sim.campaign.nightly.stages import ALONE, FOREIGN_SHARES, SHARES, NightlyStage, schedule
+from marker_sim.campaign.nightly.shrinks import ExploredUnit, Shrinks
+from marker_sim.campaign.nightly.stages import ALONE, NightlyStage, schedule
+from marker_sim.campaign.nightly.tables import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.campaign.nightly.work import SPACE, NightlyTask
+from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.campaign.pieces import left_of, rates_of
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worker_pool import VARIABLE, WorkerPool, guarded
+from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
 DESK = "marker_sim.campaign.nightly.tasks:Desk"
 GRACE_S = 5.0
@@ -41,26 +41,8 @@ SUMMARY_EVERY_S = 60.0
 ALONE_MIN_S = 40.0  # Of a run that takes a minute; the rest of a night is too short for one more.
 # A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightRequest:
-    """The options of `chaos`.
-
-    sut, seed, stages, server: None for those of the directory, or the defaults.
-    server: how a foreign server is started.
-    storages: of a system whose runs take real time, () for those of the directory.
-    """
-
-    directory: Path
-    budget_s: float
-    sut: str | None
-    seed: int | None
-    jobs: int
-    stages: dict[str, float] | None
-    new_night: bool = False
-    server: ServerOptions | None = None
-    storages: tuple[str, ...] = ()
+# On Spark a unit takes some seconds, so that starting it costs little and so does losing it.
+SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +60,19 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     """
     begun = next(read_lines(request.directory), None)
     sut = request.sut or (DEFAULT if begun is None else begun["sut"])
+    check_place(sut, request)
     parse_target(sut).load()  # Before anything is made or changed.
     with writing(request.directory) as ledger:
-        totals = _opened(ledger, request, draw_seed)
+        totals = opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
+        sweep(request.directory, read_lines(request.directory))
         night = _Night(request, ledger, totals, progress)
         interrupted = False
         try:
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
                 _scratch(request.directory) as scratch,
-                WorkerPool(DESK, request.directory, night.jobs, scratch) as workers,
+                _pool(request, night, scratch) as workers,
             ):
                 night.run(workers)
             night.note("end")
@@ -114,9 +98,12 @@ class _Night:
         self.foreign = not can.plans
         self._alone = can.alone
         self.jobs = 1 if can.alone else request.jobs
-        self._stages, _ = schedule(totals.night.stages, request.budget_s, _missing(totals))
+        self._stages, _ = schedule(totals.night.stages, request.budget_s, missing(totals, request))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
-        self._sizes = {"swarm": SEEDS * factor}
+        on_spark = request.spark_master is not None
+        self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
+        self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
+        self._shrinks = Shrinks()
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int]]()
         self._points: int | None = None
@@ -133,7 +120,12 @@ class _Night:
         line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
         return self._totals.add(line)
 
-    def run(self, workers: WorkerPool) -> None:
+    @property
+    def sut(self) -> str:
+        """The system of the night."""
+        return self._totals.sut
+
+    def run(self, workers: TaskPool) -> None:
         """Run stored failures, the canary and the stages, then the swarm for the rest of the budget."""
         budget_s = self._request.budget_s
         self._canary(workers)
@@ -145,17 +137,20 @@ class _Night:
         if self._stages and "swarm" in self._totals.night.stages:
             self._run_stage(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
         deadline = time.monotonic() + GRACE_S
-        while workers.busy and time.monotonic() < deadline:
+        while (workers.busy or self._shrinks.due) and time.monotonic() < deadline:
             self._collect(workers, deadline - time.monotonic())
         workers.abandon()
+        for unit in self._shrinks.rest():
+            self._record(unit)
 
-    def _replay(self, workers: WorkerPool, end_s: float) -> None:
+    def _replay(self, workers: TaskPool, end_s: float) -> None:
         """Every stored failure that is open, unless it was run tonight, as many as fit."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
-            if failure.sighting.world == "spark" or not failure.sighting.plan:
+            elsewhere = ("spark",) if self._request.spark_master is None else ("spark", "real")
+            if failure.sighting.world in elsewhere or not failure.sighting.plan:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -164,7 +159,7 @@ class _Night:
                 self._give(workers, "stored", 0, 0, failure=waiting.pop(0))
             self._collect(workers, end_s - self.clock_s)
 
-    def _canary(self, workers: WorkerPool) -> None:
+    def _canary(self, workers: TaskPool) -> None:
         night = self._totals.night
         if night.canary is not None or not workers.idle or self.clock_s >= self._request.budget_s:
             return
@@ -173,7 +168,7 @@ class _Night:
         elif self._stages:
             self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
 
-    def _count_points(self, workers: WorkerPool) -> None:
+    def _count_points(self, workers: TaskPool) -> None:
         """Have a worker count the exhaustive search: it runs the system, which may end the process."""
         asked = False
         while self._points is None and self.clock_s < self._request.budget_s:
@@ -182,9 +177,10 @@ class _Night:
                 self._give(workers, SPACE, 0, 0)
             self._collect(workers, self._request.budget_s - self.clock_s)
 
-    def _run_stage(self, workers: WorkerPool, stage: NightlyStage) -> None:
+    def _run_stage(self, workers: TaskPool, stage: NightlyStage) -> None:
         dry: set[str] = set()
         while self.clock_s < stage.end_s:
+            self._give_shrinks(workers)
             while workers.idle and not (stage.name in ALONE and workers.busy):
                 streams = [stream for stream in stage.streams if stream not in dry]
                 if not streams:
@@ -206,7 +202,8 @@ class _Night:
             return None if part is None else (*part, "")
         points = self._points or 0
         ranges = self._totals.ranges(stream, self._space)
-        part = ranges.take(SINGLES_A_UNIT, points) or ranges.take(ROOTS_A_UNIT, 2 * points)
+        factor = self._exhaustive_factor
+        part = ranges.take(SINGLES_A_UNIT * factor, points) or ranges.take(ROOTS_A_UNIT * factor, 2 * points)
         return None if part is None else (*part, self._space)
 
     @cached_property
@@ -219,7 +216,7 @@ class _Night:
 
     def _give(
         self,
-        workers: WorkerPool,
+        workers: TaskPool,
         stream: str,
         first: int,
         count: int,
@@ -238,47 +235,65 @@ class _Night:
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
             failure=None if failure is None else failure.to_dict(),
+            listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
         )
         workers.give(workers.idle[0], task)
 
-    def _collect(self, workers: WorkerPool, timeout_s: float) -> None:
+    def _give_shrinks(self, workers: TaskPool) -> None:
+        """Let idle workers make violations small; units wait for that."""
+        while self._shrinks.due and workers.idle:
+            workers.give(workers.idle[0], self._shrinks.due.popleft())
+
+    def _collect(self, workers: TaskPool, timeout_s: float) -> None:
         """Record the units that are done."""
+        self._give_shrinks(workers)
         for answer in workers.answers(min(timeout_s, 1.0)):
-            task, seconds, result = (
-                answer.task,
-                answer.seconds,
-                answer.result or {"trouble": answer.died or str(answer.error)},
-            )
-            self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
-            if task.stream == SPACE:
-                self._points, self._digest = result.get("points", 0), result.get("digest", "")
-                if result.get("trouble"):
-                    self.note(
-                        "unit", stream=SPACE, first=0, count=0, seconds=round(seconds, 3), trouble=result["trouble"]
-                    )
-                continue
-            if task.failure is None:
-                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
-            again = (task.stream, task.space, task.first)
-            if answer.died and task.failure is None and again not in self._died:
-                self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
-                continue
-            if task.failure is not None:
-                status = result.get("status") or CANNOT_RUN
-                names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
-            else:
-                place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
-                place |= {"space": task.space} if task.space else {}
-                names = self.note("unit", **place, seconds=round(seconds, 3), **result)
-            self._totals.failures.write(self._request.directory, names)
+            self._take(answer)
         now = time.monotonic()
-        night = self._totals.night
-        self._progress(_line(night, self._totals, self.clock_s, self._request.budget_s))
+        self._progress(_line(self._totals.night, self._totals, self.clock_s, self._request.budget_s))
         if now - self._shown > SUMMARY_EVERY_S:
             self._shown = now
             write_summary(self._totals, self._request.directory)
+
+    def _take(self, answer: Answer) -> None:
+        """An answer: a unit, once nothing of it is left to be made small, or what was asked besides units."""
+        task, seconds = answer.task, answer.seconds
+        result = answer.result or {"trouble": answer.died or str(answer.error)}
+        self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+        if task.stream == SPACE:
+            self._points, self._digest = result.get("points", 0), result.get("digest", "")
+            if result.get("trouble"):
+                self._record(ExploredUnit(task, seconds, {"trouble": result["trouble"]}))
+        elif task.sighting is not None:
+            self._record(self._shrinks.shrunk(task, seconds, result))
+        elif task.failure is not None:
+            status = result.get("status") or CANNOT_RUN
+            names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
+            self._totals.failures.write(self._request.directory, names)
+        else:
+            again = (task.stream, task.space, task.first)
+            if answer.died and again not in self._died:
+                self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
+                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
+            else:
+                self._record(self._shrinks.explored(task, seconds, result, self._totals.night.kinds))
+
+    def _record(self, unit: ExploredUnit | None) -> None:
+        """Make a unit that waits for nothing a line, its files of tables before."""
+        if unit is None:
+            return
+        task = unit.task
+        place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
+        place |= {"space": task.space} if task.space else {}
+        rows = unit.result.pop(ROWS, None)
+        if rows is not None:
+            night = {"night": self._totals.night.number}
+            write_tables(self._request.directory, night | place, unit.result, rows)
+        self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
+        names = self.note("unit", **place, seconds=round(unit.seconds, 3), **unit.result)
+        self._totals.failures.write(self._request.directory, names)
 
 
 def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -> str:
@@ -292,73 +307,13 @@ def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -
     )
 
 
-def _opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:
-    """The totals of the ledger, with the night that is to run as its last."""
-    totals = Totals().add_all(read_lines(request.directory))
-    place = request.directory
-    if ledger.empty:
-        sut = request.sut or DEFAULT
-        seed = draw_seed() if request.seed is None else request.seed
-        words = {"schema": SCHEMA, "sut": sut, "profile": parse_target(sut).can.profile, "seed": seed}
-        own = {} if request.server is None else {"server": request.server.to_dict(), "storages": request.storages}
-        totals.add(ledger.append("chaos", **words, **own))
-    if request.sut is not None and not same_system(request.sut, totals.sut):
-        raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
-    if request.seed not in (None, totals.seed):
-        raise UsageError(
-            f"{place} began with --seed {totals.seed} and goes on from there, so that no plan is run twice; leave"
-            " --seed out, or give another --dir"
-        )
-    unfinished = bool(totals.nights) and totals.night.state != "ended"
-    if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
-        totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
-        unfinished = False
-    server = request.server or totals.server
-    other = (request.sut or totals.sut, server.to_dict()) != (totals.sut, totals.server.to_dict())
-    if unfinished:
-        if other:
-            raise UsageError(
-                f"night {totals.night.number} in {place} is not over and is of --sut {totals.sut}, started in another"
-                " way; give what it began with, or --new-night"
-            )
-        if request.stages not in (None, totals.night.stages):
-            raise UsageError(
-                f"night {totals.night.number} in {place} is not over and has other --stages; leave --stages out, or"
-                " give --new-night"
-            )
-        totals.add(ledger.append("resume", night=totals.night.number, clock_s=totals.night.seconds))
-        return totals
-    totals.sut, totals.server = request.sut or totals.sut, request.server or totals.server
-    totals.storages = request.storages or totals.storages
-    target = parse_target(totals.sut)
-    usual = SHARES if target.can.plans else FOREIGN_SHARES
-    shares = request.stages or (totals.night.stages if totals.nights else dict(usual))
-    stages, left_out = schedule(shares, request.budget_s, _missing(totals))
-    if not stages and not target.can.plans:
-        raise HarnessError(f"nothing can be run against {totals.sut}: {'; '.join(left_out)}")
-    number = len(totals.nights) + 1
-    own = {} if target.can.plans else {"server": totals.server.to_dict(), "storages": totals.storages}
-    words = {"budget_s": request.budget_s, "stages": shares, "missing": left_out, "kit_version": __version__}
-    words |= {"sut": totals.sut, "sut_version": target.version}
-    totals.add(ledger.append("night", night=number, clock_s=0.0, **words, **own))
-    return totals
+def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContextManager[TaskPool]:
+    """Who does the units: processes on this machine, or executors of a cluster."""
+    if request.spark_master is None:
+        return WorkerPool(DESK, request.directory, night.jobs, scratch)
+    from marker_sim.campaign.nightly.spark_pool import SparkPool
 
-
-def same_system(one: str, other: str) -> bool:
-    """Whether two systems may share a directory: versions of one server, whose runs take real time."""
-    if one == other:
-        return True
-    target, known = parse_target(one), parse_target(other)
-    return not target.can.plans and type(target) is type(known)
-
-
-def _missing(totals: Totals) -> dict[str, str]:
-    """Which streams cannot run here, and why."""
-    if parse_target(totals.sut).can.plans:
-        return missing_here()
-    from marker_sim.campaign.nightly.work_foreign import missing_foreign
-
-    return missing_foreign(totals.sut, totals.server, totals.storages, Path(tempfile.gettempdir()))
+    return SparkPool(request.spark_master, DESK, request.directory, request.jobs, scratch, night.sut)
 
 
 @contextmanager

@@ -21,6 +21,11 @@ STREAMS = {
     "spark": ("spark",),
     "foreign": tuple(FOREIGN),
 }
+# What a night on Spark leaves out, and why.
+ON_SPARK = dict.fromkeys(
+    (*STREAMS["real"], *STREAMS["spark"]),
+    "executors run plans in the simulated world alone; a night without --spark-master has it",
+)
 SERVER = "server"  # The world of failures there.
 # A cluster of JVMs wants the machine for itself; everything else may run beside itself.
 ALONE = frozenset({"spark"})

@@ -6,7 +6,7 @@ import sys
 import traceback
 from typing import Any
 
-from marker_sim.campaign.nightly.work import SPACE, NightlyTask, canary, stored, swarm
+from marker_sim.campaign.nightly.work import SPACE, NightlyTask, canary, shrunk, stored, swarm
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import parse_target
 
@@ -36,6 +36,8 @@ class Desk:
             return {"trouble": f"unexpected {type(error).__name__}: {error}; its traceback is in the worker's log"}
 
     def _done(self, task: NightlyTask) -> dict[str, Any]:
+        if task.sighting is not None:
+            return shrunk(task)
         if task.failure is not None and task.failure["world"] == "simulated":
             return stored(task)
         foreign = not parse_target(task.sut).can.plans

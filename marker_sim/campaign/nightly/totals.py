@@ -28,6 +28,7 @@ class NightTotals:
     sut, version: of the system, "" where the directory or nobody knows it.
     goals: what its units have to reach together.
     seen: how often each stored failure was found, by name.
+    tables: whether its runs are in the tables (tables.py).
     """
 
     number: int
@@ -65,6 +66,7 @@ class NightTotals:
     version: str = ""
     goals: set[str] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)
+    tables: bool = False
 
     def add(self, line: Line) -> None:
         """Count a unit."""
@@ -207,6 +209,7 @@ class Totals:
                         sut=self.sut,
                         version=line.get("sut_version", ""),
                         unsure={failure.name for failure in self.failures.open},
+                        tables=line.get("tables", False),
                     )
                 )
             case "unit":

@@ -11,6 +11,8 @@ goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
 sightings               failures.Sighting, at most one for each guarantee, mode and storage
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
+
+`ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (tables.py).
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from marker_sim.campaign.nightly.failures import (
     NOT_REPRODUCED,
     VIOLATED,
     Sighting,
-    kind_of,
     parse_stored,
     plan_of,
+    read_sighting,
 )
 from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import undecided
@@ -52,6 +54,7 @@ from marker_sim.targets.target import CampaignRequest, ServerOptions
 
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
+ROWS = "rows"
 SHRINK_S = 5.0
 CANARY_S = 60.0
 _FOREVER_S = 1e9
@@ -64,6 +67,8 @@ class NightlyTask:
     until: time.monotonic() after which plans are not shrunk any more.
     seen: how often each kind of violation occurred this night.
     failure: a stored failure to run again instead, as in its file.
+    sighting: one of this unit's sightings to make small instead, as in the unit's answer.
+    listing: whether there is to be a row of each run.
     space: the space of the stream's numbers, "" for a stream with only one.
     server: how a foreign server is started.
     """
@@ -77,6 +82,8 @@ class NightlyTask:
     seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
+    sighting: dict[str, Any] | None = None
+    listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
 
@@ -103,10 +110,12 @@ def swarm(task: NightlyTask) -> dict[str, Any]:
         runs=task.count * len(_places(system)),
         shrinking=False,
         canaries=False,
+        listing=task.listing,
     )
     campaign = run_campaign(request, lambda _: None)
-    shown = sightings(campaign.failures, task, system, profile, campaign.reruns.differences == 0)
-    return counted(campaign, profile) | {"sightings": shown, "layout": system.layout}
+    shown = sightings(campaign.failures, system, profile, campaign.reruns.differences == 0)
+    rows = {ROWS: campaign.listed} if task.listing else {}
+    return counted(campaign, profile) | {"sightings": shown, "layout": system.layout} | rows
 
 
 def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
@@ -145,23 +154,29 @@ def counts_of(statistics: Statistics, steps: int, profile: Profile) -> dict[str,
 
 
 def sightings(
-    failures: tuple[Failure, ...], task: NightlyTask, system: System, profile: Profile, deterministic: bool
+    failures: tuple[Failure, ...], system: System, profile: Profile, deterministic: bool
 ) -> list[dict[str, Any]]:
-    """Failures with plans, those that are worth it made small within the time that is left.
+    """Failures with their plans as they were found; `shrunk` makes one of them small.
 
     deterministic: whether every run that was repeated gave the same history.
     """
-    left = sum(_worth(failure, task) for failure in failures)
     found = []
     for failure in sorted(failures, key=lambda failure: (failure.guarantee, failure.mode, failure.seed)):
-        plan, until = failure.plan, 0.0
+        plan = failure.plan
         assert plan is not None, "a simulated failure has a plan"
-        if _worth(failure, task):
-            now = time.monotonic()
-            until, left = now + (task.until - now) / left, left - 1
-        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, until, failure.cause)
+        seen = shrunk_sighting(failure.guarantee, failure.mode, plan, system, profile, 0.0, failure.cause)
         found.append(asdict(replace(seen, deterministic=deterministic) if seen else _once(failure, plan)))
     return found
+
+
+def shrunk(task: NightlyTask) -> dict[str, Any]:
+    """A sighting of a unit with its plan made small; None for one that does not break it again, or no time for it."""
+    assert task.sighting is not None
+    big, system, profile = read_sighting(task.sighting), load_system(task.sut), load_profile(task.profile)
+    plan = Plan.from_dict(big.plan, "the plan of a violation")
+    small = shrunk_sighting(big.guarantee, big.mode, plan, system, profile, task.until, big.cause)
+    kept = None if small is None or not small.shrunk else asdict(replace(small, deterministic=big.deterministic))
+    return {"sighting": kept, "trouble": ""}
 
 
 def _once(failure: Failure, plan: Plan) -> Sighting:
@@ -219,11 +234,6 @@ def sighting_of(
         entries_before=plan.entries,
         cause=breach.cause,
     )
-
-
-def _worth(failure: Failure, task: NightlyTask) -> bool:
-    storage = failure.plan.storage if failure.plan else ""
-    return worth_shrinking(task.seen.get(kind_of(failure.guarantee, failure.mode, storage), 0))
 
 
 def _held(row: VerdictRow, profile: Profile) -> int:

@@ -15,9 +15,10 @@ from typing import Any
 
 from marker_sim.campaign.exhaustive import Case, Cursor, Space, examine
 from marker_sim.campaign.nightly.failures import kind_of
-from marker_sim.campaign.nightly.work import SPACE, NightlyTask, counts_of, sightings
+from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask, counts_of, sightings
 from marker_sim.campaign.pieces import COLLECT_EVERY, RECHECK_EVERY
 from marker_sim.campaign.result import Failure
+from marker_sim.campaign.run_rows import RunRow, run_row
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import HarnessError
@@ -68,10 +69,11 @@ class ExhaustiveWork:
                 f"the crash points are not those that were counted: {self.size}.{self.digest}, {task.space}"
             )
         profile, statistics, found = load_profile(task.profile), Statistics(), dict[str, Failure]()
+        listed = list[RunRow]()
         steps = differences = 0
         gc.disable()
         try:
-            for number, case in enumerate(self.cases(task.first, task.count)):
+            for number, (place, case) in enumerate(self.numbered(task.first, task.count)):
                 if number % COLLECT_EVERY == 0:
                     gc.collect()
                 seen = examine(case, self.system, profile)
@@ -81,6 +83,8 @@ class ExhaustiveWork:
                 steps += seen.steps
                 statistics.add(seen.history, seen.findings)
                 statistics.reach(RUNS)
+                if task.listing:
+                    listed.append(run_row(*place, case.plan, seen.history, seen.steps, seen.findings, profile))
                 statistics.reach(COVERED, int(seen.covered))
                 for guarantee, breach in seen.breaches:
                     found.setdefault(
@@ -100,17 +104,22 @@ class ExhaustiveWork:
                     differences += execute(case.plan, self.system)[0].events != seen.history.events
         finally:
             gc.enable()
-        shown = sightings(tuple(found[kind] for kind in sorted(found)), task, self.system, profile, not differences)
-        return counts_of(statistics, steps, profile) | {"differences": differences, "sightings": shown}
+        shown = sightings(tuple(found[kind] for kind in sorted(found)), self.system, profile, not differences)
+        rows = {ROWS: tuple(listed)} if task.listing else {}
+        return counts_of(statistics, steps, profile) | {"differences": differences, "sightings": shown} | rows
 
     def cases(self, first: int, count: int) -> Iterator[Case]:
         """The runs that the numbers from `first` on stand for."""
+        return (case for _, case in self.numbered(first, count))
+
+    def numbered(self, first: int, count: int) -> Iterator[tuple[tuple[int, int], Case]]:
+        """The same, each with its number and its place among the runs of that number."""
         for number in range(first, first + count):
             depth, root = (1, number) if number < self.size else (2, number - self.size)
             part = next(place for place, end in enumerate(self.ends) if root < end)
             place = root - (self.ends[part - 1] if part else 0)
             before = Cursor(depth, part, place, -1)
-            for case in self.space.cases(before, (depth,)):
+            for run, case in enumerate(self.space.cases(before, (depth,))):
                 if case.cursor[:3] != before[:3]:
                     break
-                yield case
+                yield (number, run), case

@@ -1,0 +1,121 @@
+"""A night is begun, or the last one goes on: what was asked for against what the directory holds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from marker_sim import __version__
+from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
+from marker_sim.campaign.nightly.requirements import missing_here
+from marker_sim.campaign.nightly.stages import FOREIGN_SHARES, ON_SPARK, SHARES, schedule
+from marker_sim.campaign.nightly.totals import Totals
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.targets.table import DEFAULT, parse_target
+from marker_sim.targets.target import ServerOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRequest:
+    """The options of `chaos`.
+
+    sut, seed, stages, server: None for those of the directory, or the defaults.
+    server: how a foreign server is started.
+    storages: of a system whose runs take real time, () for those of the directory.
+    spark_master: whose executors do the units, None for processes on this machine.
+    jobs: how many of these, or of executors' cores, 0 for all of a cluster.
+    """
+
+    directory: Path
+    budget_s: float
+    sut: str | None
+    seed: int | None
+    jobs: int
+    stages: dict[str, float] | None
+    new_night: bool = False
+    server: ServerOptions | None = None
+    storages: tuple[str, ...] = ()
+    spark_master: str | None = None
+
+
+def check_place(sut: str, request: NightRequest) -> None:
+    """UsageError when executors are asked to run what takes real time."""
+    if request.spark_master is not None and not parse_target(sut).can.plans:
+        raise UsageError(
+            f"--spark-master was given with --sut {sut}, which is started on this machine and runs in real time; leave"
+            " --spark-master out"
+        )
+
+
+def opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:
+    """The totals of the ledger, with the night that is to run as its last."""
+    totals = Totals().add_all(read_lines(request.directory))
+    place = request.directory
+    if ledger.empty:
+        sut = request.sut or DEFAULT
+        seed = draw_seed() if request.seed is None else request.seed
+        words = {"schema": SCHEMA, "sut": sut, "profile": parse_target(sut).can.profile, "seed": seed}
+        own = {} if request.server is None else {"server": request.server.to_dict(), "storages": request.storages}
+        totals.add(ledger.append("chaos", **words, **own))
+    if request.sut is not None and not same_system(request.sut, totals.sut):
+        raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
+    if request.seed not in (None, totals.seed):
+        raise UsageError(
+            f"{place} began with --seed {totals.seed} and goes on from there, so that no plan is run twice; leave"
+            " --seed out, or give another --dir"
+        )
+    unfinished = bool(totals.nights) and totals.night.state != "ended"
+    if unfinished and (request.new_night or totals.night.seconds >= request.budget_s):
+        totals.add(ledger.append("end", night=totals.night.number, clock_s=totals.night.seconds))
+        unfinished = False
+    server = request.server or totals.server
+    other = (request.sut or totals.sut, server.to_dict()) != (totals.sut, totals.server.to_dict())
+    if unfinished:
+        if other:
+            raise UsageError(
+                f"night {totals.night.number} in {place} is not over and is of --sut {totals.sut}, started in another"
+                " way; give what it began with, or --new-night"
+            )
+        if request.stages not in (None, totals.night.stages):
+            raise UsageError(
+                f"night {totals.night.number} in {place} is not over and has other --stages; leave --stages out, or"
+                " give --new-night"
+            )
+        totals.add(ledger.append("resume", night=totals.night.number, clock_s=totals.night.seconds))
+        return totals
+    totals.sut, totals.server = request.sut or totals.sut, request.server or totals.server
+    totals.storages = request.storages or totals.storages
+    target = parse_target(totals.sut)
+    usual = SHARES if target.can.plans else FOREIGN_SHARES
+    shares = request.stages or (totals.night.stages if totals.nights else dict(usual))
+    stages, left_out = schedule(shares, request.budget_s, missing(totals, request))
+    if not stages and not target.can.plans:
+        raise HarnessError(f"nothing can be run against {totals.sut}: {'; '.join(left_out)}")
+    number = len(totals.nights) + 1
+    own = {} if target.can.plans else {"server": totals.server.to_dict(), "storages": totals.storages}
+    words = {"budget_s": request.budget_s, "stages": shares, "missing": left_out, "kit_version": __version__}
+    words |= {"sut": totals.sut, "sut_version": target.version}
+    words |= {} if request.spark_master is None else {"spark_master": request.spark_master, "tables": True}
+    totals.add(ledger.append("night", night=number, clock_s=0.0, **words, **own))
+    return totals
+
+
+def same_system(one: str, other: str) -> bool:
+    """Whether two systems may share a directory: versions of one server, whose runs take real time."""
+    if one == other:
+        return True
+    target, known = parse_target(one), parse_target(other)
+    return not target.can.plans and type(target) is type(known)
+
+
+def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
+    """Which streams cannot run here, and why."""
+    if request.spark_master is not None:
+        return ON_SPARK
+    if parse_target(totals.sut).can.plans:
+        return missing_here()
+    from marker_sim.campaign.nightly.work_foreign import missing_foreign
+
+    return missing_foreign(totals.sut, totals.server, totals.storages, Path(tempfile.gettempdir()))

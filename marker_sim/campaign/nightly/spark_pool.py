@@ -1,0 +1,214 @@
+"""A pool of workers whose tasks are carried out by the executors of a Spark cluster; a task is a job of one task.
+
+This process is the driver. A killed executor costs what its tasks had done so far: Spark gives them to another one, and
+since a task is a function of its numbers, it does not matter which attempt answers. A killed driver takes the
+application along; the ledger knows what was done.
+
+One task more than there are cores is in hand, so that a core that is free need not wait for this process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marker_sim import supervisor
+from marker_sim.campaign.nightly.spark_executor import SCHEMA, SparkTask, kit
+from marker_sim.campaign.nightly.spark_session import open_session, said_by, ship
+from marker_sim.campaign.nightly.work import NightlyTask
+from marker_sim.errors import HarnessError
+from marker_sim.worker_pool import VARIABLE, Answer, guarded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIMIT_S = 900.0
+FIRST_S = 90.0
+BESIDE = 1
+
+
+@dataclass(slots=True, eq=False)
+class SparkSlot:
+    """Room for one task in hand.
+
+    number: of the task, which is its job group's.
+    since: time.monotonic() of when it was given.
+    """
+
+    task: Any = None
+    number: int = 0
+    since: float = 0.0
+
+
+class SparkPool:
+    """The executors of a cluster as a `TaskPool`; a context manager that leaves no application.
+
+    master: as `spark.master`, checked.
+    jobs: how many cores to ask for, 0 for all that the cluster gives.
+    sut: whose module, unless it is installed, is sent along.
+    HarnessError when no executor comes, or one with another kit.
+    """
+
+    def __init__(self, master: str, desk: str, directory: Path, jobs: int, scratch: Path, sut: str) -> None:
+        self._master, self._desk, self._sut, self._jobs = master, desk, sut, jobs
+        self._directory, self._scratch = directory, scratch
+        self._mark = str(directory.resolve())
+        self._stack = ExitStack()
+        self._done: queue.SimpleQueue[tuple[SparkSlot, int, Answer]] = queue.SimpleQueue()
+        self._given = 0
+        self._session: SparkSession | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self.slots: list[SparkSlot] = []
+
+    def __enter__(self) -> SparkPool:
+        supervisor.end_marked(VARIABLE, self._mark)
+        with ExitStack() as stack:
+            stack.callback(supervisor.end_marked, VARIABLE, self._mark)
+            stack.enter_context(guarded(VARIABLE, self._mark))
+            self._session = stack.enter_context(
+                open_session(self._master, self._jobs, self._mark, self._directory / "logs", self._scratch)
+            )
+            ship(self._session, self._sut, self._scratch)
+            cores = self._begin()
+            self._threads = ThreadPoolExecutor(cores + BESIDE, thread_name_prefix="spark-job")
+            stack.callback(self._threads.shutdown, wait=False, cancel_futures=True)
+            self.slots = [SparkSlot() for _ in range(cores + BESIDE)]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abandon()
+        self._stack.close()
+
+    @property
+    def idle(self) -> list[SparkSlot]:
+        """Those without a task."""
+        return [slot for slot in self.slots if slot.task is None]
+
+    @property
+    def busy(self) -> list[SparkSlot]:
+        """Those with one."""
+        return [slot for slot in self.slots if slot.task is not None]
+
+    def give(self, slot: SparkSlot, task: NightlyTask) -> None:
+        """Let the cluster do a task."""
+        assert self._threads is not None
+        self._given += 1
+        slot.task, slot.number, slot.since = task, self._given, time.monotonic()
+        left_s = task.until - time.monotonic()
+        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=left_s)
+        self._threads.submit(self._carry_out, slot, self._given, task, asked)
+
+    def answers(self, timeout_s: float) -> Iterator[Answer]:
+        """Of the tasks that were done within `timeout_s`, or as soon as there is one.
+
+        A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
+        HarnessError when the application is over, or an executor has another kit.
+        """
+        deadline = time.monotonic() + max(0.0, timeout_s)
+        waited = False
+        while self.busy and not waited:
+            with suppress(queue.Empty):
+                slot, number, answer = self._done.get(timeout=max(0.0, deadline - time.monotonic()))
+                while True:
+                    if slot.number == number and slot.task is not None:
+                        waited = True
+                        slot.task = None
+                        if answer.died:
+                            self._check(answer.died)
+                        yield answer
+                    slot, number, answer = self._done.get_nowait()
+            waited = waited or time.monotonic() >= deadline
+        for slot in self.busy:
+            if time.monotonic() - slot.since > LIMIT_S:
+                task, seconds, slot.task = slot.task, time.monotonic() - slot.since, None
+                self._context().cancelJobGroup(_group(slot.number))
+                yield Answer(task=task, seconds=seconds, died=f"the cluster did not do it within {LIMIT_S:.0f} s")
+
+    def abandon(self) -> list[Any]:
+        """Cancel what is still in hand; the tasks, which nobody will answer any more."""
+        left = [slot.task for slot in self.busy]
+        if left:
+            with suppress(Exception):  # The application may be over.
+                self._context().cancelAllJobs()
+        for slot in self.busy:
+            slot.task = None
+        return left
+
+    def _begin(self) -> int:
+        """How many cores there are, once an executor said that it has this kit."""
+        asking = ThreadPoolExecutor(1)
+        try:
+            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), 0).result(FIRST_S)
+        except TimeoutError as error:
+            raise HarnessError(
+                f"no executor of {self._master} began within {FIRST_S:.0f} s; it needs free cores, and memory for"
+                " spark.executor.memory"
+            ) from error
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise HarnessError(f"{self._master} cannot do a task: {said_by(error)}") from error
+        finally:
+            asking.shutdown(wait=False)
+        cores = int(self._context().defaultParallelism)
+        return min(self._jobs, cores) if self._jobs else cores
+
+    def _carry_out(self, slot: SparkSlot, number: int, task: NightlyTask, asked: SparkTask) -> None:
+        began = time.monotonic()
+        try:
+            seconds, result = self._ask(asked, number)
+            answer = Answer(task=task, seconds=seconds, result=result)
+        except Exception as error:
+            answer = Answer(task=task, seconds=time.monotonic() - began, died=said_by(error))
+        self._done.put((slot, number, answer))
+
+    def _ask(self, asked: SparkTask, number: int) -> tuple[float, Any]:
+        """The answer of a job of one task."""
+        assert self._session is not None
+        self._context().setJobGroup(_group(number), "marker-sim chaos")
+        rows = map_in_arrow(self._session, asked).collect()
+        answer: tuple[float, Any] = pickle.loads(rows[0][0])
+        return answer
+
+    def _context(self) -> Any:
+        assert self._session is not None
+        return self._session.sparkContext
+
+    def _check(self, died: str) -> None:
+        """HarnessError when a job failed because nothing can be done any more, not because of its task."""
+        if "install the same one on every host" in died:
+            raise HarnessError(died)
+        try:
+            over = self._context()._jsc.sc().isStopped()
+        except Exception:
+            over = True
+        if over:
+            raise HarnessError(f"Spark's application on {self._master} is over: {died}; the same command goes on")
+
+
+def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
+    """A frame of one row, `SCHEMA`, made by `mapInArrow` of one row.
+
+    `DataFrame.mapInArrow` of Spark 3.5 makes the same call and asks for pandas before, which nothing here uses; so what
+    it does after that is done here. A release of PySpark counts once the tests passed with it.
+    """
+    from pyspark.rdd import PythonEvalType
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+
+    frame = session.range(0, 1, 1, 1)
+    mapped = UserDefinedFunction(function, returnType=SCHEMA, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(frame["id"])
+    return DataFrame(frame._jdf.pythonMapInArrow(column._jc.expr(), False), session)
+
+
+def _group(number: int) -> str:
+    return f"marker-sim-{number}"
