@@ -4,7 +4,8 @@
 
 Each measurement is a process of its own: one or two workers (`local-cluster` with as many executors of one core), every
 worker warmed up with a small unit, then the units timed. Starting Spark is no part of that and is printed beside it.
-Efficiency is the rate on Spark over that of as many processes, from the medians.
+Efficiency is the rate on Spark over that of as many processes, from the medians: by the clock, and by processor time of
+all processes, the JVMs included, which a machine with other work leaves alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
+
+import psutil
 
 from marker_sim.campaign.nightly.nightly_run import DESK, SEEDS_ON_SPARK
 from marker_sim.campaign.nightly.spark_pool import SparkPool
@@ -40,7 +43,8 @@ def main() -> int:
     if given.one:
         print(json.dumps(_measure(given.one, given.workers, given.units, given.turns)))
         return 0
-    rates, starts = defaultdict[tuple[str, int], list[float]](list), []
+    rates, costs = (defaultdict[tuple[str, int], list[float]](list) for _ in range(2))
+    starts = []
     for round_number in range(given.rounds):
         for workers in (1, 2):
             for kind in ("processes", "spark"):
@@ -49,14 +53,16 @@ def main() -> int:
                 done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
                 said = json.loads(done.stdout.splitlines()[-1])
                 rates[kind, workers].append(said["runs"] / said["seconds"])
+                costs[kind, workers].append(said["processor_s"] / said["runs"])
                 starts += [said["start_s"]] if kind == "spark" else []
                 print(f"round {round_number + 1}: {workers} {kind}: {said}", flush=True)
-    middle = {key: statistics.median(each) for key, each in rates.items()}
     for workers in (1, 2):
-        spark, processes = middle["spark", workers], middle["processes", workers]
+        spark, processes = (statistics.median(rates[kind, workers]) for kind in ("spark", "processes"))
+        dear, cheap = (1000 * statistics.median(costs[kind, workers]) for kind in ("spark", "processes"))
         print(
-            f"{workers}: {processes:.0f} runs/s in processes, {spark:.0f} on Spark, efficiency {spark / processes:.2f}"
+            f"{workers}: {processes:.0f} runs/s in processes, {spark:.0f} on Spark, efficiency {spark / processes:.2f};"
         )
+        print(f"   {cheap:.1f} and {dear:.1f} ms of processor a run, efficiency {cheap / dear:.2f}")
     print(f"Spark and its first executor were there after {statistics.median(starts):.1f} s (median)")
     return 0
 
@@ -77,9 +83,17 @@ def _measure(kind: str, workers: int, units: int, turns: int) -> dict[str, float
             start_s = time.monotonic() - began
             # Of a cluster nobody knows which executor is next: more units than workers, so that each has had one.
             _play(pool, [_unit(number * WARM_TURNS, WARM_TURNS) for number in range(4 * workers)])
-            began, first = time.monotonic(), 1_000
+            began, before, first = time.monotonic(), _processor_s(), 1_000
             runs = _play(pool, [_unit(first + number * turns, turns) for number in range(units * workers)])
-            return {"runs": runs, "seconds": time.monotonic() - began, "start_s": start_s}
+            spent = {"seconds": time.monotonic() - began, "processor_s": _processor_s() - before}
+            return {"runs": runs, **spent, "start_s": start_s}
+
+
+def _processor_s() -> float:
+    """Of this process and all below it, of which none ends in between."""
+    here = psutil.Process()
+    times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
 
 
 def _unit(first: int, count: int) -> NightlyTask:
