@@ -278,6 +278,43 @@ def _serve(
     )
 
 
+def _audit(
+    context: typer.Context,
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="/dir, file:/dir, s3://bucket/prefix or s3a://bucket/prefix.")
+    ],
+    report: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of audit.json.")] = False,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")
+    ] = None,
+    jobs: Annotated[
+        str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")
+    ] = None,
+    stuck_after: Annotated[
+        str, typer.Option(metavar="TIME", help="A pending instant is stuck when nothing of it changed for so long.")
+    ] = "2h",
+) -> int:
+    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
+
+    Exit codes: 1 damage found, 4 the kit or the storage failed, 3 something could not be decided, 0 clean.
+    """
+    from marker_sim.cli.audit import audit
+
+    return audit(
+        table,
+        report=report,
+        json_only=as_json,
+        s3_endpoint=s3_endpoint,
+        jobs=jobs,
+        stuck_after=stuck_after,
+        spark_master=None,
+        argv=context.obj,
+    )
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "verify": _verify,
     "replay": _replay,
@@ -286,6 +323,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "serve": _serve,
     "doctor": _doctor,
     "chaos": _chaos,
+    "audit": _audit,
 }
 
 

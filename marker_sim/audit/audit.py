@@ -1,0 +1,180 @@
+"""An audit of one table and of the metadata table in it, from its address to a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from marker_sim import __version__
+from marker_sim.audit.data_files import FileRules, PartitionResult, judge_files
+from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending
+from marker_sim.audit.findings import Level, TableFinding, TableReport, ordered
+from marker_sim.audit.instants import Instants
+from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
+from marker_sim.audit.properties import NAME, TableProperties, parse_properties
+from marker_sim.audit.snapshot import METADATA, TableFiles, read_markers, read_markers_again, rules_of, split
+from marker_sim.audit.sources import ACCEPTED, TableSource
+from marker_sim.audit.timeline import Timeline, TimelineReader
+from marker_sim.errors import UsageError
+
+STUCK_AFTER_S = 7200.0
+_SHOWN = 20
+_IN_THE_MAKING = frozenset({"marker-file-unreadable", "glued-marker-names", "no-type-file"})
+NOT_CHECKED = (
+    "Rows and columns inside data files are not read; only their names and lengths are.",
+    "Empty directories, also empty marker directories, are not looked at; a bucket has none.",
+)
+NOT_CHECKED_METADATA = (
+    "Of the metadata table its records are not read, and log files that no commit names are not judged: Hudi makes"
+    " some without naming them.",
+)
+FileJudge = Callable[[FileRules, TableFiles], PartitionResult]
+
+
+class TablePart(NamedTuple):
+    """The data table (root "") or its metadata table (root with a slash), after the first look at its timeline."""
+
+    root: str
+    properties: TableProperties
+    reader: TimelineReader
+    first: Timeline
+
+
+def audit_table(
+    source: TableSource,
+    table: str,
+    *,
+    now_s: float,
+    stuck_after_s: float = STUCK_AFTER_S,
+    judge: FileJudge | None = None,
+) -> TableReport:
+    """Audit a table. now_s: since 1970; judge: of the data table's files, elsewhere than here.
+
+    UsageError when there is no Hudi table, HarnessError when the storage fails.
+    """
+    begun = time.monotonic()
+    main = _open(source, table)
+    parts = [main]
+    content = source.read(METADATA + NAME)
+    if content is not None:
+        parts.append(_begin(source, parse_properties(content), METADATA))
+    files = source.tree()
+    findings: list[TableFinding] = []
+    if main.properties.version == 0:
+        findings.append(_no_version(main))
+    pending: frozenset[str] = frozenset()
+    counted, size, seen = 0, 0, set[str]()
+    for part in parts:
+        mine = split(files, part.root)
+        timeline = part.reader.settle(part.reader.read())
+        instants = Instants(timeline)
+        of_part = _judge_part(source, part, mine, instants, main.properties, now_s, stuck_after_s, judge)
+        findings += _of_metadata(of_part, pending) if part.root else of_part
+        if not part.root:
+            pending = frozenset(instants.pending)
+            counted, size = len(mine.data), sum(file.size for file in mine.data)
+        seen |= {f"{part.root}{action.instant}" for action in timeline.actions}
+    return TableReport(
+        table=table,
+        version=main.properties.version,
+        kind=main.properties.kind,
+        layout=main.properties.layout,
+        kit_version=__version__,
+        duration_s=time.monotonic() - begun,
+        counts={"files": counted, "bytes": size, "instants": len(seen), "requests": source.requests},
+        findings=ordered(findings),
+        not_checked=NOT_CHECKED + (NOT_CHECKED_METADATA if len(parts) > 1 else ()),
+    )
+
+
+def _open(source: TableSource, table: str) -> TablePart:
+    content = source.read(NAME)
+    folders: frozenset[str] = frozenset()
+    if not content:
+        below = source.tree(".hoodie")
+        if not below:
+            raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
+        folders = frozenset(file.path.split("/")[1] for file in below if file.path.count("/") > 1)
+    return _begin(source, parse_properties(content or b"", folders), "")
+
+
+def _begin(source: TableSource, properties: TableProperties, root: str) -> TablePart:
+    reader = TimelineReader(source, properties, root)
+    return TablePart(root, properties, reader, reader.read())
+
+
+def _judge_part(
+    source: TableSource, part: TablePart, files: TableFiles, instants: Instants, main: TableProperties, now_s: float,
+    stuck_after_s: float, judge: FileJudge | None,
+) -> list[TableFinding]:  # fmt: skip
+    found = judge_entries(instants)
+    settled = frozenset(a.instant for a in part.first.actions if a.state == "completed")
+    rules = rules_of(source, part.root, part.properties, instants, settled, main.metadata_partitions)
+    if judge is not None and not part.root:
+        result = judge(rules, files)
+    else:
+        result = judge_files(rules, files.data, instants.claims)
+    found += result.findings
+    found += _summaries(result)
+    directories = read_markers(source, part.root, files)
+    for instant in sorted(directories):
+        found += _markers(source, part.root, directories, instant, instants, now_s)
+    evidence = PendingEvidence(
+        result.pending, directories, files.heartbeats, {file.path: file.size for file in files.data}
+    )
+    found += judge_pending(instants, evidence, now_s, stuck_after_s)
+    return [_below(part.root, finding) for finding in found]
+
+
+def _markers(
+    source: TableSource, root: str, directories: dict[str, MarkerDirectoryContent], instant: str, instants: Instants,
+    now_s: float,
+) -> list[TableFinding]:  # fmt: skip
+    found = judge_directory(directories[instant], instants, now_s)
+    if any(finding.kind in _IN_THE_MAKING for finding in found):
+        again = read_markers_again(source, root, instant)
+        if again is None:
+            return []
+        directories[instant] = again
+        found = judge_directory(again, instants, now_s)
+    return found
+
+
+def _summaries(result: PartitionResult) -> Iterable[TableFinding]:
+    for (kind, reason), paths in sorted(result.undecided.items()):
+        yield TableFinding(
+            kind=kind, level=Level.UNDECIDED,
+            message=f"{len(paths):,} files cannot be decided: {reason}.", evidence=tuple(sorted(paths)[:_SHOWN]),
+        )  # fmt: skip
+    if result.foreign:
+        yield TableFinding(
+            kind="foreign-file", level=Level.NOTE,
+            message=f"{len(result.foreign):,} files do not have a name of Hudi's.",
+            evidence=tuple(sorted(result.foreign)[:_SHOWN]),
+        )  # fmt: skip
+
+
+def _of_metadata(findings: list[TableFinding], pending: frozenset[str]) -> Iterable[TableFinding]:
+    """Findings of a metadata table: what is pending in the data table is said once, and Hudi repairs the rest."""
+    for finding in findings:
+        stuck = finding.kind in ("pending-instant", "unfinished-rollback")
+        if stuck and finding.instant in pending:
+            continue
+        level = Level.UNDECIDED if stuck and finding.level is Level.DAMAGE else finding.level
+        yield replace(finding, level=level)
+
+
+def _below(root: str, finding: TableFinding) -> TableFinding:
+    if not root:
+        return finding
+    path = f"{root}{finding.path}" if finding.path and not finding.path.startswith(root) else finding.path
+    return replace(finding, path=path, message=f"Metadata table: {finding.message}")
+
+
+def _no_version(part: TablePart) -> TableFinding:
+    return TableFinding(
+        kind="unreadable-properties", level=Level.UNDECIDED, path=NAME,
+        message=f"hoodie.properties is missing or names no table version; layout {part.properties.layout} is assumed.",
+    )  # fmt: skip
