@@ -2,6 +2,7 @@
 
 sources.py     the files of a table, in a directory or a bucket: concurrent listings, whole and partial reads
 properties.py  hoodie.properties
+names.py       names of data files, of every release
 archive.py     archived entries, of the old log format and of the LSM tree
 timeline.py    all entries, active and archived
 instants.py    what the entries say together: completed, pending, rolled back, named, deleted

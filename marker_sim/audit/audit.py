@@ -16,7 +16,7 @@ from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
 from marker_sim.audit.properties import NAME, TableProperties, parse_properties
 from marker_sim.audit.snapshot import METADATA, TableFiles, read_markers, read_markers_again, rules_of, split
 from marker_sim.audit.sources import ACCEPTED, TableSource
-from marker_sim.audit.timeline import Timeline, TimelineReader
+from marker_sim.audit.timeline import TableTimeline, TimelineReader
 from marker_sim.errors import UsageError
 
 STUCK_AFTER_S = 7200.0
@@ -39,7 +39,7 @@ class TablePart(NamedTuple):
     root: str
     properties: TableProperties
     reader: TimelineReader
-    first: Timeline
+    first: TableTimeline
 
 
 def audit_table(

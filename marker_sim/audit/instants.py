@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from marker_sim.audit.names import parse_file_name
-from marker_sim.audit.timeline import Timeline, TimelineAction
+from marker_sim.audit.timeline import TableTimeline, TimelineAction
 from marker_sim.tables.entries import COMMITS
 
 UNDOING = frozenset({"rollback", "restore"})
@@ -33,7 +33,7 @@ class Claim(NamedTuple):
 class Instants:
     """A timeline, indexed. Paths are relative to the table."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: TableTimeline) -> None:
         self.actions = timeline.actions
         self.archive_error = timeline.archive_error
         self.completed: dict[str, list[TimelineAction]] = {}

@@ -60,7 +60,7 @@ class TimelineAction(NamedTuple):
         return self.facts.get(word, ())
 
 
-class Timeline(NamedTuple):
+class TableTimeline(NamedTuple):
     """All entries. archive_error: why a part of the archive cannot be read, "" when it can; archives: its files."""
 
     actions: tuple[TimelineAction, ...]
@@ -81,7 +81,7 @@ class TimelineReader:
         self._known: dict[StoredFile, TimelineAction] = {}
         self._archives: dict[StoredFile, tuple[TimelineAction, ...] | str] = {}
 
-    def read(self) -> Timeline:
+    def read(self) -> TableTimeline:
         """The timeline as it is now; the archive after the active entries, which move there."""
         files = self._source.folder(self._root + self._properties.timeline)
         entries = {file: place for file in files if (place := entry_name(posixpath.basename(file.path)))}
@@ -93,9 +93,9 @@ class TimelineReader:
                 self._known[file] = _active(entries[file], file, content)
         actions = [self._known[file] for file in entries if file in self._known]
         archived, error, count = self._archived()
-        return Timeline(tuple(sorted((*actions, *archived), key=lambda a: (a.instant, a.path))), error, count)
+        return TableTimeline(tuple(sorted((*actions, *archived), key=lambda a: (a.instant, a.path))), error, count)
 
-    def settle(self, timeline: Timeline) -> Timeline:
+    def settle(self, timeline: TableTimeline) -> TableTimeline:
         """The same, read once more after a moment when an entry cannot be read: it may be in the making."""
         if not any(action.error and not action.archived for action in timeline.actions):
             return timeline
