@@ -77,11 +77,10 @@ def judge_pending(
             continue  # It waits for its turn.
         level, why = _level(instants, instant, action, evidence, idle_s, now_s, stuck_after_s)
         lost, left, lines = _of_rollback(instant, evidence)
-        message = (
-            f"The {action.action} {instant} is {action.state} and not completed; {why}. A rollback would undo"
-            f" {lost} stored files that its markers name"
-            + (f" and leave {left} stored files of it that no marker names." if left else ".")
-        )
+        message = f"The {action.action} {instant} is {action.state} and not completed; {why}."
+        if action.action != "clean":
+            message += f" A rollback would undo {lost} stored files that its markers name"
+            message += f" and leave {left} stored files of it that no marker names." if left else "."
         found.append(_finding("pending-instant", level, action, message, lines))
     return found
 
