@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 from marker_sim import __version__
 from marker_sim.audit.data_files import FileRules, PartitionResult, judge_files
-from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending
+from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending, judge_unmarked
 from marker_sim.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.audit.instants import Instants
 from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
 from marker_sim.audit.properties import NAME, TableProperties, parse_properties
-from marker_sim.audit.snapshot import METADATA, TableFiles, read_markers, read_markers_again, rules_of, split
+from marker_sim.audit.snapshot import METADATA, TableFiles, read_directory, read_markers, rules_of, split
 from marker_sim.audit.sources import ACCEPTED, TableSource
 from marker_sim.audit.timeline import TableTimeline, TimelineReader
 from marker_sim.errors import UsageError
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
+_AGAIN_AFTER_S = 1.0
 _IN_THE_MAKING = frozenset({"marker-file-unreadable", "glued-marker-names", "no-type-file"})
 NOT_CHECKED = (
     "Rows and columns inside data files are not read; only their names and lengths are.",
@@ -125,6 +126,8 @@ def _judge_part(
         result.pending, directories, files.heartbeats, {file.path: file.size for file in files.data}
     )
     found += judge_pending(instants, evidence, now_s, stuck_after_s)
+    if not part.root:
+        found += _unmarked(source, part, instants, evidence)
     return [_below(part.root, finding) for finding in found]
 
 
@@ -133,13 +136,29 @@ def _markers(
     now_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_directory(directories[instant], instants, now_s)
-    if any(finding.kind in _IN_THE_MAKING for finding in found):
-        again = read_markers_again(source, root, instant)
+    if found:  # Look again: it was listed before the timeline, and its writer may have been at work on it.
+        if any(finding.kind in _IN_THE_MAKING for finding in found):
+            time.sleep(_AGAIN_AFTER_S)
+        again = read_directory(source, root, instant)
         if again is None:
             return []
         directories[instant] = again
         found = judge_directory(again, instants, now_s)
     return found
+
+
+def _unmarked(
+    source: TableSource, part: TablePart, instants: Instants, evidence: PendingEvidence
+) -> list[TableFinding]:
+    """Unmarked files of instants that are still pending, by markers that were listed after the files."""
+    suspects = {finding.instant for finding in judge_unmarked(instants, evidence)}
+    if not suspects:
+        return []
+    again = {instant: read_directory(source, part.root, instant) for instant in sorted(suspects)}
+    markers = {instant: content for instant, content in again.items() if content is not None}
+    newest = Instants(part.reader.read())
+    files = {instant: evidence.files[instant] for instant in sorted(suspects & newest.pending.keys())}
+    return judge_unmarked(newest, evidence._replace(files=files, markers=markers))
 
 
 def _summaries(result: PartitionResult) -> Iterable[TableFinding]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from marker_sim.audit.findings import Level, TableFinding
 from marker_sim.audit.instants import UNDOING, Instants
 from marker_sim.audit.markers import MarkerDirectoryContent, named_by, targets
+from marker_sim.audit.names import parse_file_name
 from marker_sim.audit.sources import StoredFile
 from marker_sim.audit.timeline import TimelineAction
 from marker_sim.tables.entries import COMMITS
@@ -58,6 +59,33 @@ def judge_entries(instants: Instants) -> list[TableFinding]:
                 message=f"A part of the archived timeline cannot be read: {instants.archive_error}.",
             )
         )
+    return found
+
+
+def judge_unmarked(instants: Instants, evidence: PendingEvidence) -> list[TableFinding]:
+    """Base files of pending writes that no marker names; the markers were listed after the files.
+
+    A marker is durable before its data file is made. Log files are left out: old releases mark them by other names.
+    """
+    found = []
+    over = {target for each in instants.pending.values() for action in each for target in action.of("rolled-back")}
+    for instant, files in sorted(evidence.files.items()):
+        directory = evidence.markers.get(instant)
+        marked = set(targets(named_by(directory))) if directory is not None else set()
+        for file in files:
+            name = parse_file_name(file.path)
+            if instant in over or file.path in marked or name is None or name.log:
+                continue
+            found.append(
+                TableFinding(
+                    kind="unmarked-data-file",
+                    level=Level.DAMAGE,
+                    instant=instant,
+                    path=file.path,
+                    message=f"The instant {instant} is pending, and no marker of it names the file it wrote.",
+                    evidence=(f"{len(marked)} files are marked", f"stored: {file.size} bytes"),
+                )
+            )
     return found
 
 

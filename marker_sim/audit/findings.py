@@ -37,6 +37,7 @@ KINDS = {
     "empty-completed-instant": "Restore the entry from a backup; readers take the instant for completed.",
     "unreadable-instant": "Restore the entry from a backup; Hudi stops at it.",
     "rollback-left-files": "Check that no pending write owns it, keep a copy, then delete it.",
+    "unmarked-data-file": "Write down its path: a rollback by markers leaves it, so delete it after the rollback.",
     "unfinished-rollback": "Start a write, which finishes it, or run the rollback again with hudi-cli.",
     "unreadable-archive": "Restore the archive from a backup; until then old files cannot be decided.",
     "unreadable-properties": "Restore .hoodie/hoodie.properties from hoodie.properties.backup or a backup.",

@@ -120,9 +120,10 @@ def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -
                 [rest[:200]],
             )
         )
-    glued = [line for line in lines if _GLUED.search(line)]
+    glued = [line for line in (*lines, rest) if _GLUED.search(line)]
     if glued:
-        message = f"{len(glued)} lines hold more than one marker name."
+        commas = " joined by commas" if all("," in line for line in glued) else ""
+        message = f"{len(glued)} lines hold more than one marker name{commas}."
         found.append(_finding(directory, "glued-marker-names", path, message, [line[:300] for line in glued]))
     wrong = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
     if wrong:

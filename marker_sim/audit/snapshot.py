@@ -7,7 +7,6 @@ looked for among the files, which may have been listed before.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from marker_sim.audit.archive import block_instants
@@ -22,7 +21,6 @@ from marker_sim.names import TYPE_FILE, marker_file_index
 METADATA = ".hoodie/metadata/"
 _HOODIE = ".hoodie/"
 _HEAD_BYTES = 1 << 20
-_AGAIN_AFTER_S = 1.0
 
 
 class TableFiles(NamedTuple):
@@ -71,9 +69,8 @@ def read_markers(source: TableSource, root: str, files: TableFiles) -> dict[str,
     return found
 
 
-def read_markers_again(source: TableSource, root: str, instant: str) -> MarkerDirectoryContent | None:
-    """One marker directory after a moment, None when it is gone: a file may have been in the making."""
-    time.sleep(_AGAIN_AFTER_S)
+def read_directory(source: TableSource, root: str, instant: str) -> MarkerDirectoryContent | None:
+    """One marker directory as it is now, None when it is gone."""
     path = f"{root}{TEMP}{instant}"
     return read_markers(source, root, split(source.tree(path), root)).get(instant)
 

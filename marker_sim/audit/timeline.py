@@ -96,11 +96,12 @@ class TimelineReader:
         return TableTimeline(tuple(sorted((*actions, *archived), key=lambda a: (a.instant, a.path))), error, count)
 
     def settle(self, timeline: TableTimeline) -> TableTimeline:
-        """The same, read once more after a moment when an entry cannot be read: it may be in the making."""
-        if not any(action.error and not action.archived for action in timeline.actions):
+        """The same, read once more after a moment when a part cannot be read: it may be in the making."""
+        if not timeline.archive_error and not any(a.error and not a.archived for a in timeline.actions):
             return timeline
         time.sleep(_AGAIN_AFTER_S)
         self._known = {file: action for file, action in self._known.items() if not action.error}
+        self._archives = {file: read for file, read in self._archives.items() if not isinstance(read, str)}
         return self.read()
 
     def _archived(self) -> tuple[list[TimelineAction], str, int]:

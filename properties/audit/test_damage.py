@@ -102,12 +102,21 @@ def test_a_pending_instant_says_what_a_rollback_would_delete_and_leave(table: Ha
     table.begin(3)
     table.store(table.base(3), table.base(3, "f7"))
     table.markers(3, {**BATCHED, "MARKERS3": f"{table.base(3)}.marker.CREATE\n".encode()})
-    [young] = table.audit().findings
-    assert (young.kind, young.level) == ("pending-instant", "note")
+    [young] = of_kind(table.audit(), "pending-instant")
+    assert young.level == "note"
     table.age()
-    [old] = table.audit().findings
-    assert (old.kind, old.level) == ("pending-instant", "damage")
+    [old] = of_kind(table.audit(), "pending-instant")
+    assert old.level == "damage"
     assert f"would undo {table.base(3)}" in old.evidence and f"would leave {table.base(3, 'f7')}" in old.evidence
+
+
+def test_a_file_of_a_pending_instant_without_a_marker_is_damage_however_young(table: HandTable) -> None:
+    table.begin(3)
+    table.store(table.base(3), table.base(3, "f7"))
+    table.markers(3, {**BATCHED, "MARKERS3": f"{table.base(3)}.marker.CREATE\n".encode()})
+    assert ("unmarked-data-file", "damage", table.base(3, "f7")) in table.found()
+    table.markers(3, {**BATCHED, "MARKERS4": f"{table.base(3, 'f7')}.marker.CREATE\n".encode()})
+    assert [found[:2] for found in table.found()] == [("pending-instant", "note")]
 
 
 def test_a_pending_write_that_was_overtaken_without_a_heartbeat_is_undecided(table: HandTable) -> None:

@@ -150,6 +150,9 @@ def test_a_writer_and_a_cleaner_at_work_are_not_accused(table: HandTable) -> Non
 
     def before() -> None:
         table.begin(3)
+        table.markers(
+            3, {"MARKERS.type": b"TIMELINE_SERVER_BASED", "MARKERS0": f"{table.base(3)}.marker.MERGE\n".encode()}
+        )
         table.store(table.base(3))  # Listed, and requested only after the first look at the timeline.
         plan = {"filePathsToBeDeletedPerPartition": {"p": [{"filePath": table.base(1)}]}}
         table.entry(4, "clean", "requested", plan)
@@ -157,6 +160,7 @@ def test_a_writer_and_a_cleaner_at_work_are_not_accused(table: HandTable) -> Non
 
     def after() -> None:
         table.commit(3, table.base(3))
+        shutil.rmtree(table.root / ".hoodie" / ".temp")
         table.commit(5, table.base(5))  # Never listed.
 
     report = auditing.audit_table(_Busy(table.root, before, after), "t", now_s=2e9, stuck_after_s=1e9)
