@@ -21,7 +21,7 @@ from marker_sim.errors import UsageError
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
-_AGAIN_AFTER_S = 1.0
+_AGAIN_AFTER_S = 0.5
 _IN_THE_MAKING = frozenset({"marker-file-unreadable", "glued-marker-names", "no-type-file"})
 NOT_CHECKED = (
     "Rows and columns inside data files are not read; only their names and lengths are.",

@@ -32,7 +32,7 @@ from marker_sim.tables.entries import (
 _BASE_FILES = (".parquet", ".orc", ".hfile", ".lance")
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
 _PLANS = frozenset({"rollback", "clean", "compaction", "logcompaction"})
-_AGAIN_AFTER_S = 1.0
+_AGAIN_AFTER_S = 0.5
 
 
 class TimelineAction(NamedTuple):

@@ -138,6 +138,8 @@ class _Busy(DirectorySource):
         self._before, self._after = before, after
 
     def tree(self, path: str = "") -> Any:
+        if path:  # One folder again, at the end.
+            return super().tree(path)
         self._before()
         found = super().tree(path)
         self._after()
