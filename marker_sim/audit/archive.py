@@ -41,7 +41,7 @@ _CONTENTS = {
 
 
 class ArchivedEntry(NamedTuple):
-    """One entry that left the timeline. record, plan: None where the archive holds none."""
+    """One entry that left the timeline. record, plan: None where the archive holds none; error: why not, "" if so."""
 
     instant: str
     action: str
@@ -49,6 +49,7 @@ class ArchivedEntry(NamedTuple):
     completion: str
     record: Mapping[str, Any] | None
     plan: Mapping[str, Any] | None
+    error: str = ""
 
 
 def block_instants(head: bytes) -> tuple[str, ...]:
@@ -153,15 +154,27 @@ def read_parquet(content: bytes) -> Iterator[ArchivedEntry]:
 
     try:
         table = pq.read_table(pa.BufferReader(content))
-        for row in table.to_pylist():
-            metadata, plan = row.get("metadata"), row.get("plan")
-            yield ArchivedEntry(
-                instant=row.get("instantTime") or "",
-                action=row.get("action") or "",
-                state="completed",
-                completion=row.get("completionTime") or "",
-                record=decode(metadata) if metadata else None,
-                plan=decode(plan) if plan and row.get("action") in ("clean", "rollback") else None,
-            )
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
+    yield from map(_of_row, rows)
+
+
+def _of_row(row: Mapping[str, Any]) -> ArchivedEntry:
+    metadata, plan = row.get("metadata"), row.get("plan")
+    record, planned, error = None, None, ""
+    try:
+        record = decode(metadata) if metadata else None
+        planned = decode(plan) if plan and row.get("action") in ("clean", "rollback") else None
+    except (ValueError, TypeError, KeyError, EOFError, IndexError):
+        # What an upgrade moved from an archive of layout 1 is Avro without a schema; that archive still has it.
+        error = "its content has no schema, as that of entries which an upgrade moved"
+    return ArchivedEntry(
+        instant=row.get("instantTime") or "",
+        action=row.get("action") or "",
+        state="completed",
+        completion=row.get("completionTime") or "",
+        record=record,
+        plan=planned,
+        error=error,
+    )

@@ -47,7 +47,7 @@ def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> T
     if version >= LAYOUT_2_FROM:
         timeline = f".hoodie/{values.get('hoodie.timeline.path', 'timeline').strip('/')}".rstrip("/")
         history = values.get("hoodie.timeline.history.path", "history").strip("/")
-        archives = [f"{timeline}/{history}"]
+        archives = [f"{timeline}/{history}", ".hoodie/archived"]
     partitions = values.get("hoodie.table.metadata.partitions", "")
     return TableProperties(
         version=version,

@@ -126,14 +126,15 @@ class TimelineReader:
                     error = result
                 else:
                     found += result
-        return found, error, count
+        known = {(a.instant, a.action) for a in found if a.state == "completed" and not a.error}
+        return [a for a in found if not a.error or (a.instant, a.action) not in known], error, count
 
     def _valid(self, files: Mapping[str, StoredFile]) -> list[str]:
         """The files of an archive folder that hold entries."""
         logs = sorted(name for name in files if ARCHIVE_LOG.match(name))
-        if self._properties.layout == 1:
-            return logs
         wanted = [name for name in files if MANIFEST.match(name) or name == "_version_"]
+        if self._properties.layout == 1 or not wanted:
+            return logs  # Upgraded tables may still have their archive of layout 1 as well.
         read = {name: self._source.read(files[name].path) or b"" for name in wanted}
         manifests = {name: content for name, content in read.items() if name != "_version_"}
         return [*logs, *valid_files(frozenset(files), read.get("_version_"), manifests)]
@@ -188,6 +189,8 @@ def _of_archive(entry: ArchivedEntry, path: str) -> TimelineAction:
         if entry.state == "completed" and entry.record is not None:
             found += completed_facts(entry.action, entry.record)
             found += _more_facts(entry.action, entry.record)
+        elif entry.error:
+            error = entry.error
         elif entry.state == "completed" and entry.action in (*COMMITS, "clean", "rollback"):
             error = "the archive holds no content of it"
         if entry.plan is not None:

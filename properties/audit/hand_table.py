@@ -157,11 +157,23 @@ class HandTable:
         path.write_bytes(archive_block(rows))
         return path
 
-    def _archive_2(self, entries: Iterable[tuple[int, str, dict[str, Any]]], number: int) -> Path:
+    def upgrade(self, *archived: tuple[int, str, bytes]) -> None:
+        """Make it a table of version 8, whose archive has these entries, as an upgrade wrote them."""
+        self.layout, self.timeline = 2, self.root / ".hoodie" / "timeline"
+        self.timeline.mkdir()
+        properties = self.root / ".hoodie" / "hoodie.properties"
+        properties.write_text(properties.read_text().replace("version=6", "version=8"))
+        for path in sorted((self.root / ".hoodie").glob("2*")):
+            completed = path.suffix == ".commit"
+            path.rename(self.timeline / (f"{path.stem}_{path.stem}.commit" if completed else path.name))
+        self._archive_2(archived, 1)
+
+    def _archive_2(self, entries: Iterable[tuple[int, str, dict[str, Any] | bytes]], number: int) -> Path:
         rows: list[dict[str, Any]] = [
             {
                 "instantTime": self.instant(instant), "completionTime": self.instant(instant), "action": action,
-                "metadata": json.dumps(content).encode(), "plan": None, "version": 1,
+                "metadata": content if isinstance(content, bytes) else json.dumps(content).encode(), "plan": None,
+                "version": 1,
             }
             for instant, action, content in entries
         ]  # fmt: skip

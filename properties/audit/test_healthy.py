@@ -55,6 +55,22 @@ def test_an_archive_that_cannot_be_read_makes_old_files_undecided(table: HandTab
     ]  # fmt: skip
 
 
+def test_an_upgraded_archive_is_read_where_it_came_from(tmp_path: Path) -> None:
+    """The upgrade from layout 1 moved entries without their schema, and left the archive that has it."""
+    table = HandTable(tmp_path / "t", 6)
+    first = table.commit(1, table.base(1))
+    table.commit(4, table.base(4))
+    old = table.archive((1, "commit", first))
+    table.upgrade((1, "commit", b"\x02\x96bare"))
+    assert table.found() == []
+    old.unlink()
+    assert [found[:2] for found in table.found()] == [("unnamed-data-file", "undecided")]
+    shutil.rmtree(table.timeline / "history")
+    (table.timeline / "history").mkdir()
+    (table.timeline / "history" / "_version_").write_text("7")
+    assert ("unreadable-archive", "undecided") in [found[:2] for found in table.found()]
+
+
 def test_the_files_of_a_pending_clean_may_be_gone(table: HandTable) -> None:
     table.commit(1, table.base(1))
     table.commit(2, table.base(2))
