@@ -12,5 +12,6 @@ markers.py     rules about marker directories
 entries.py     rules about entries of the timeline
 findings.py    findings, kinds and levels, the report
 audit.py       all of it for one table and its metadata table
+spark.py       the same with data files listed and judged by Spark's executors
 output.py      text, JSON, Parquet, HTML
 """

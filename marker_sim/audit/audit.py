@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from marker_sim import __version__
-from marker_sim.audit.data_files import FileRules, PartitionResult, judge_files
-from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending, judge_unmarked
+from marker_sim.audit.data_files import DataFiles, ListedFiles, PartitionResult
+from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
 from marker_sim.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.audit.instants import Instants
 from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
 from marker_sim.audit.properties import NAME, TableProperties, parse_properties
 from marker_sim.audit.snapshot import METADATA, TableFiles, read_directory, read_markers, rules_of, split
-from marker_sim.audit.sources import ACCEPTED, TableSource
+from marker_sim.audit.sources import ACCEPTED, StoredFile, TableSource
 from marker_sim.audit.timeline import TableTimeline, TimelineReader
 from marker_sim.errors import UsageError
 
@@ -31,7 +31,7 @@ NOT_CHECKED_METADATA = (
     "Of the metadata table its records are not read, and log files that no commit names are not judged: Hudi makes"
     " some without naming them.",
 )
-FileJudge = Callable[[FileRules, TableFiles], PartitionResult]
+Listing = Callable[[TableSource], tuple[list[StoredFile], DataFiles]]
 
 
 class TablePart(NamedTuple):
@@ -49,9 +49,10 @@ def audit_table(
     *,
     now_s: float,
     stuck_after_s: float = STUCK_AFTER_S,
-    judge: FileJudge | None = None,
+    listing: Listing | None = None,
 ) -> TableReport:
-    """Audit a table. now_s: since 1970; judge: of the data table's files, elsewhere than here.
+    """Audit a table. now_s: since 1970; listing: the files below .hoodie and the data files, this process's own
+    by default.
 
     UsageError when there is no Hudi table, HarnessError when the storage fails.
     """
@@ -61,21 +62,21 @@ def audit_table(
     content = source.read(METADATA + NAME)
     if content is not None:
         parts.append(_begin(source, parse_properties(content), METADATA))
-    files = source.tree()
+    files, data = (listing or list_here)(source)
     findings: list[TableFinding] = []
     if main.properties.version == 0:
         findings.append(_no_version(main))
     pending: frozenset[str] = frozenset()
-    counted, size, seen = 0, 0, set[str]()
+    seen: set[str] = set()
     for part in parts:
         mine = split(files, part.root)
         timeline = part.reader.settle(part.reader.read())
         instants = Instants(timeline)
-        of_part = _judge_part(source, part, mine, instants, main.properties, now_s, stuck_after_s, judge)
+        judged = ListedFiles(mine.data) if part.root else data
+        of_part = _judge_part(source, part, mine, judged, instants, main.properties, now_s, stuck_after_s)
         findings += _of_metadata(of_part, pending) if part.root else of_part
         if not part.root:
             pending = frozenset(instants.pending)
-            counted, size = len(mine.data), sum(file.size for file in mine.data)
         seen |= {f"{part.root}{action.instant}" for action in timeline.actions}
     return TableReport(
         table=table,
@@ -84,10 +85,17 @@ def audit_table(
         layout=main.properties.layout,
         kit_version=__version__,
         duration_s=time.monotonic() - begun,
-        counts={"files": counted, "bytes": size, "instants": len(seen), "requests": source.requests},
+        counts={"files": data.count, "bytes": data.size, "instants": len(seen), "requests": source.requests},
         findings=ordered(findings),
         not_checked=NOT_CHECKED + (NOT_CHECKED_METADATA if len(parts) > 1 else ()),
     )
+
+
+def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
+    """All files, listed by this process."""
+    files = source.tree()
+    below = [file for file in files if file.path.startswith(".hoodie/")]
+    return below, ListedFiles(split(files, "").data)
 
 
 def _open(source: TableSource, table: str) -> TablePart:
@@ -107,24 +115,20 @@ def _begin(source: TableSource, properties: TableProperties, root: str) -> Table
 
 
 def _judge_part(
-    source: TableSource, part: TablePart, files: TableFiles, instants: Instants, main: TableProperties, now_s: float,
-    stuck_after_s: float, judge: FileJudge | None,
+    source: TableSource, part: TablePart, files: TableFiles, data: DataFiles, instants: Instants,
+    main: TableProperties, now_s: float, stuck_after_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_entries(instants)
     settled = frozenset(a.instant for a in part.first.actions if a.state == "completed")
-    rules = rules_of(source, part.root, part.properties, instants, settled, main.metadata_partitions)
-    if judge is not None and not part.root:
-        result = judge(rules, files)
-    else:
-        result = judge_files(rules, files.data, instants.claims)
+    directories = read_markers(source, part.root, files)
+    wanted = wanted_of(instants, directories)
+    rules = rules_of(source, part.root, part.properties, instants, settled, main.metadata_partitions, wanted)
+    result = data.judge(rules)
     found += result.findings
     found += _summaries(result)
-    directories = read_markers(source, part.root, files)
     for instant in sorted(directories):
         found += _markers(source, part.root, directories, instant, instants, now_s)
-    evidence = PendingEvidence(
-        result.pending, directories, files.heartbeats, {file.path: file.size for file in files.data}
-    )
+    evidence = PendingEvidence(result.pending, directories, files.heartbeats, result.present)
     found += judge_pending(instants, evidence, now_s, stuck_after_s)
     if not part.root:
         found += _unmarked(source, part, instants, evidence)

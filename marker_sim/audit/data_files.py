@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from marker_sim.audit.findings import Level, TableFinding
 from marker_sim.audit.instants import Claim, Instants
@@ -36,6 +37,7 @@ class FileRules:
     settled: instants that were completed before the files were listed.
     metadata: whether the table is a metadata table.
     enabled: the partitions that a metadata table is to have.
+    wanted: paths of which it is asked whether they are stored.
     owner: the instant in the first block of a log file, "" when it has no block, None when it cannot be read.
     """
 
@@ -44,6 +46,7 @@ class FileRules:
     settled: frozenset[str]
     metadata: bool
     enabled: frozenset[str]
+    wanted: frozenset[str]
     owner: Callable[[str], str | None]
 
 
@@ -52,6 +55,7 @@ class PartitionResult:
     """What was found in some partitions.
 
     pending: stored files of pending instants.
+    present: sizes of the wanted files that are stored.
     undecided: paths by the reason why they cannot be decided.
     """
 
@@ -59,6 +63,7 @@ class PartitionResult:
     pending: dict[str, list[StoredFile]] = field(default_factory=dict)
     undecided: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     foreign: list[str] = field(default_factory=list)
+    present: dict[str, int] = field(default_factory=dict)
 
     def doubt(self, kind: str, reason: str, path: str) -> None:
         """Add a file that cannot be decided."""
@@ -68,10 +73,34 @@ class PartitionResult:
         """Add what was found elsewhere."""
         self.findings += other.findings
         self.foreign += other.foreign
+        self.present |= other.present
         for instant, files in other.pending.items():
             self.pending.setdefault(instant, []).extend(files)
         for key, paths in other.undecided.items():
             self.undecided.setdefault(key, []).extend(paths)
+
+
+class DataFiles(Protocol):
+    """The listed data files of a table, wherever they are kept."""
+
+    count: int
+    size: int
+
+    def judge(self, rules: FileRules) -> PartitionResult:
+        """Judge all of them, and what commits say of files."""
+
+
+class ListedFiles:
+    """Data files in this process. size: in bytes, of all."""
+
+    def __init__(self, files: tuple[StoredFile, ...]) -> None:
+        self._files = files
+        self.count = len(files)
+        self.size = sum(file.size for file in files)
+
+    def judge(self, rules: FileRules) -> PartitionResult:
+        """Judge all of them, and what commits say of files."""
+        return judge_files(rules, self._files, rules.instants.claims)
 
 
 def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:
@@ -83,6 +112,8 @@ def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[
         if name.startswith(_SIDE_FILES) or (name.startswith(".") and name.endswith(".crc")):
             continue
         there[file.path] = file
+        if file.path in rules.wanted:
+            result.present[file.path] = file.size
         claim = claims.get(file.path)
         if claim is None:
             _judge_unnamed(rules, file, result)

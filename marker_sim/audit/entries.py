@@ -28,13 +28,22 @@ class PendingEvidence(NamedTuple):
     """What is stored of pending instants.
 
     files: data files that no commit names, by instant; markers: directories by instant; heartbeats: files by instant.
-    stored: sizes of all data files by path.
+    stored: sizes of those files by path that markers or plans of pending instants name.
     """
 
     files: Mapping[str, list[StoredFile]]
     markers: Mapping[str, MarkerDirectoryContent]
     heartbeats: Mapping[str, StoredFile]
     stored: Mapping[str, int]
+
+
+def wanted_of(instants: Instants, markers: Mapping[str, MarkerDirectoryContent]) -> frozenset[str]:
+    """The files that markers and plans of pending instants name."""
+    names = {path for actions in instants.pending.values() for action in actions for path in action.of("will-delete")}
+    for instant, directory in markers.items():
+        if instant in instants.pending:
+            names.update(targets(named_by(directory)))
+    return frozenset(names)
 
 
 def judge_entries(instants: Instants) -> list[TableFinding]:

@@ -41,6 +41,17 @@ class Instants:
             if action.state == "completed":
                 self.completed.setdefault(action.instant, []).append(action)
 
+    def without_claims(self) -> Instants:
+        """The same for other processes, without what commits wrote: claims are sent to whom they concern."""
+        left_out = ("wrote", "size", "least")
+        slim = (
+            action._replace(facts={word: each for word, each in action.facts.items() if word not in left_out})
+            for action in self.actions
+        )
+        kept = Instants(TableTimeline(tuple(slim), self.archive_error, 0))
+        kept.__dict__.update(bases=self.bases, newest_base=self.newest_base)
+        return kept
+
     @cached_property
     def pending(self) -> dict[str, list[TimelineAction]]:
         """The entries of instants that are not completed."""

@@ -75,16 +75,22 @@ def read_directory(source: TableSource, root: str, instant: str) -> MarkerDirect
     return read_markers(source, root, split(source.tree(path), root)).get(instant)
 
 
+def log_owner(source: TableSource, path: str) -> str | None:
+    """The instant in the first block of a log file, "" when it has no block, None when it is not there."""
+    head = source.read(path, 0, _HEAD_BYTES)
+    return None if head is None else next(iter(block_instants(head)), "")
+
+
 def rules_of(
     source: TableSource, root: str, properties: TableProperties, instants: Instants, settled: frozenset[str],
-    enabled: frozenset[str],
+    enabled: frozenset[str], wanted: frozenset[str],
 ) -> FileRules:  # fmt: skip
     """What the files of a table are judged by."""
 
     def owner(path: str) -> str | None:
-        head = source.read(root + path, 0, _HEAD_BYTES)
-        return None if head is None else next(iter(block_instants(head)), "")
+        return log_owner(source, root + path)
 
     return FileRules(
-        instants=instants, layout=properties.layout, settled=settled, metadata=bool(root), enabled=enabled, owner=owner
-    )
+        instants=instants, layout=properties.layout, settled=settled, metadata=bool(root), enabled=enabled,
+        wanted=wanted, owner=owner,
+    )  # fmt: skip

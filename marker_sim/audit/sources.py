@@ -38,6 +38,9 @@ class TableSource(Protocol):
     def folder(self, path: str) -> list[StoredFile]:
         """The files in a folder, without those below it; none when it is not there."""
 
+    def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
+        """The files and the folders in a folder."""
+
     def tree(self, path: str = "") -> list[StoredFile]:
         """The files below a folder."""
 
@@ -84,6 +87,11 @@ class DirectorySource:
     def folder(self, path: str) -> list[StoredFile]:
         """The files in a folder."""
         return self._scan(path)[0]
+
+    def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
+        """The files and the folders in a folder."""
+        files, folders = self._scan(path)
+        return files, [folder for folder, _ in folders]
 
     def tree(self, path: str = "") -> list[StoredFile]:
         """The files below a folder, level by level."""
@@ -170,7 +178,12 @@ class BucketSource:
 
     def folder(self, path: str) -> list[StoredFile]:
         """The objects of a folder."""
-        return self._pages(f"{self._prefix}{path}/" if path else self._prefix, Delimiter="/")[0]
+        return self.level(path)[0]
+
+    def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
+        """The objects and the folders in a folder."""
+        files, folders = self._pages(f"{self._prefix}{path}/" if path else self._prefix, Delimiter="/")
+        return files, [folder[len(self._prefix) : -1] for folder in folders]
 
     def tree(self, path: str = "") -> list[StoredFile]:
         """The objects below a folder: ranges of keys, found from the folders in it, are listed at the same time."""

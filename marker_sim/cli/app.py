@@ -280,22 +280,13 @@ def _serve(
 
 def _audit(
     context: typer.Context,
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="/dir, file:/dir, s3://bucket/prefix or s3a://bucket/prefix.")
-    ],
-    report: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
-    ] = None,
+    table: given.Table,
+    report: given.AuditReport = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of audit.json.")] = False,
-    s3_endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")
-    ] = None,
-    jobs: Annotated[
-        str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")
-    ] = None,
-    stuck_after: Annotated[
-        str, typer.Option(metavar="TIME", help="A pending instant is stuck when nothing of it changed for so long.")
-    ] = "2h",
+    s3_endpoint: given.AuditEndpoint = None,
+    jobs: given.AuditJobs = None,
+    stuck_after: given.StuckAfter = "2h",
+    spark_master: given.SparkMaster = None,
 ) -> int:
     """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
 
@@ -310,7 +301,7 @@ def _audit(
         s3_endpoint=s3_endpoint,
         jobs=jobs,
         stuck_after=stuck_after,
-        spark_master=None,
+        spark_master=spark_master,
         argv=context.obj,
     )
 

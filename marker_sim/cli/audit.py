@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from marker_sim.audit.audit import audit_table
+from marker_sim.audit.audit import Listing, audit_table
 from marker_sim.audit.findings import TableReport
 from marker_sim.audit.output import as_json, print_report, write_report
 from marker_sim.audit.sources import local_path, open_source
@@ -36,20 +37,27 @@ def audit(
     if directory is not None:
         _refuse_inside(directory, table)
     source = open_source(table, s3_endpoint, threads)
-    try:
-        if directory is None:
-            result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s)
-        else:
-            with open_report(directory, argv):
-                result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s)
-                _store(result, directory)
-    finally:
-        source.close()
+    with ExitStack() as stack:
+        stack.callback(source.close)
+        if directory is not None:
+            stack.enter_context(open_report(directory, argv))
+        listing = None
+        if spark_master is not None:
+            listing = stack.enter_context(_spark(spark_master, table, s3_endpoint))
+        result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s, listing=listing)
+        if directory is not None:
+            _store(result, directory)
     if json_only:
         print(as_json(result))
     else:
         print_report(result, output_console(), "" if directory is None else str(directory))
     return _EXITS[result.verdict]
+
+
+def _spark(master: str, table: str, endpoint: str | None) -> AbstractContextManager[Listing]:
+    from marker_sim.audit.spark import listing_on_spark
+
+    return listing_on_spark(master, table, endpoint)
 
 
 def _store(result: TableReport, directory: Path) -> None:
