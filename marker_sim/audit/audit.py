@@ -13,7 +13,7 @@ from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pendi
 from marker_sim.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.audit.instants import Instants
 from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
-from marker_sim.audit.properties import NAME, TableProperties, parse_properties
+from marker_sim.audit.properties import BACKUP, NAME, TableProperties, parse_properties
 from marker_sim.audit.snapshot import METADATA, TableFiles, read_directory, read_markers, rules_of, split
 from marker_sim.audit.sources import ACCEPTED, StoredFile, TableSource
 from marker_sim.audit.timeline import TableTimeline, TimelineReader
@@ -31,6 +31,10 @@ NOT_CHECKED_METADATA = (
     "Of the metadata table its records are not read, and log files that no commit names are not judged: Hudi makes"
     " some without naming them.",
 )
+NOT_CHECKED_ALONE = (
+    "Missing files: a metadata table that is given alone does not say which partitions it is to have.",
+)
+NOT_CHECKED_BOOTSTRAP = ("The table was bootstrapped: the files outside of it, which it shows, are not looked at.",)
 Listing = Callable[[TableSource], tuple[list[StoredFile], DataFiles]]
 
 
@@ -41,6 +45,11 @@ class TablePart(NamedTuple):
     properties: TableProperties
     reader: TimelineReader
     first: TableTimeline
+
+    @property
+    def of_metadata(self) -> bool:
+        """Whether it is a metadata table, also one that is audited alone."""
+        return bool(self.root) or self.properties.metadata
 
 
 def audit_table(
@@ -57,15 +66,12 @@ def audit_table(
     UsageError when there is no Hudi table, HarnessError when the storage fails.
     """
     begun = time.monotonic()
-    main = _open(source, table)
+    main, findings = _open(source, table)
     parts = [main]
     content = source.read(METADATA + NAME)
     if content is not None:
         parts.append(_begin(source, parse_properties(content), METADATA))
     files, data = (listing or list_here)(source)
-    findings: list[TableFinding] = []
-    if main.properties.version == 0:
-        findings.append(_no_version(main))
     pending: frozenset[str] = frozenset()
     seen: set[str] = set()
     for part in parts:
@@ -74,7 +80,7 @@ def audit_table(
         instants = Instants(timeline)
         judged = ListedFiles(mine.data) if part.root else data
         of_part = _judge_part(source, part, mine, judged, instants, main.properties, now_s, stuck_after_s)
-        findings += _of_metadata(of_part, pending) if part.root else of_part
+        findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         if not part.root:
             pending = frozenset(instants.pending)
         seen |= {f"{part.root}{action.instant}" for action in timeline.actions}
@@ -87,7 +93,17 @@ def audit_table(
         duration_s=time.monotonic() - begun,
         counts={"files": data.count, "bytes": data.size, "instants": len(seen), "requests": source.requests},
         findings=ordered(findings),
-        not_checked=NOT_CHECKED + (NOT_CHECKED_METADATA if len(parts) > 1 else ()),
+        not_checked=_not_checked(parts),
+    )
+
+
+def _not_checked(parts: list[TablePart]) -> tuple[str, ...]:
+    main = parts[0].properties
+    return (
+        *NOT_CHECKED,
+        *(NOT_CHECKED_METADATA if any(part.of_metadata for part in parts) else ()),
+        *(NOT_CHECKED_ALONE if main.metadata else ()),
+        *(NOT_CHECKED_BOOTSTRAP if main.bootstrapped else ()),
     )
 
 
@@ -98,15 +114,22 @@ def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
     return below, ListedFiles(split(files, "").data)
 
 
-def _open(source: TableSource, table: str) -> TablePart:
-    content = source.read(NAME)
-    folders: frozenset[str] = frozenset()
-    if not content:
+def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding]]:
+    """The data table, and what is wrong with its properties; Hudi reads their backup where they are damaged."""
+    properties = parse_properties(source.read(NAME) or b"")
+    if properties.named:
+        level = Level.UNDECIDED
+    else:
         below = source.tree(".hoodie")
         if not below:
             raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
         folders = frozenset(file.path.split("/")[1] for file in below if file.path.count("/") > 1)
-    return _begin(source, parse_properties(content or b"", folders), "")
+        backup = parse_properties(source.read(BACKUP) or b"", folders)
+        level = Level.UNDECIDED if backup.named else Level.DAMAGE
+        properties = replace(backup, trouble=properties.trouble)
+    message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
+    found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message)]
+    return _begin(source, properties, ""), found if properties.trouble else []
 
 
 def _begin(source: TableSource, properties: TableProperties, root: str) -> TablePart:
@@ -130,7 +153,7 @@ def _judge_part(
         found += _markers(source, part.root, directories, instant, instants, now_s)
     evidence = PendingEvidence(result.pending, directories, files.heartbeats, result.present)
     found += judge_pending(instants, evidence, now_s, stuck_after_s)
-    if not part.root:
+    if not part.of_metadata:
         found += _unmarked(source, part, instants, evidence)
     return [_below(part.root, finding) for finding in found]
 
@@ -155,14 +178,14 @@ def _unmarked(
     source: TableSource, part: TablePart, instants: Instants, evidence: PendingEvidence
 ) -> list[TableFinding]:
     """Unmarked files of instants that are still pending, by markers that were listed after the files."""
-    suspects = {finding.instant for finding in judge_unmarked(instants, evidence)}
+    suspects = {finding.instant for finding in judge_unmarked(instants, evidence, part.properties.layout)}
     if not suspects:
         return []
     again = {instant: read_directory(source, part.root, instant) for instant in sorted(suspects)}
     markers = {instant: content for instant, content in again.items() if content is not None}
     newest = Instants(part.reader.read())
     files = {instant: evidence.files[instant] for instant in sorted(suspects & newest.pending.keys())}
-    return judge_unmarked(newest, evidence._replace(files=files, markers=markers))
+    return judge_unmarked(newest, evidence._replace(files=files, markers=markers), part.properties.layout)
 
 
 def _summaries(result: PartitionResult) -> Iterable[TableFinding]:
@@ -194,10 +217,3 @@ def _below(root: str, finding: TableFinding) -> TableFinding:
         return finding
     path = f"{root}{finding.path}" if finding.path and not finding.path.startswith(root) else finding.path
     return replace(finding, path=path, message=f"Metadata table: {finding.message}")
-
-
-def _no_version(part: TablePart) -> TableFinding:
-    return TableFinding(
-        kind="unreadable-properties", level=Level.UNDECIDED, path=NAME,
-        message=f"hoodie.properties is missing or names no table version; layout {part.properties.layout} is assumed.",
-    )  # fmt: skip

@@ -71,10 +71,11 @@ def judge_entries(instants: Instants) -> list[TableFinding]:
     return found
 
 
-def judge_unmarked(instants: Instants, evidence: PendingEvidence) -> list[TableFinding]:
-    """Base files of pending writes that no marker names; the markers were listed after the files.
+def judge_unmarked(instants: Instants, evidence: PendingEvidence, layout: int) -> list[TableFinding]:
+    """Files of pending writes that no marker names; the markers were listed after the files.
 
-    A marker is durable before its data file is made. Log files are left out: old releases mark them by other names.
+    A marker is durable before its data file is made. Log files of layout 1 are left out: old releases mark them by
+    other names.
     """
     found = []
     over = {target for each in instants.pending.values() for action in each for target in action.of("rolled-back")}
@@ -83,7 +84,7 @@ def judge_unmarked(instants: Instants, evidence: PendingEvidence) -> list[TableF
         marked = set(targets(named_by(directory))) if directory is not None else set()
         for file in files:
             name = parse_file_name(file.path)
-            if instant in over or file.path in marked or name is None or name.log:
+            if instant in over or file.path in marked or name is None or (name.log and layout == 1):
                 continue
             found.append(
                 TableFinding(

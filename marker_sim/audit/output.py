@@ -26,9 +26,11 @@ def headline(report: TableReport) -> str:
     many = {level: sum(f.level is level for f in report.findings) for level in Level}
     if report.verdict == "clean":
         return f"{report.table}: no damage found"
+    number = many[Level.DAMAGE if report.verdict == "damaged" else Level.UNDECIDED]
+    findings = f"{number:,} finding{'' if number == 1 else 's'}"
     if report.verdict == "undecided":
-        return f"{report.table}: no damage found, {many[Level.UNDECIDED]:,} findings could not be decided"
-    return f"{report.table}: damaged, {many[Level.DAMAGE]:,} findings"
+        return f"{report.table}: no damage found, {findings} could not be decided"
+    return f"{report.table}: damaged, {findings}"
 
 
 def facts_line(report: TableReport) -> str:

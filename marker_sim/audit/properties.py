@@ -6,7 +6,10 @@ import re
 from dataclasses import dataclass
 
 NAME = ".hoodie/hoodie.properties"
+BACKUP = f"{NAME}.backup"
 LAYOUT_2_FROM = 8
+VERSIONS = range(5, 10)
+_KEY_GENERATORS = ("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -18,13 +21,25 @@ class TableProperties:
     kind: COPY_ON_WRITE or MERGE_ON_READ, "" when it is not said.
     timeline, archives: folders relative to the table.
     metadata_partitions: of its metadata table.
+    metadata: whether it is a metadata table itself.
+    bootstrapped: whether it shows files that were there before it.
+    trouble: why the file cannot be trusted, "" when it can.
     """
 
+    name: str
     version: int
     kind: str
     timeline: str
     archives: tuple[str, ...]
     metadata_partitions: frozenset[str]
+    metadata: bool
+    bootstrapped: bool
+    trouble: str
+
+    @property
+    def named(self) -> bool:
+        """Whether the file names its table, as every whole one does."""
+        return self.name != ""
 
     @property
     def layout(self) -> int:
@@ -50,12 +65,23 @@ def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> T
         archives = [f"{timeline}/{history}", ".hoodie/archived"]
     partitions = values.get("hoodie.table.metadata.partitions", "")
     return TableProperties(
+        name=values.get("hoodie.table.name", ""),
         version=version,
         kind=values.get("hoodie.table.type", ""),
         timeline=timeline,
         archives=tuple(dict.fromkeys(archives)),
         metadata_partitions=frozenset(part for part in partitions.split(",") if part),
+        metadata=any("metadata" in values.get(key, "").lower() for key in _KEY_GENERATORS),
+        bootstrapped=bool(values.get("hoodie.bootstrap.base.path")),
+        trouble=_trouble(values, said),
     )
+
+
+def _trouble(values: dict[str, str], version: str) -> str:
+    if not values.get("hoodie.table.name"):
+        return "is missing, empty or names no table"
+    known = version.isdigit() and int(version) in VERSIONS
+    return "" if known else f"says table version {version or 'nothing'}, which is not one of 5 to 9"
 
 
 def _plain(text: str) -> str:

@@ -91,6 +91,7 @@ def rules_of(
         return log_owner(source, root + path)
 
     return FileRules(
-        instants=instants, layout=properties.layout, settled=settled, metadata=bool(root), enabled=enabled,
+        instants=instants, layout=properties.layout, settled=settled, metadata=bool(root) or properties.metadata,
+        enabled=enabled,
         wanted=wanted, owner=owner,
     )  # fmt: skip

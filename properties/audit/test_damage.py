@@ -167,5 +167,26 @@ def test_a_rollback_that_was_begun_and_never_ended_is_damage(table: HandTable) -
     assert rollback.level == "damage" and table.base(3) in rollback.evidence
 
 
+def test_properties_that_do_not_say_what_the_table_is_are_never_clean(table: HandTable) -> None:
+    properties = table.root / ".hoodie" / "hoodie.properties"
+    text = properties.read_text()
+    properties.write_text(text.replace("version=", "version=1"))
+    assert ("unreadable-properties", "undecided") in [found[:2] for found in table.found()]
+    properties.write_text("")
+    assert ("unreadable-properties", "damage") in [found[:2] for found in table.found()]
+    properties.unlink()
+    properties.with_name("hoodie.properties.backup").write_text(text)
+    assert [found[:2] for found in table.found()] == [("unreadable-properties", "undecided")]
+
+
+def test_a_log_file_of_a_pending_instant_without_a_marker_is_damage_in_layout_2(table: HandTable) -> None:
+    table.begin(3, "deltacommit")
+    table.store_log(table.log(2, 3), 3)
+    damaged = [("unmarked-data-file", "damage", table.log(2, 3))] if table.layout == 2 else []
+    assert [found for found in table.found() if found[1] == "damage"] == damaged
+    table.markers(3, {f"{table.log(2, 3)}.marker.APPEND": b""})
+    assert [found[:2] for found in table.found()] == [("pending-instant", "note")]
+
+
 def test_every_kind_says_what_to_do() -> None:
     assert all(text.endswith(".") for text in KINDS.values())

@@ -202,7 +202,11 @@ def test_a_metadata_table_is_audited_too(table: HandTable) -> None:
     inner.commit(1, "files/files-0000-0_0-1-2_2026010112010000.hfile")
     with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("hoodie.table.metadata.partitions=files\n")
+    inner.store("files/.files-0000-0_00000000000000000.log.1_0-0-0")  # Its making does not name it.
     assert table.found() == []
+    with (inner.root / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.table.keygenerator.type=HOODIE_TABLE_METADATA\n")
+    assert inner.found() == []
     shutil.rmtree(inner.root / "files")
     path = ".hoodie/metadata/files/files-0000-0_0-1-2_2026010112010000.hfile"
     assert table.found() == [("missing-file", "damage", path)]
