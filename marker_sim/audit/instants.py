@@ -63,12 +63,11 @@ class Instants:
 
     @cached_property
     def rolled_back(self) -> dict[str, TimelineAction]:
-        """The completed rollback or restore of each instant that is over by it."""
+        """The completed rollback or restore of each instant that is over by it; its plan names them as well."""
         found = {}
-        for actions in self.completed.values():
-            for action in actions:
-                if action.action in UNDOING:
-                    found.update(dict.fromkeys(action.of("rolled-back"), action))
+        for action in self.actions:
+            if action.action in UNDOING and action.instant in self.completed:
+                found.update(dict.fromkeys(action.of("rolled-back"), action))
         return {i: a for i, a in found.items() if i not in self.pending and not self._committed(i)}
 
     def _committed(self, instant: str) -> bool:

@@ -92,6 +92,5 @@ def rules_of(
 
     return FileRules(
         instants=instants, layout=properties.layout, settled=settled, metadata=bool(root) or properties.metadata,
-        enabled=enabled,
-        wanted=wanted, owner=owner,
+        enabled=enabled, wanted=wanted, owner=owner,
     )  # fmt: skip
