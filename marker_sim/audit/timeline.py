@@ -86,7 +86,8 @@ class TimelineReader:
         files = self._source.folder(self._root + self._properties.timeline)
         entries = {file: place for file in files if (place := entry_name(posixpath.basename(file.path)))}
         new = [file for file in entries if file not in self._known]
-        paths = {file.path: file for file in new}
+        paths = {file.path: file for file in new if _tells(entries[file])}
+        self._known |= {file: _active(entries[file], file, b"") for file in new if file.path not in paths}
         for path, content in zip(paths, self._source.each(self._source.read, paths), strict=True):
             file = paths[path]
             if content is not None:
@@ -148,6 +149,11 @@ class TimelineReader:
             return tuple(_of_archive(entry, file.path) for entry in read(content))
         except Unreadable as error:
             return f"{file.path}: {error}"
+
+
+def _tells(place: EntryName) -> bool:
+    """Whether an entry's content is read; that of inflight entries and of the requests of writes says nothing here."""
+    return place.state == "completed" or (place.state == "requested" and place.action in _PLANS)
 
 
 def _active(place: EntryName, file: StoredFile, content: bytes) -> TimelineAction:
