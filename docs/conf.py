@@ -17,7 +17,16 @@ from sphinx.highlighting import lexers
 ROOT = Path(__file__).parent.parent
 NAVIGATION = {
     "Tutorial": ["tutorial/README", "tutorial/*"],
-    "Guides": ["third-party", "command", "foreign-servers", "hudi-spark", "handing-over", "nightly", "troubleshooting"],
+    "Guides": [
+        "third-party",
+        "command",
+        "foreign-servers",
+        "hudi-spark",
+        "audit",
+        "handing-over",
+        "nightly",
+        "troubleshooting",
+    ],
     "Reference": ["guarantees", "faults", "protocol", "report", "history", "glossary", "../CHANGELOG"],
     "Development": ["../CONTRIBUTING", "development", "architecture", "decisions", "../benchmarks/README"],
     "Background": ["comparison", "honesty", "search", "mutants", "findings", "late-writes", "*"],

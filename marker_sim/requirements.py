@@ -44,13 +44,13 @@ REQUIREMENTS = {
     "typer": Requirement("typer", "", "verify"),
     "httptools": Requirement("httptools", "serve", "serve and real processes"),
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
-    "boto3": Requirement("boto3", "s3", "storage on S3"),
+    "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
     "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
-    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, chaos --spark-master"),
-    "fastavro": Requirement("fastavro", "spark", _SPARK),
+    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, --spark-master"),
+    "fastavro": Requirement("fastavro", "audit", f"audit of timelines in Avro, {_SPARK}"),
     "hudi": Requirement("hudi", "spark", _SPARK),
 }
 _SERVE = ("httptools", "uvicorn")

@@ -285,6 +285,34 @@ def _serve(
     )
 
 
+def _audit(
+    context: typer.Context,
+    table: given.Table,
+    report: given.AuditReport = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of audit.json.")] = False,
+    s3_endpoint: given.AuditEndpoint = None,
+    jobs: given.AuditJobs = None,
+    stuck_after: given.StuckAfter = "2h",
+    spark_master: given.SparkMaster = None,
+) -> int:
+    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
+
+    Exit codes: 1 damage found, 4 the kit or the storage failed, 3 something could not be decided, 0 clean.
+    """
+    from marker_sim.cli.audit import audit
+
+    return audit(
+        table,
+        report=report,
+        json_only=as_json,
+        s3_endpoint=s3_endpoint,
+        jobs=jobs,
+        stuck_after=stuck_after,
+        spark_master=spark_master,
+        argv=context.obj,
+    )
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "verify": _verify,
     "replay": _replay,
@@ -293,6 +321,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "serve": _serve,
     "doctor": _doctor,
     "chaos": _chaos,
+    "audit": _audit,
 }
 
 

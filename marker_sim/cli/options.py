@@ -69,3 +69,17 @@ S3Endpoint = Annotated[str | None, typer.Option(metavar="URL", help="An S3 endpo
 S3Bucket = Annotated[str | None, typer.Option(metavar="NAME", help="A bucket there; the kit writes to it.")]
 S3AccessKey = Annotated[str | None, typer.Option(metavar="KEY", help="Access key. Default: AWS_ACCESS_KEY_ID.")]
 S3SecretKey = Annotated[str | None, typer.Option(metavar="KEY", help="Secret key. Better: set AWS_SECRET_ACCESS_KEY.")]
+Table = Annotated[
+    str, typer.Argument(metavar="TABLE", help="/dir, file:/dir, s3://bucket/prefix or s3a://bucket/prefix.")
+]
+AuditReport = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
+]
+AuditEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
+AuditJobs = Annotated[str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")]
+StuckAfter = Annotated[
+    str, typer.Option(metavar="TIME", help="A pending instant is stuck when nothing of it changed for so long.")
+]
+SparkMaster = Annotated[
+    str | None, typer.Option(metavar="URL", help="Data files are listed and judged by executors of this Spark master.")
+]

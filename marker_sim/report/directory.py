@@ -28,7 +28,7 @@ _COMMAND = Path("logs") / "command.txt"
 # Everything that a run writes; `logs` last, for its command file says that a directory is a report.
 _OURS = (
     "verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "trace.json", "mutants.json",
-    "mutants.txt", "failures", "against", "logs",
+    "mutants.txt", "failures", "against", "audit.json", "findings.parquet", "audit.html", "logs",
 )  # fmt: skip
 _TIME_FORMAT = "%Y-%m-%dT%H%M%SZ"
 _TIME_LENGTH = len("2026-01-01T000000Z")

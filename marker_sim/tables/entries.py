@@ -29,6 +29,7 @@ from marker_sim.requirements import importing
 
 WRITE_KEY = "marker_sim.write"
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
+_TELLING = COMMITS | {"rollback", "clean", "restore"}
 _ACTIONS = "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|compaction|logcompaction|clustering"
 _NAME = re.compile(
     rf"([0-9]+)(?:_([0-9]+))?\.(?:({_ACTIONS}|indexing|schemacommit)(?:\.(requested|inflight))?|(inflight))\Z"
@@ -55,7 +56,12 @@ class Unreadable(Exception):
 def place_of(relative: str) -> EntryName | None:
     """The entry that a path relative to its table is, None for every other file."""
     folder, _, name = relative.rpartition("/")
-    match = _NAME.match(name) if folder in _FOLDERS else None
+    return entry_name(name) if folder in _FOLDERS else None
+
+
+def entry_name(name: str) -> EntryName | None:
+    """What the name of a file in a timeline's folder says, None when it is no entry."""
+    match = _NAME.match(name)
     if match is None:
         return None
     instant, completion, action, state, inflight = match.groups()
@@ -81,7 +87,7 @@ def facts(place: EntryName, content: bytes) -> tuple[str, ...]:
         raise Unreadable(f"{place.action} of {place.instant}: it is empty")
     try:
         if place.state == "completed":
-            found += _completed(place, content)
+            found += completed_facts(place.action, decode(content)) if place.action in _TELLING else ()
         elif content and place.state == "requested":
             found += _requested(place, content)
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError) as error:
@@ -89,30 +95,35 @@ def facts(place: EntryName, content: bytes) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def _completed(place: EntryName, content: bytes) -> Iterator[str]:
-    if place.action in COMMITS:
-        yield from _commit(decode(content))
-    elif place.action == "rollback":
-        yield from _rollback(decode(content))
-    elif place.action == "clean":
-        yield from _clean(decode(content))
-    elif place.action == "restore":
-        yield from _restore(decode(content))
+def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
+    """The facts of a completed record, also of one from an archive; KeyError and its like when it is malformed."""
+    if action in COMMITS:
+        yield from _commit(record)
+    elif action == "rollback":
+        yield from _rollback(record)
+    elif action == "clean":
+        yield from _clean(record)
+    elif action == "restore":
+        yield from _restore(record)
 
 
 def _requested(place: EntryName, content: bytes) -> Iterator[str]:
-    if place.action == "rollback":
-        plan = decode(content)
+    if place.action in ("rollback", "clean"):
+        yield from planned_facts(place.action, decode(content))
+
+
+def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
+    """The facts of the plan of a rollback or a clean, also of one from an archive."""
+    if action == "rollback":
         yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"
         for request in plan.get("RollbackRequests") or ():
             for file in request.get("filesToBeDeleted") or ():
-                yield f"will-delete {_file(request['partitionPath'], file)}"
-    elif place.action == "clean":
-        plan = decode(content)
+                yield f"will-delete {file_path(request['partitionPath'], file)}"
+    elif action == "clean":
         for partition, files in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
-            yield from (f"will-delete {_file(partition, file['filePath'])}" for file in files)
+            yield from (f"will-delete {file_path(partition, file['filePath'])}" for file in files)
         for partition, names in (plan.get("filesToBeDeletedPerPartition") or {}).items():
-            yield from (f"will-delete {_file(partition, name)}" for name in names)
+            yield from (f"will-delete {file_path(partition, name)}" for name in names)
 
 
 def decode(content: bytes) -> Mapping[str, Any]:
@@ -138,7 +149,7 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
     for partition, stats in (record["partitionToWriteStats"] or {}).items():
         for stat in stats:
             if stat.get("path"):
-                path = _file(partition, stat["path"])
+                path = file_path(partition, stat["path"])
                 yield f"wrote {path}"
                 # A log file may be appended to by later writes, and some stats give the appended bytes alone.
                 if path.endswith(_BASE_FILE) and int(stat.get("fileSizeInBytes") or 0) > 0:
@@ -157,9 +168,9 @@ def _rollback(record: Mapping[str, Any]) -> Iterator[str]:
     for key, partition in (record.get("partitionMetadata") or {}).items():
         where = partition.get("partitionPath", key)
         for file in (*(partition.get("successDeleteFiles") or ()), *(partition.get("failedDeleteFiles") or ())):
-            yield f"deleted {_file(where, file)}"
-        yield from (f"appended {_file(where, file)}" for file in partition.get("rollbackLogFiles") or ())
-        yield from (f"undone {_file(where, file)}" for file in partition.get("logFilesFromFailedCommit") or ())
+            yield f"deleted {file_path(where, file)}"
+        yield from (f"appended {file_path(where, file)}" for file in partition.get("rollbackLogFiles") or ())
+        yield from (f"undone {file_path(where, file)}" for file in partition.get("logFilesFromFailedCommit") or ())
 
 
 def _restore(record: Mapping[str, Any]) -> Iterator[str]:
@@ -173,10 +184,10 @@ def _clean(record: Mapping[str, Any]) -> Iterator[str]:
     for key, partition in (record.get("partitionMetadata") or {}).items():
         where = partition.get("partitionPath", key)
         lists = (partition.get(name) or () for name in ("deletePathPatterns", "successDeleteFiles"))
-        yield from (f"deleted {_file(where, file)}" for files in lists for file in files)
+        yield from (f"deleted {file_path(where, file)}" for files in lists for file in files)
 
 
-def _file(partition: object, address: object) -> str:
+def file_path(partition: object, address: object) -> str:
     """A path relative to the table, of a file whose partition is known and whose address may be anything before it."""
     name = _text(address).rpartition("/")[2]
     if is_marker_name(name):

@@ -1,0 +1,180 @@
+"""Archived entries of a timeline, in both formats, as the records that entries of the active timeline hold.
+
+    layout 1   <table>/.hoodie/archived/.commits_.archive.<n>_<token>   Hudi's log format: Avro, a record an entry
+    layout 2   <table>/.hoodie/timeline/history/<min>_<max>_<level>.parquet, of which manifest_<n> lists the valid ones
+               and _version_ has the newest n
+
+A log block is `#HUDI#`, its size (8 bytes, all that follows), a version and a type (4 each), a header (a count, then
+key, length and text), the size of its content (8), the content, a footer like the header, and the whole size again (8).
+The content of an Avro block is a version and a count (4 each), then a length (4) and binary Avro for each record.
+Source: HoodieLogFormatWriter, HoodieAvroDataBlock, HoodieArchivedMetaEntry of Hudi 0.15.0; LSMTimeline and
+HoodieLSMTimelineInstant of 1.2.0.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from marker_sim.requirements import importing
+from marker_sim.tables.entries import Unreadable, decode
+
+MAGIC = b"#HUDI#"
+ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.[0-9]+(?:_.*)?\Z")
+MANIFEST = re.compile(r"manifest_([0-9]+)\Z")
+_AVRO_BLOCK = 3
+_INSTANT, _SCHEMA = 0, 2
+_HEADERS_MAX = 64
+# Where an archived record of layout 1 keeps the content of an action's entry.
+_CONTENTS = {
+    "commit": "hoodieCommitMetadata",
+    "deltacommit": "hoodieCommitMetadata",
+    "replacecommit": "hoodieReplaceCommitMetadata",
+    "clean": "hoodieCleanMetadata",
+    "rollback": "hoodieRollbackMetadata",
+    "savepoint": "hoodieSavePointMetadata",
+}
+
+
+class ArchivedEntry(NamedTuple):
+    """One entry that left the timeline. record, plan: None where the archive holds none; error: why not, "" if so."""
+
+    instant: str
+    action: str
+    state: str
+    completion: str
+    record: Mapping[str, Any] | None
+    plan: Mapping[str, Any] | None
+    error: str = ""
+
+
+def block_instants(head: bytes) -> tuple[str, ...]:
+    """The instants of the log blocks at the beginning of a log file, which may be cut off; none without a block."""
+    found: list[str] = []
+    data = memoryview(head)
+    at = 0
+    while head[at : at + len(MAGIC)] == MAGIC:
+        try:
+            (size,) = struct.unpack_from(">q", data, at + 6)
+            headers, _ = _headers(data, at + 22)
+        except (struct.error, UnicodeDecodeError, ValueError):
+            break
+        if _INSTANT in headers:
+            found.append(headers[_INSTANT])
+        if size <= 0:
+            break
+        at += 14 + size
+    return tuple(found)
+
+
+def read_log(content: bytes) -> Iterator[ArchivedEntry]:
+    """The entries of an archive of layout 1; Unreadable where a block is malformed or cut off."""
+    data, at = memoryview(content), 0
+    while at < len(data):
+        if content[at : at + len(MAGIC)] != MAGIC:
+            raise Unreadable(f"no block begins at byte {at}")
+        try:
+            size, _, kind = struct.unpack_from(">qii", data, at + 6)
+            if size <= 0 or at + 14 + size > len(data):
+                raise Unreadable(f"the block at byte {at} is cut off")
+            headers, below = _headers(data, at + 22)
+            (length,) = struct.unpack_from(">q", data, below)
+            if kind == _AVRO_BLOCK:
+                yield from _records(headers[_SCHEMA], content[below + 8 : below + 8 + length])
+        except (struct.error, ValueError, KeyError, EOFError, IndexError, TypeError, AttributeError) as error:
+            raise Unreadable(f"the block at byte {at}: {type(error).__name__}: {error}") from error
+        at += 14 + size
+
+
+def _headers(data: memoryview, at: int) -> tuple[dict[int, str], int]:
+    """A header or footer by key, and where it ends."""
+    (count,) = struct.unpack_from(">i", data, at)
+    if not 0 <= count <= _HEADERS_MAX:
+        raise ValueError(f"{count} headers")
+    at += 4
+    found = {}
+    for _ in range(count):
+        key, length = struct.unpack_from(">ii", data, at)
+        if length < 0 or at + 8 + length > len(data):
+            break  # The rest of a head that was not read.
+        found[key] = bytes(data[at + 8 : at + 8 + length]).decode("utf-8")
+        at += 8 + length
+    return found, at
+
+
+def _records(schema: str, content: bytes) -> Iterator[ArchivedEntry]:
+    with importing("an archived Hudi timeline"):
+        import fastavro
+    parsed = fastavro.parse_schema(json.loads(schema))
+    _, count = struct.unpack_from(">ii", content, 0)
+    at = 8
+    for _ in range(count):
+        (length,) = struct.unpack_from(">i", content, at)
+        record: Any = fastavro.schemaless_reader(io.BytesIO(content[at + 4 : at + 4 + length]), parsed, None)
+        at += 4 + length
+        action = record.get("actionType") or ""
+        state = str(record.get("actionState") or "COMPLETED").lower()
+        yield ArchivedEntry(
+            instant=record.get("commitTime") or "",
+            action=action,
+            state=state,
+            completion=record.get("stateTransitionTime") or "",
+            record=record.get(_CONTENTS.get(action, "")) if state == "completed" else None,
+            plan=record.get("hoodieCleanerPlan") if action == "clean" else None,
+        )
+
+
+def valid_files(names: frozenset[str], version: bytes | None, manifests: Mapping[str, bytes]) -> tuple[str, ...]:
+    """The Parquet files of an archive of layout 2 that count; Unreadable when its manifest is missing or malformed.
+
+    names: of all files in the folder; manifests: contents by name.
+    """
+    known = [int(match[1]) for match in map(MANIFEST.match, names) if match]
+    if not known and version is None:
+        return ()
+    said = (version or b"").decode("ascii", "replace").strip()
+    newest = f"manifest_{said if said.isdigit() else max(known, default=0)}"
+    if newest not in manifests:
+        raise Unreadable(f"{newest} is missing")
+    try:
+        files = json.loads(manifests[newest])["files"]
+        return tuple(sorted(each["fileName"] for each in files))
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"{newest}: {type(error).__name__}: {error}") from error
+
+
+def read_parquet(content: bytes) -> Iterator[ArchivedEntry]:
+    """The entries of a file of an archive of layout 2; Unreadable when it is malformed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    yield from map(_of_row, rows)
+
+
+def _of_row(row: Mapping[str, Any]) -> ArchivedEntry:
+    metadata, plan = row.get("metadata"), row.get("plan")
+    record, planned, error = None, None, ""
+    try:
+        record = decode(metadata) if metadata else None
+        planned = decode(plan) if plan and row.get("action") in ("clean", "rollback") else None
+    except (ValueError, TypeError, KeyError, EOFError, IndexError):
+        # What an upgrade moved from an archive of layout 1 is Avro without a schema; that archive still has it.
+        error = "its content has no schema, as that of entries which an upgrade moved"
+    return ArchivedEntry(
+        instant=row.get("instantTime") or "",
+        action=row.get("action") or "",
+        state="completed",
+        completion=row.get("completionTime") or "",
+        record=record,
+        plan=planned,
+        error=error,
+    )

@@ -1,0 +1,275 @@
+"""Rules about data files: which stored ones no commit names, which named ones are missing or cut short. Pure.
+
+The owner of a base file is the instant in its name. So is that of a log file of layout 2; in layout 1, and in tables
+that were upgraded from it, a log file bears the instant of the base file below it, and its owner is the instant in the
+header of its first block. A partition is judged alone, so that partitions can be judged anywhere.
+
+    stored, and no completed commit names it
+      owner completed      damage: its commit names other files
+      owner rolled back    damage: the rollback left it; a log file of layout 1 is made invisible by a command block
+      owner pending        belongs to the pending instant
+      owner unknown        damage where the timeline reaches back to it, else undecided
+    named, and not stored
+      deleted by record    a clean, rollback or restore names it in its plan or its record
+      current or saved     damage: the latest file slice, which no clean touches, or a savepoint's
+      older                damage where its commit is active and every record of a clean is readable, else undecided
+    stored and shorter than its commit says: damage
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from marker_sim.audit.findings import Level, TableFinding
+from marker_sim.audit.instants import Claim, Instants
+from marker_sim.audit.names import TableFileName, parse_file_name
+from marker_sim.audit.sources import StoredFile
+
+_SIDE_FILES = (".hoodie_partition_metadata",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRules:
+    """What a partition is judged by.
+
+    settled: instants that were completed before the files were listed.
+    metadata: whether the table is a metadata table.
+    enabled: the partitions that a metadata table is to have.
+    wanted: paths of which it is asked whether they are stored.
+    owner: the instant in the first block of a log file, "" when it has no block, None when it cannot be read.
+    """
+
+    instants: Instants
+    layout: int
+    settled: frozenset[str]
+    metadata: bool
+    enabled: frozenset[str]
+    wanted: frozenset[str]
+    owner: Callable[[str], str | None]
+
+
+@dataclass(slots=True)
+class PartitionResult:
+    """What was found in some partitions.
+
+    pending: stored files of pending instants.
+    present: sizes of the wanted files that are stored.
+    undecided: paths by the reason why they cannot be decided.
+    """
+
+    findings: list[TableFinding] = field(default_factory=list)
+    pending: dict[str, list[StoredFile]] = field(default_factory=dict)
+    undecided: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    foreign: list[str] = field(default_factory=list)
+    present: dict[str, int] = field(default_factory=dict)
+
+    def doubt(self, kind: str, reason: str, path: str) -> None:
+        """Add a file that cannot be decided."""
+        self.undecided.setdefault((kind, reason), []).append(path)
+
+    def add(self, other: PartitionResult) -> None:
+        """Add what was found elsewhere."""
+        self.findings += other.findings
+        self.foreign += other.foreign
+        self.present |= other.present
+        for instant, files in other.pending.items():
+            self.pending.setdefault(instant, []).extend(files)
+        for key, paths in other.undecided.items():
+            self.undecided.setdefault(key, []).extend(paths)
+
+
+class DataFiles(Protocol):
+    """The listed data files of a table, wherever they are kept."""
+
+    count: int
+    size: int
+
+    def judge(self, rules: FileRules) -> PartitionResult:
+        """Judge all of them, and what commits say of files."""
+
+
+class ListedFiles:
+    """Data files in this process. size: in bytes, of all."""
+
+    def __init__(self, files: tuple[StoredFile, ...]) -> None:
+        self._files = files
+        self.count = len(files)
+        self.size = sum(file.size for file in files)
+
+    def judge(self, rules: FileRules) -> PartitionResult:
+        """Judge all of them, and what commits say of files."""
+        return judge_files(rules, self._files, rules.instants.claims)
+
+
+def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:
+    """Judge whole partitions: their stored files, and what commits say of files in them."""
+    result = PartitionResult()
+    there: dict[str, StoredFile] = {}
+    for file in stored:
+        name = file.path.rpartition("/")[2]
+        if name.startswith(_SIDE_FILES) or (name.startswith(".") and name.endswith(".crc")):
+            continue
+        there[file.path] = file
+        if file.path in rules.wanted:
+            result.present[file.path] = file.size
+        claim = claims.get(file.path)
+        if claim is None:
+            _judge_unnamed(rules, file, result)
+        elif _is_short(file, claim):
+            result.findings.append(_short(file, claim))
+    for path, claim in claims.items():
+        if path not in there and claim.instant in rules.settled:
+            _judge_missing(rules, path, claim, result)
+    return result
+
+
+def _is_short(file: StoredFile, claim: Claim) -> bool:
+    return file.size < claim.size or (file.size == 0 and claim.size != 0 and not file.path.endswith((".cdc",)))
+
+
+def _short(file: StoredFile, claim: Claim) -> TableFinding:
+    said = f"of {claim.size:,} bytes" if claim.size > 0 else "of a size it does not say"
+    return TableFinding(
+        kind="short-file", level=Level.DAMAGE, instant=claim.instant, path=file.path,
+        message=f"The file has {file.size:,} bytes; the commit {claim.instant} wrote one {said}.",
+        evidence=(f"stored: {file.size} bytes", f"commit {claim.instant}: {claim.size} bytes"),
+    )  # fmt: skip
+
+
+def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) -> None:
+    instants, path = rules.instants, file.path
+    name = parse_file_name(path)
+    if name is None:
+        result.foreign.append(path)
+        return
+    if path in instants.command_blocks:
+        return
+    owner: str | None = name.instant
+    if name.log and _bears_base(rules, name):
+        if rules.metadata or path in instants.undone:
+            return
+        owner = rules.owner(path)
+        if owner is None:
+            result.doubt("unnamed-data-file", "the log file cannot be read", path)
+            return
+        if owner == "":  # Nothing in it can be read; a writer creates it before its first block.
+            _judge_blockless(rules, file, name, result)
+            return
+    assert owner is not None
+    if path in instants.beside.get(owner, ()) or (rules.metadata and name.log):
+        return
+    _judge_owner(rules, file, name, owner, result)
+
+
+def _bears_base(rules: FileRules, name: TableFileName) -> bool:
+    """Whether the instant in the name of a log file is that of the base file below it."""
+    return rules.layout == 1 or (name.partition, name.file_id, name.instant) in rules.instants.bases
+
+
+def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFileName, result: PartitionResult) -> None:
+    """A log file without a block harms no reader; only a note, unless a pending write may be writing it."""
+    result.findings.append(
+        TableFinding(
+            kind="unnamed-data-file",
+            level=Level.NOTE,
+            instant=name.instant,
+            path=file.path,
+            message="The log file has no whole block and no commit names it; it holds no rows.",
+            evidence=(f"stored: {file.size} bytes",),
+        )
+    )
+
+
+def _judge_owner(rules: FileRules, file: StoredFile, name: TableFileName, owner: str, result: PartitionResult) -> None:
+    instants, path = rules.instants, file.path
+    if owner in instants.pending:
+        result.pending.setdefault(owner, []).append(file)
+    elif owner in instants.unread:
+        reason = f"the completed commit {owner} cannot be read"
+        result.doubt("unnamed-data-file", reason, path)
+    elif owner in instants.rolled_back:
+        rollback = instants.rolled_back[owner]
+        invisible = name.log and _bears_base(rules, name)
+        if invisible and (name.partition, name.file_id) in instants.command_groups:
+            return
+        result.findings.append(
+            TableFinding(
+                kind="rollback-left-files",
+                level=Level.DAMAGE,
+                instant=owner,
+                path=path,
+                message=f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there.",
+                evidence=(f"{rollback.action} {rollback.instant}: {rollback.path}", f"stored: {file.size} bytes"),
+            )
+        )
+    elif owner in instants.completed:
+        actions = instants.completed[owner]
+        if name.log and all(action.action in ("rollback", "restore") for action in actions):
+            return
+        action = actions[0]
+        result.findings.append(
+            TableFinding(
+                kind="unnamed-data-file",
+                level=Level.DAMAGE,
+                instant=owner,
+                path=path,
+                message=f"The {action.action} {owner} completed and does not name the file.",
+                evidence=(f"{action.action} {owner}: {action.path}", f"stored: {file.size} bytes"),
+            )
+        )
+    elif instants.covers(owner):
+        result.findings.append(
+            TableFinding(
+                kind="unnamed-data-file",
+                level=Level.DAMAGE,
+                instant=owner,
+                path=path,
+                message=f"No instant {owner} is on the timeline, which reaches back to {instants.first}.",
+                evidence=(f"timeline from {instants.first}", f"stored: {file.size} bytes"),
+            )
+        )
+    else:
+        since = f"begins at {instants.first}" if instants.first else "has no entry that can be read"
+        result.doubt("unnamed-data-file", f"their instants are older than the timeline, which {since}", path)
+
+
+def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
+    instants = rules.instants
+    name = parse_file_name(path)
+    if path in instants.deleted or claim.instant in instants.rolled_back or name is None:
+        return
+    if name.partition in instants.dropped and claim.instant < max(instants.completed):
+        return
+    if rules.metadata and name.partition not in rules.enabled:
+        return
+    group = name.partition, name.file_id
+    newest = instants.newest_base.get(group, "")
+    replaced = instants.replaced.get("|".join(group), "") >= claim.instant
+    current = not replaced and name.instant >= newest
+    if path in instants.saved:
+        _missing(path, claim, "a savepoint keeps it", result)
+    elif current and (not claim.archived or not instants.archive_error):
+        if not (rules.metadata and name.log):
+            _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
+    elif rules.metadata:
+        return
+    elif claim.archived or instants.hides_cleans:
+        why = instants.hides_cleans or "their commits are archived and records of cleans may be gone"
+        result.doubt("missing-file", f"older file slices: {why}", path)
+    else:
+        _missing(path, claim, "no clean, rollback or restore names it", result)
+
+
+def _missing(path: str, claim: Claim, why: str, result: PartitionResult) -> None:
+    result.findings.append(
+        TableFinding(
+            kind="missing-file",
+            level=Level.DAMAGE,
+            instant=claim.instant,
+            path=path,
+            message=f"The commit {claim.instant} names the file, and it is not there: {why}.",
+            evidence=(f"commit {claim.instant}: {claim.size} bytes",),
+        )
+    )

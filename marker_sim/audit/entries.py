@@ -1,0 +1,194 @@
+"""Rules about the entries of a timeline: empty, unreadable, stuck, begun to be rolled back. Pure.
+
+A pending instant is normal while its writer lives. It counts as stuck when nothing of it changed for `stuck_after_s`:
+no entry, marker, data file or heartbeat. A requested table service waits for its turn and is never stuck. A pending
+write that a later commit overtook without a heartbeat of its own is undecided: with one writer it would be rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from marker_sim.audit.findings import Level, TableFinding
+from marker_sim.audit.instants import UNDOING, Instants
+from marker_sim.audit.markers import MarkerDirectoryContent, named_by, targets
+from marker_sim.audit.names import parse_file_name
+from marker_sim.audit.sources import StoredFile
+from marker_sim.audit.timeline import TimelineAction
+from marker_sim.tables.entries import COMMITS
+
+HEARTBEATS = ".hoodie/.heartbeat/"
+_HEARTBEAT_LIVE_S = 300.0
+_SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "indexing", "replacecommit"})
+_SHOWN = 20
+
+
+class PendingEvidence(NamedTuple):
+    """What is stored of pending instants.
+
+    files: data files that no commit names, by instant; markers: directories by instant; heartbeats: files by instant.
+    stored: sizes of those files by path that markers or plans of pending instants name.
+    """
+
+    files: Mapping[str, list[StoredFile]]
+    markers: Mapping[str, MarkerDirectoryContent]
+    heartbeats: Mapping[str, StoredFile]
+    stored: Mapping[str, int]
+
+
+def wanted_of(instants: Instants, markers: Mapping[str, MarkerDirectoryContent]) -> frozenset[str]:
+    """The files that markers and plans of pending instants name."""
+    names = {path for actions in instants.pending.values() for action in actions for path in action.of("will-delete")}
+    for instant, directory in markers.items():
+        if instant in instants.pending:
+            names.update(targets(named_by(directory)))
+    return frozenset(names)
+
+
+def judge_entries(instants: Instants) -> list[TableFinding]:
+    """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
+    found = []
+    for action in instants.actions:
+        needless = action.state != "completed" and action.instant not in instants.pending
+        if not action.error or action.archived or needless:
+            continue
+        if action.state == "completed" and action.size == 0:
+            found.append(
+                _finding("empty-completed-instant", Level.DAMAGE, action, f"The completed {action.action} is empty.")
+            )
+        else:
+            message = f"The {action.state} {action.action} cannot be read: {action.error}."
+            found.append(_finding("unreadable-instant", Level.DAMAGE, action, message))
+    if instants.archive_error:
+        found.append(
+            TableFinding(
+                kind="unreadable-archive",
+                level=Level.UNDECIDED,
+                message=f"A part of the archived timeline cannot be read: {instants.archive_error}.",
+            )
+        )
+    return found
+
+
+def judge_unmarked(instants: Instants, evidence: PendingEvidence, layout: int) -> list[TableFinding]:
+    """Files of pending writes that no marker names; the markers were listed after the files.
+
+    A marker is durable before its data file is made. Log files of layout 1 are left out: old releases mark them by
+    other names.
+    """
+    found = []
+    over = {target for each in instants.pending.values() for action in each for target in action.of("rolled-back")}
+    for instant, files in sorted(evidence.files.items()):
+        directory = evidence.markers.get(instant)
+        marked = set(targets(named_by(directory))) if directory is not None else set()
+        for file in files:
+            name = parse_file_name(file.path)
+            if instant in over or file.path in marked or name is None or (name.log and layout == 1):
+                continue
+            found.append(
+                TableFinding(
+                    kind="unmarked-data-file",
+                    level=Level.DAMAGE,
+                    instant=instant,
+                    path=file.path,
+                    message=f"The instant {instant} is pending, and no marker of it names the file it wrote.",
+                    evidence=(f"{len(marked)} files are marked", f"stored: {file.size} bytes"),
+                )
+            )
+    return found
+
+
+def judge_pending(
+    instants: Instants, evidence: PendingEvidence, now_s: float, stuck_after_s: float
+) -> list[TableFinding]:
+    """Instants that are not completed, and what a rollback would delete of them."""
+    found = []
+    for instant, actions in sorted(instants.pending.items()):
+        states = {action.state for action in actions}
+        action = next((a for a in actions if a.state == "inflight"), actions[0])
+        idle_s = now_s - _last_activity(instant, actions, evidence)
+        if action.action in UNDOING:
+            found.append(_rollback(instants, action, actions, evidence, idle_s, stuck_after_s))
+            continue
+        if "inflight" not in states and action.action in _SERVICES and action.instant not in evidence.files:
+            continue  # It waits for its turn.
+        level, why = _level(instants, instant, action, evidence, idle_s, now_s, stuck_after_s)
+        lost, left, lines = _of_rollback(instant, evidence)
+        message = f"The {action.action} {instant} is {action.state} and not completed; {why}."
+        if action.action != "clean":
+            message += f" A rollback would undo {lost} stored files that its markers name"
+            message += f" and leave {left} stored files of it that no marker names." if left else "."
+        found.append(_finding("pending-instant", level, action, message, lines))
+    return found
+
+
+def _level(
+    instants: Instants, instant: str, action: TimelineAction, evidence: PendingEvidence, idle_s: float, now_s: float,
+    stuck_after_s: float,
+) -> tuple[Level, str]:  # fmt: skip
+    beat = evidence.heartbeats.get(instant)
+    if beat is not None and now_s - beat.modified_s < min(_HEARTBEAT_LIVE_S, stuck_after_s):
+        return Level.NOTE, "its heartbeat is fresh"
+    idle = _span(idle_s)
+    if idle_s >= stuck_after_s:
+        return Level.DAMAGE, f"nothing of it has changed for {idle}"
+    writes = ("commit", "deltacommit")
+    later = [
+        key
+        for key, done in instants.completed.items()
+        if key > instant and any(each.action in COMMITS for each in done)
+    ]
+    if action.action in writes and later and beat is None:
+        return Level.UNDECIDED, f"it last changed {idle} ago, has no heartbeat, and {max(later)} was committed after it"
+    return Level.NOTE, f"it last changed {idle} ago, so its writer may be at work"
+
+
+def _rollback(
+    instants: Instants, action: TimelineAction, actions: list[TimelineAction], evidence: PendingEvidence,
+    idle_s: float, stuck_after_s: float,
+) -> TableFinding:  # fmt: skip
+    aims = sorted({target for each in actions for target in each.of("rolled-back")})
+    there = [path for each in actions for path in each.of("will-delete") if path in evidence.stored]
+    level = Level.DAMAGE if idle_s >= stuck_after_s else Level.NOTE
+    message = (
+        f"The {action.action} {action.instant}{' of ' + ', '.join(aims) if aims else ''} is {action.state}; it last"
+        f" changed {_span(idle_s)} ago, and {len(there)} files of its plan are still there."
+    )
+    return _finding("unfinished-rollback", level, action, message, there[:_SHOWN])
+
+
+def _of_rollback(instant: str, evidence: PendingEvidence) -> tuple[int, int, list[str]]:
+    """How many stored files a rollback by markers would undo and leave, and some of them."""
+    directory = evidence.markers.get(instant)
+    marked = targets(named_by(directory)) if directory is not None else []
+    there = [path for path in marked if path in evidence.stored]
+    own = {file.path for file in evidence.files.get(instant, ())}
+    left = sorted(own - set(marked))
+    lines = [f"would undo {path}" for path in there[:_SHOWN]] + [f"would leave {path}" for path in left[:_SHOWN]]
+    return len(there), len(left), lines
+
+
+def _last_activity(instant: str, actions: Iterable[TimelineAction], evidence: PendingEvidence) -> float:
+    times = [action.modified_s for action in actions]
+    times += [file.modified_s for file in evidence.files.get(instant, ())]
+    if instant in evidence.markers:
+        times += [file.modified_s for file in evidence.markers[instant].files.values()]
+    if instant in evidence.heartbeats:
+        times.append(evidence.heartbeats[instant].modified_s)
+    return max(times, default=0.0)
+
+
+def _finding(
+    kind: str, level: Level, action: TimelineAction, message: str, evidence: Iterable[str] = ()
+) -> TableFinding:
+    return TableFinding(
+        kind=kind, level=level, instant=action.instant, path=action.path, message=message,
+        evidence=(f"{action.state} {action.action}, {action.size} bytes", *evidence),
+    )  # fmt: skip
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,124 @@
+"""What an audit says: findings of a kind and a level, and the report they add up to.
+
+damage     it is certain that the table is not as a correct Hudi leaves it
+undecided  it may be so, and what would decide it cannot be read, or a writer is at work
+note       worth knowing; healthy tables have it as well
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+SCHEMA = 1
+
+
+class Level(StrEnum):
+    """How sure and how grave a finding is."""
+
+    DAMAGE = "damage"
+    UNDECIDED = "undecided"
+    NOTE = "note"
+
+
+# Each kind, and what to do about it.
+KINDS = {
+    "unnamed-data-file": "Compare its rows with the table; keep a copy, then delete it if no pending write owns it.",
+    "missing-file": "Restore it from a backup or an object version, or restore the table to an earlier savepoint.",
+    "short-file": "Restore the whole file from a backup or an object version; readers fail on it or lose rows.",
+    "leftover-marker-directory": "Stop all writers, then delete the directory; its instant is over.",
+    "marker-file-unreadable": "Keep a copy before the next write: a rollback by these markers may miss files.",
+    "glued-marker-names": "Keep a copy before the next write: a rollback by these markers deletes wrong paths.",
+    "no-type-file": "Write the text TIMELINE_SERVER_BASED into MARKERS.type before anything rolls the instant back.",
+    "pending-instant": "Make sure that its writer is dead, then start a write, or roll the instant back with hudi-cli.",
+    "empty-completed-instant": "Restore the entry from a backup; readers take the instant for completed.",
+    "unreadable-instant": "Restore the entry from a backup; Hudi stops at it.",
+    "rollback-left-files": "Check that no pending write owns it, keep a copy, then delete it.",
+    "unmarked-data-file": "Write down its path: a rollback by markers leaves it, so delete it after the rollback.",
+    "unfinished-rollback": "Start a write, which finishes it, or run the rollback again with hudi-cli.",
+    "unreadable-archive": "Restore the archive from a backup; until then old files cannot be decided.",
+    "unreadable-properties": "Restore .hoodie/hoodie.properties from hoodie.properties.backup or a backup.",
+    "foreign-file": "Nothing, unless you expected Hudi to have written it.",
+    "table-changed": "Run the audit again when no writer is at work.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFinding:
+    """One thing found.
+
+    kind: a key of KINDS.
+    instant, path: what it is about, "" for none; a path is relative to the table.
+    message: the sentence.
+    evidence: what proves it, a line each.
+    """
+
+    kind: str
+    level: Level
+    instant: str = ""
+    path: str = ""
+    message: str
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def next_step(self) -> str:
+        """What to do about it."""
+        return KINDS[self.kind]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As in audit.json."""
+        return {
+            "kind": self.kind, "level": self.level.value, "instant": self.instant, "path": self.path,
+            "message": self.message, "next_step": self.next_step, "evidence": list(self.evidence),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    """The result of an audit.
+
+    table: its address as it was given.
+    version, kind, layout: of the table, "" or 0 when hoodie.properties does not say.
+    counts: files, bytes, instants, requests.
+    findings: the gravest first.
+    not_checked: sentences.
+    """
+
+    table: str
+    version: int
+    kind: str
+    layout: int
+    kit_version: str
+    duration_s: float
+    counts: dict[str, int]
+    findings: tuple[TableFinding, ...]
+    not_checked: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """clean, damaged or undecided."""
+        levels = {finding.level for finding in self.findings}
+        return "damaged" if Level.DAMAGE in levels else "undecided" if Level.UNDECIDED in levels else "clean"
+
+    def as_dict(self) -> dict[str, Any]:
+        """audit.json."""
+        return {
+            "schema": SCHEMA, "verdict": self.verdict, "table": self.table, "table_version": self.version,
+            "table_type": self.kind, "layout": self.layout, "kit_version": self.kit_version,
+            "duration_s": round(self.duration_s, 3), "counts": self.counts,
+            "findings": [finding.as_dict() for finding in self.findings], "not_checked": list(self.not_checked),
+        }  # fmt: skip
+
+
+def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:
+    """The gravest first, then by kind, path and instant; each once."""
+    levels = list(Level)
+    return tuple(sorted(dict.fromkeys(findings), key=lambda f: (levels.index(f.level), f.kind, f.path, f.instant)))
+
+
+def tally(findings: Iterable[TableFinding]) -> Counter[tuple[Level, str]]:
+    """How many there are of each level and kind."""
+    return Counter((finding.level, finding.kind) for finding in findings)

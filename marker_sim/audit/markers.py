@@ -1,0 +1,154 @@
+"""Rules about marker directories: whether they should be there, and whether a rollback could read them. Pure.
+
+Hudi deletes a marker directory once its instant is completed or rolled back. Batched markers are read by the strictest
+release: each line of MARKERS<n> ends in a newline and is one marker name, MARKERS.type says TIMELINE_SERVER_BASED.
+Without that file a rollback takes the directory for one of direct markers, finds none and deletes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from marker_sim.audit.findings import Level, TableFinding
+from marker_sim.audit.instants import Instants
+from marker_sim.audit.sources import StoredFile
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, data_path, is_marker_name, marker_file_index
+
+TEMP = ".hoodie/.temp/"
+FRESH_S = 60.0
+_SHOWN = 5
+_GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
+
+
+class MarkerDirectoryContent(NamedTuple):
+    """A marker directory as it is stored.
+
+    files: those below it, by path relative to it.
+    batches: contents of MARKERS.type and MARKERS<n>.
+    """
+
+    instant: str
+    path: str
+    files: Mapping[str, StoredFile]
+    batches: Mapping[str, bytes]
+
+
+def instant_of(path: str) -> str:
+    """The instant of the marker directory that a path relative to its table lies in, "" for every other path."""
+    return path[len(TEMP) :].partition("/")[0] if path.startswith(TEMP) and "/" in path[len(TEMP) :] else ""
+
+
+def named_by(directory: MarkerDirectoryContent) -> frozenset[str]:
+    """The marker names that a directory holds, as far as they can be read."""
+    direct = {name for name in directory.files if is_marker_name(name) and "/." not in f"/{name}"[:2]}
+    lines = (
+        line
+        for name, content in directory.batches.items()
+        if name != TYPE_FILE
+        for line in content.decode("utf-8", "surrogateescape").split("\n")
+    )
+    return frozenset(direct | {line for line in lines if line})
+
+
+def judge_directory(directory: MarkerDirectoryContent, instants: Instants, now_s: float) -> list[TableFinding]:
+    """Everything about one marker directory."""
+    found = list(_leftover(directory, instants, now_s))
+    batched = {name: content for name, content in directory.batches.items() if marker_file_index(name) is not None}
+    kind = directory.batches.get(TYPE_FILE)
+    if batched and (kind is None or kind.strip() != TYPE_BATCHED):
+        said = "is missing" if kind is None else "is empty" if not kind else f"says {kind[:40]!r}"
+        found.append(
+            _finding(
+                directory,
+                "no-type-file",
+                f"{directory.path}/{TYPE_FILE}",
+                f"{len(batched)} batched marker files are there and MARKERS.type {said}.",
+                sorted(batched),
+            )
+        )
+    for name in sorted(batched):
+        found += _judge_batch(directory, name, batched[name])
+    return found
+
+
+def _leftover(directory: MarkerDirectoryContent, instants: Instants, now_s: float) -> list[TableFinding]:
+    instant = directory.instant
+    if instant in instants.pending or not instant.isdigit():
+        return []
+    if instant in instants.completed:
+        action = instants.completed[instant][0]
+        said, since = f"{action.action} completed", action.modified_s
+    elif instant in instants.rolled_back:
+        action = instants.rolled_back[instant]
+        said, since = f"was rolled back by {action.instant}", action.modified_s
+    else:
+        said, since = "is not on the timeline", max((f.modified_s for f in directory.files.values()), default=0.0)
+    fresh = now_s - since < FRESH_S
+    level = Level.UNDECIDED if fresh else Level.DAMAGE
+    also = "; that was less than a minute ago, so its writer may be deleting it" if fresh else ""
+    return [
+        TableFinding(
+            kind="leftover-marker-directory",
+            level=level,
+            instant=instant,
+            path=directory.path,
+            message=f"The instant {instant} {said}, and its marker directory is still there{also}.",
+            evidence=(f"{len(directory.files)} files", *sorted(directory.files)[:_SHOWN]),
+        )
+    ]
+
+
+def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -> list[TableFinding]:
+    path = f"{directory.path}/{name}"
+    if not content:
+        return [_finding(directory, "marker-file-unreadable", path, "The marker file is empty.", [])]
+    found = []
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return [_finding(directory, "marker-file-unreadable", path, f"It is no UTF-8 from byte {error.start} on.", [])]
+    *lines, rest = text.split("\n")
+    if rest:
+        found.append(
+            _finding(
+                directory,
+                "marker-file-unreadable",
+                path,
+                "Its last line has no end: the write of the file was cut off.",
+                [rest[:200]],
+            )
+        )
+    glued = [line for line in (*lines, rest) if _GLUED.search(line)]
+    if glued:
+        commas = " joined by commas" if all("," in line for line in glued) else ""
+        message = f"{len(glued)} lines hold more than one marker name{commas}."
+        found.append(_finding(directory, "glued-marker-names", path, message, [line[:300] for line in glued]))
+    wrong = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
+    if wrong:
+        message = f"{len(wrong)} lines are no marker names."
+        found.append(_finding(directory, "marker-file-unreadable", path, message, wrong))
+    return found
+
+
+def _refusal(line: str) -> str:
+    try:
+        check_marker_name(line)
+    except ValueError as error:
+        return f"{line[:100]!r}: {error}"
+    return ""
+
+
+def _finding(
+    directory: MarkerDirectoryContent, kind: str, path: str, message: str, evidence: list[str]
+) -> TableFinding:
+    return TableFinding(
+        kind=kind, level=Level.DAMAGE, instant=directory.instant, path=path, message=message,
+        evidence=tuple(evidence[:_SHOWN]),
+    )  # fmt: skip
+
+
+def targets(names: frozenset[str]) -> list[str]:
+    """The data files that marker names stand for, sorted."""
+    return sorted({data_path(name) for name in names if is_marker_name(name)})

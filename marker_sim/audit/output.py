@@ -1,0 +1,133 @@
+"""An audit's report as text, JSON, Parquet and HTML. A directory gets audit.json, findings.parquet and audit.html."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from marker_sim.audit.findings import KINDS, Level, TableFinding, TableReport, tally
+from marker_sim.report.templates import render
+from marker_sim.report.words import printable
+
+SHOWN_PER_KIND = 5
+SHOWN_ON_PAGE = 500
+STYLES = {Level.DAMAGE: "bold red", Level.UNDECIDED: "yellow", Level.NOTE: "dim"}
+# The classes of page.css that fit.
+_CLASSES = {Level.DAMAGE: "violated", Level.UNDECIDED: "inconclusive", Level.NOTE: "not-applicable"}
+_VERDICT_CLASSES = {"damaged": "violated", "undecided": "inconclusive", "clean": "holds"}
+
+
+def headline(report: TableReport) -> str:
+    """The verdict as one sentence."""
+    many = {level: sum(f.level is level for f in report.findings) for level in Level}
+    if report.verdict == "clean":
+        return f"{report.table}: no damage found"
+    number = many[Level.DAMAGE if report.verdict == "damaged" else Level.UNDECIDED]
+    findings = f"{number:,} finding{'' if number == 1 else 's'}"
+    if report.verdict == "undecided":
+        return f"{report.table}: no damage found, {findings} could not be decided"
+    return f"{report.table}: damaged, {findings}"
+
+
+def facts_line(report: TableReport) -> str:
+    """What was looked at, in one line."""
+    counts = report.counts
+    version = f"table version {report.version}" if report.version else "unknown table version"
+    return (
+        f"{report.kind or 'unknown type'}, {version}, timeline layout {report.layout}; {counts['files']:,} data files"
+        f" ({counts['bytes']:,} bytes), {counts['instants']:,} instants, {counts['requests']:,} requests,"
+        f" {report.duration_s:.1f} s"
+    )
+
+
+def print_report(report: TableReport, console: Console, where: str) -> None:
+    """The report for a terminal, some findings of each kind. where: the report directory, "" for none."""
+    say = _Speaker(console)
+    say.line(headline(report), "bold")
+    say.line(facts_line(report), "dim")
+    totals = tally(report.findings)
+    for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind)):
+        findings = list(group)
+        say.line("")
+        say.line(f"{level.value}: {kind} ({totals[level, kind]:,})", STYLES[level])
+        for finding in findings[:SHOWN_PER_KIND]:
+            say.line(f"  {finding.path or finding.instant}" if finding.path or finding.instant else "")
+            say.line(f"    {finding.message}")
+            for line in finding.evidence[:SHOWN_PER_KIND]:
+                say.line(f"      {line}", "dim")
+        if len(findings) > SHOWN_PER_KIND:
+            say.line(f"  and {len(findings) - SHOWN_PER_KIND:,} more" + (f" in {where}" if where else ""))
+        say.line(f"  next: {KINDS[kind]}")
+    say.line("")
+    for sentence in report.not_checked:
+        say.line(f"not checked: {sentence}", "dim")
+    if where:
+        say.line(f"report: {where}/audit.html", "dim")
+
+
+class _Speaker:
+    """Prints lines as they are, without markup and without characters that a terminal would obey."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def line(self, text: str, style: str = "") -> None:
+        """Print one line."""
+        self._console.print(Text(printable(text), style=style), soft_wrap=True, highlight=False)
+
+
+def as_json(report: TableReport) -> str:
+    """The content of audit.json; text that is not UTF-8 is escaped."""
+    return json.dumps(report.as_dict(), indent=1)
+
+
+def write_report(report: TableReport, directory: Path) -> None:
+    """Write the three files; OSError when the place cannot be written."""
+    (directory / "audit.json").write_text(as_json(report), encoding="ascii")
+    _write_parquet(report, directory / "findings.parquet")
+    (directory / "audit.html").write_text(render_audit(report), encoding="utf-8", errors="backslashreplace")
+
+
+def _write_parquet(report: TableReport, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ("kind", "level", "instant", "path", "message", "next_step")
+    text, lines = pa.string(), pa.list_(pa.string())
+    schema = pa.schema([*((name, text) for name in names), ("evidence", lines)])
+    rows = [_utf8(finding) for finding in report.findings]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+
+
+def _utf8(finding: TableFinding) -> dict[str, object]:
+    row = finding.as_dict()
+    return {
+        key: [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
+        for key, value in row.items()
+    }
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def render_audit(report: TableReport) -> str:
+    """audit.html: one file, nothing from the network."""
+    groups = [
+        (level, kind, list(group)) for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind))
+    ]
+    return render(
+        "audit/audit.html.j2",
+        report=report,
+        headline=headline(report),
+        facts=facts_line(report),
+        groups=groups,
+        kinds=KINDS,
+        classes=_CLASSES,
+        verdict_class=_VERDICT_CLASSES[report.verdict],
+        most=SHOWN_ON_PAGE,
+    )

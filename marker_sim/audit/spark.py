@@ -1,0 +1,156 @@
+"""An audit whose data files are listed, joined with what commits say, and judged by Spark's executors.
+
+The driver reads the timeline and everything below .hoodie; executors get the folders of data files, and the same rules.
+They need Python and access to the table under the same address, boto3 for a table on S3, and nothing else: the code of
+this package is sent to them. The listing is kept until it is judged, because the timeline is read once more in between.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from marker_sim.audit.audit import Listing
+from marker_sim.audit.data_files import DataFiles, FileRules, PartitionResult, judge_files
+from marker_sim.audit.instants import Claim
+from marker_sim.audit.snapshot import log_owner
+from marker_sim.audit.sources import StoredFile, TableSource, open_source
+from marker_sim.errors import HarnessError
+from marker_sim.requirements import need
+
+_JOBS = 4
+_LEVELS_MAX = 4
+_TASKS_PER_CORE = 4
+_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+
+
+@contextmanager
+def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[Listing]:
+    """A listing by the executors of a master, for the block; HarnessError when Spark does not start or a job fails."""
+    need("audit --spark-master", "pyspark")
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    failures = (Py4JError, PySparkException, OSError)
+    builder = SparkSession.builder.appName("marker-sim audit").master(master)
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except (*failures, RuntimeError) as error:
+        raise HarnessError(f"Spark does not start at --spark-master {master}: {_brief(error)}") from error
+    try:
+        with tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as scratch:
+            session.sparkContext.addPyFile(str(_package(Path(scratch))))
+            yield lambda source: _listed(session.sparkContext, source, table, endpoint)
+    except failures as error:
+        raise HarnessError(f"a Spark job of the audit failed: {_brief(error)}") from error
+    finally:
+        session.stop()
+
+
+def _package(folder: Path) -> Path:
+    """This package as a file that executors import."""
+    root = Path(__file__).parent.parent
+    target = folder / "marker_sim.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(root.rglob("*.py")):
+            archive.write(path, Path(root.name) / path.relative_to(root))
+    return target
+
+
+def _listed(context: Any, source: TableSource, table: str, endpoint: str | None) -> tuple[list[StoredFile], DataFiles]:
+    below = source.tree(".hoodie")
+    files, folders = _folders(source, context.defaultParallelism * _TASKS_PER_CORE)
+    address = os.path.abspath(table) if ":" not in table else table
+    rows = context.parallelize(folders, max(1, len(folders))).mapPartitions(
+        lambda part: _trees(address, endpoint, part)
+    )
+    return below, SparkFiles(context, context.parallelize(files, 1).union(rows), address, endpoint)
+
+
+def _folders(source: TableSource, wanted: int) -> tuple[list[StoredFile], list[str]]:
+    """Enough folders to share out, and the files beside them."""
+    files, folders = source.level("")
+    folders = [folder for folder in folders if folder != ".hoodie"]
+    for _ in range(_LEVELS_MAX):
+        if not folders or len(folders) >= wanted:
+            break
+        deeper: list[str] = []
+        for found, inner in source.each(source.level, folders):
+            files += found
+            deeper += inner
+        folders = deeper
+    return files, folders
+
+
+def _trees(table: str, endpoint: str | None, folders: Iterable[str]) -> Iterator[StoredFile]:
+    source = open_source(table, endpoint, _JOBS)
+    try:
+        for folder in folders:
+            yield from source.tree(folder)
+    finally:
+        source.close()
+
+
+class SparkFiles:
+    """Data files that executors keep. size: in bytes, of all."""
+
+    def __init__(self, context: Any, rows: Any, table: str, endpoint: str | None) -> None:
+        from pyspark import StorageLevel
+
+        self._context, self._table, self._endpoint = context, table, endpoint
+        self._rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        total = self._rows.map(lambda file: (1, file.size)).fold((0, 0), _added)
+        self.count: int = total[0]
+        self.size: int = total[1]
+
+    def judge(self, rules: FileRules) -> PartitionResult:
+        """Judge all of them, and what commits say of files: each partition path by one executor."""
+        claims = [*rules.instants.claims.items()]
+        sent = replace(rules, instants=rules.instants.without_claims(), owner=_nobody)
+        shared = self._context.broadcast(sent)
+        table, endpoint = self._table, self._endpoint
+        named = self._context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
+        parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named)
+        result = PartitionResult()
+        for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).toLocalIterator():
+            result.add(each)
+        return result
+
+
+def _judged(
+    rules: FileRules,
+    table: str,
+    endpoint: str | None,
+    parts: Iterable[tuple[str, tuple[Iterable[StoredFile], Iterable[tuple[str, Claim]]]]],
+) -> Iterator[PartitionResult]:
+    source = open_source(table, endpoint, _JOBS)
+    try:
+        mine = replace(rules, owner=lambda path: log_owner(source, path))
+        for _, (stored, named) in parts:
+            yield judge_files(mine, stored, dict(named))
+    finally:
+        source.close()
+
+
+def _nobody(_path: str) -> str | None:
+    return None
+
+
+def _added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _brief(error: BaseException) -> str:
+    """The line of a long message that says what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (said or lines or [type(error).__name__])[-1][:300]

@@ -1,0 +1,88 @@
+"""`marker-sim audit`: checks the options, audits, prints and stores the report."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+from marker_sim.audit.audit import Listing, audit_table
+from marker_sim.audit.findings import TableReport
+from marker_sim.audit.output import as_json, print_report, write_report
+from marker_sim.audit.sources import local_path, open_source
+from marker_sim.errors import UsageError
+from marker_sim.report.directory import open_report, unwritable
+from marker_sim.report.table import output_console
+from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+
+JOBS = 16
+_JOBS_MAX = 256
+_SPAN = re.compile(r"([0-9]+)(s|m|h|d)\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_EXITS = {"damaged": EXIT_VIOLATED, "undecided": EXIT_INCONCLUSIVE, "clean": EXIT_HOLDS}
+
+
+def audit(
+    table: str, *, report: str | None, json_only: bool, s3_endpoint: str | None, jobs: str | None, stuck_after: str,
+    spark_master: str | None, argv: Sequence[str],
+) -> int:  # fmt: skip
+    """Audit a table; the exit code."""
+    if s3_endpoint is not None and not s3_endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
+    threads = JOBS if jobs is None else _number(jobs)
+    stuck_after_s = _seconds(stuck_after)
+    directory = None if report is None else Path(report)
+    if directory is not None:
+        _refuse_inside(directory, table)
+    source = open_source(table, s3_endpoint, threads)
+    with ExitStack() as stack:
+        stack.callback(source.close)
+        if directory is not None:
+            stack.enter_context(open_report(directory, argv))
+        listing = None
+        if spark_master is not None:
+            listing = stack.enter_context(_spark(spark_master, table, s3_endpoint))
+        result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s, listing=listing)
+        if directory is not None:
+            _store(result, directory)
+    if json_only:
+        print(as_json(result))
+    else:
+        print_report(result, output_console(), "" if directory is None else str(directory))
+    return _EXITS[result.verdict]
+
+
+def _spark(master: str, table: str, endpoint: str | None) -> AbstractContextManager[Listing]:
+    from marker_sim.audit.spark import listing_on_spark
+
+    return listing_on_spark(master, table, endpoint)
+
+
+def _store(result: TableReport, directory: Path) -> None:
+    try:
+        write_report(result, directory)
+    except OSError as error:
+        raise unwritable(directory, error) from error
+
+
+def _refuse_inside(directory: Path, table: str) -> None:
+    root = local_path(table)
+    if root is not None and directory.resolve().is_relative_to(root.resolve()):
+        raise UsageError(
+            f"--report {directory} lies in the table, where an audit writes nothing; give a directory elsewhere"
+        )
+
+
+def _number(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= _JOBS_MAX:
+        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {_JOBS_MAX}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    match = _SPAN.match(text)
+    if match is None:
+        raise UsageError(f"--stuck-after was given {text!r}; write a time such as 2h, 30m or 0s")
+    return float(int(match[1]) * _SECONDS[match[2]])
