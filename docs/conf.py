@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 NAVIGATION = {
     "Tutorial": ["tutorial/README", "tutorial/*"],
     "Guides": ["third-party", "command", "foreign-servers", "hudi-spark", "handing-over", "nightly", "troubleshooting"],
-    "Reference": ["guarantees", "faults", "protocol", "report", "history", "glossary", "../CHANGELOG"],
+    "Reference": ["guarantees", "faults", "protocol", "report", "history", "scale", "glossary", "../CHANGELOG"],
     "Development": ["../CONTRIBUTING", "development", "architecture", "decisions", "../benchmarks/README"],
     "Background": ["comparison", "honesty", "search", "mutants", "findings", "late-writes", "*"],
 }

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, History, encode_value, parse_lines
+from marker_sim.history import Event, Header, History, encode_value, parse_lines
 
 HEADER_KEY = b"marker_sim.header"
 _TEXT = ("process", "role", "kind", "operation", "table", "instant", "path", "error")
@@ -27,10 +27,14 @@ _COLUMNS = (*Event._fields, "escaped")
 
 def write_parquet(history: History, path: Path) -> None:
     """Write a history; OSError when the place cannot be written."""
+    pq.write_table(as_table(history), path, compression="zstd")
+
+
+def as_table(history: History) -> pa.Table:
+    """The columns of a history in memory."""
     rows = [_row(event) for event in history.events]
     header = json.dumps(asdict(history.header), sort_keys=True)
-    table = pa.Table.from_pylist(rows, schema=_schema()).replace_schema_metadata({HEADER_KEY: header.encode("ascii")})
-    pq.write_table(table, path, compression="zstd")
+    return pa.Table.from_pylist(rows, schema=_schema()).replace_schema_metadata({HEADER_KEY: header.encode("ascii")})
 
 
 def read_parquet(path: Path) -> History:
@@ -40,11 +44,26 @@ def read_parquet(path: Path) -> History:
         header = (table.schema.metadata or {})[HEADER_KEY].decode("ascii")
         rows = table.select(list(_COLUMNS)).to_pylist()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UsageError(
-            f"{path} cannot be read as a history ({reason}); give the history.parquet or history.jsonl of a report"
-        ) from error
+        raise UsageError(_unreadable(path, error)) from error
     return parse_lines(chain([header], _lines(rows)), str(path))
+
+
+def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
+    """A history to be read in parts, and its header; UsageError when it is something else."""
+    try:
+        file = pq.ParquetFile(path)
+        header = (file.schema_arrow.metadata or {})[HEADER_KEY].decode("ascii")
+        missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+        if missing:
+            raise KeyError(f"it lacks the column {missing[0]!r}")
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise UsageError(_unreadable(path, error)) from error
+    return file, parse_lines([header], str(path)).header
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return f"{path} cannot be read as a history ({reason}); give the history.parquet or history.jsonl of a report"
 
 
 def _schema() -> pa.Schema:
