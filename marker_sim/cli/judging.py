@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import load_baseline
+from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.judges.sets.rules import GUARANTEES_BY_SETS
@@ -22,6 +24,7 @@ from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.scale.fact_files import find_facts
+from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
 
 HISTORIES = (".jsonl", ".parquet")
@@ -56,6 +59,8 @@ def rejudge(
         promises = _profile_of(history, path) if profile is None else load_profile(profile)
         findings = tuple(each for each in judged.findings(promises) if each.guarantee in only)
         by_sets = {"sets": judged.to_dict()}
+    elif _is_large(path):
+        history, promises, findings = _judged_in_parts(history_in(path), profile, only)
     else:
         history = read_history(path)
         promises = _profile_of(history, path) if profile is None else load_profile(profile)
@@ -80,6 +85,27 @@ def rejudge(
         alone = "by differences of sets alone: " if by_sets else ""
         print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}")
     return outcome.exit_code()
+
+
+def _is_large(path: Path) -> bool:
+    """Whether a history is judged in parts."""
+    file = history_in(path)
+    return file.suffix == ".parquet" and events_in(file) > WHOLE_MAX
+
+
+def _judged_in_parts(
+    path: Path, profile: str | None, only: frozenset[str] | None
+) -> tuple[History, Profile, tuple[Finding, ...]]:
+    """The header and findings of a history too large for memory. A table that is too large itself is judged by sets,
+    whose breaches count where no other was found.
+    """
+    header, findings, complete = judge_in_parts(path, only)
+    history = History(header, ())
+    promises = _profile_of(history, path) if profile is None else load_profile(profile)
+    if not complete:
+        sets = {each.guarantee: each.breaches for each in judge_history_by_sets(path, None).findings(promises)}
+        findings = tuple(replace(each, breaches=each.breaches or sets.get(each.guarantee, ())) for each in findings)
+    return history, promises, findings
 
 
 def read_history(path: Path) -> History:

@@ -8,7 +8,7 @@ text columns hold JSON string literals instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, Header, History, encode_value, parse_lines
+from marker_sim.history import Event, Header, History, decode_value, encode_value, parse_lines
 
 HEADER_KEY = b"marker_sim.header"
+_BATCH_ROWS = 10_000
 _TEXT = ("process", "role", "kind", "operation", "table", "instant", "path", "error")
 _COLUMNS = (*Event._fields, "escaped")
 
@@ -59,6 +60,18 @@ def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise UsageError(_unreadable(path, error)) from error
     return file, parse_lines([header], str(path)).header
+
+
+def events_of(file: pq.ParquetFile) -> Iterator[Event]:
+    """The events of a history that `open_parquet` opened, one at a time."""
+    for batch in file.iter_batches(_BATCH_ROWS, columns=list(_COLUMNS)):
+        columns = [batch[name].to_pylist() for name in _COLUMNS]
+        for *row, escaped in zip(*columns, strict=True):
+            event = Event(*row)
+            if escaped:
+                texts = {name: json.loads(text) for name in _TEXT if (text := getattr(event, name)) is not None}
+                event = event._replace(**texts)
+            yield event if event.value is None else event._replace(value=decode_value(json.loads(str(event.value))))
 
 
 def _unreadable(path: Path, error: Exception) -> str:

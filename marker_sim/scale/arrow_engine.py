@@ -8,13 +8,15 @@ numbers if they differ in one of the two texts, which is so because ids are coun
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from marker_sim.judges.sets.rules import FACTS, NOTHING, RULES, SHOWN, Difference, SetRule
+from marker_sim.judges.sets.rules import FACTS, NOTHING, OF_DIRECTORIES, RULES, SHOWN, Difference, SetRule
 
-_LIMIT = 1 << 62
+_LIMIT, _KEYS = 1 << 31, 1 << 62
 
 
 class ArrowFacts:
@@ -22,58 +24,58 @@ class ArrowFacts:
 
     def __init__(self, table: pa.Table, text: Callable[[int], str] = str) -> None:
         self._text = text
-        self._directories, place = _interned(table["directory"])
-        names, name = (None, table["name"].cast(pa.int64())) if _is_id(table["name"]) else _interned(table["name"])
-        self._width = max(1, len(self._directories))
-        if names is None and (pc.max(name).as_py() or 0) >= _LIMIT // self._width:
-            names, name = _interned(table["name"])
-        self._names = names
-        key = pc.add(pc.multiply(name, self._width), place)
-        columns = pa.table({"fact": table["fact"], "place": place, "key": key, "at": table["moment"].cast(pa.int64())})
-        self._by_fact = {fact: _of(columns, fact) for fact in FACTS}
+        words, fact = _numbered(table["fact"], 0)
+        numbers = {word: number for number, word in enumerate([] if words is None else words.to_pylist())}
         self.kinds = frozenset(pc.unique(table["fact"]).to_pylist()) - {None}
+        self._directories, place = _numbered(table["directory"], _LIMIT)
+        self._width = 1 + (pc.max(place).as_py() or 0)
+        self._names, name = _numbered(table["name"], _KEYS // self._width)
+        columns = {"place": place, "key": pc.add(pc.multiply(name, self._width), place), "at": table["moment"]}
+        split = partial(_of, pa.table(columns), fact, numbers)
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # The work is pyarrow's, which lets go of Python's lock.
+            self._by_fact = dict(zip(FACTS, pool.map(split, FACTS), strict=True))
 
     def differences(self) -> dict[str, Difference]:
         """What each rule found."""
-        return {rule.id: self._difference(rule) for rule in RULES}
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            return {rule.id: found for rule, found in zip(RULES, pool.map(self._difference, RULES), strict=True)}
 
     def _difference(self, rule: SetRule) -> Difference:
         of = self._by_fact[rule.of]
-        of = of.filter(pc.is_valid(of["key"]))
         listed = self._latest(rule.within) if rule.within else None
         if listed is not None:
             of = of.filter(pc.is_in(of["place"], value_set=listed["place"].combine_chunks()))
         if not len(of):
             return NOTHING
-        each = of.group_by("key", use_threads=False).aggregate([("at", "max")])
-        missing = each
+        missing = of
         for fact in rule.minus:
-            others = self._by_fact[fact]["key"].drop_null()
-            missing = missing.filter(pc.invert(pc.is_in(missing["key"], value_set=others.combine_chunks())))
-        place = pc.subtract(missing["key"], pc.multiply(pc.divide(missing["key"], self._width), self._width))
-        missing = missing.append_column("place", place)
+            others = self._by_fact[fact]["key"]
+            if len(others):
+                missing = missing.filter(pc.invert(pc.is_in(missing["key"], value_set=others.combine_chunks())))
+        missing = missing.group_by(["key", "place"]).aggregate([("at", "max")])
+        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of].unknown), missing["place"]
         if rule.before:
             until = _looked_up(self._latest(rule.before), place)
-            excused = pc.less(missing["at_max"], pc.fill_null(until, FACTS[rule.of].unknown))
+            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of].unknown))
         elif listed is not None:
-            excused = pc.greater_equal(missing["at_max"], _looked_up(listed, place))
+            excused = pc.greater_equal(at, _looked_up(listed, place))
         else:
             excused = pa.chunked_array([pa.repeat(False, len(missing))])
         broken = missing.filter(pc.invert(excused))
         count = len(missing) - len(broken)
-        return Difference(len(each) - count, count, len(broken), self._shown(broken))
+        return Difference(_distinct(of["key"]) - count, count, len(broken), self._shown(broken))
 
     def _latest(self, fact: str) -> pa.Table:
         """Of each directory with a fact about it: its place, and the latest `at`."""
         return self._by_fact[fact].group_by("place").aggregate([("at", "max")])
 
     def _shown(self, broken: pa.Table) -> tuple[tuple[str, str], ...]:
-        places = pc.cast(broken["place"], pa.int64())
-        names = pc.divide(broken["key"], self._width)
-        directories = _taken(self._directories, places)
-        found = pa.table(
-            {"directory": directories, "name": names if self._names is None else _taken(self._names, names)}
-        )
+        columns = {"directory": broken["place"], "name": pc.divide(broken["key"], self._width)}
+        if self._directories is not None:
+            columns["directory"] = pa.chunked_array([self._directories]).take(columns["directory"])
+        if self._names is not None:
+            columns["name"] = pa.chunked_array([self._names]).take(columns["name"])
+        found = pa.table(columns)
         first = found.take(pc.select_k_unstable(found, SHOWN, [("directory", "ascending"), ("name", "ascending")]))
         return tuple((self._said(row["directory"]), self._said(row["name"])) for row in first.to_pylist())
 
@@ -81,18 +83,25 @@ class ArrowFacts:
         return self._text(value) if isinstance(value, int) else value
 
 
-def _of(columns: pa.Table, fact: str) -> pa.Table:
-    own = columns.filter(pc.equal(columns["fact"], fact))
-    at = pc.fill_null(own["at"], FACTS[fact].unknown)
-    return pa.table({"place": own["place"], "key": own["key"], "at": at}).filter(pc.is_valid(own["place"]))
+def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact: str) -> pa.Table:
+    """The facts of one kind, which has a number; those about a directory have no key."""
+    if fact not in numbers:
+        return columns.slice(0, 0)
+    own = columns.filter(pc.equal(facts, numbers[fact]))
+    own = own.filter(pc.is_valid(own["place" if fact in OF_DIRECTORIES else "key"]))
+    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact].unknown)
+    return own.set_column(2, "at", at)
 
 
-def _is_id(column: pa.ChunkedArray) -> bool:
-    return bool(pa.types.is_integer(column.type))
+def _numbered(column: pa.ChunkedArray, limit: int) -> tuple[pa.Array | None, pa.ChunkedArray]:
+    """The different values of a column, and for each of its rows which it is.
 
-
-def _interned(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:
-    """The different values of a column, and for each of its rows which it is."""
+    Ids from 0 to a limit are what they are, and have no values.
+    """
+    if pa.types.is_integer(column.type):
+        bounds = pc.min_max(column).as_py()
+        if bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] < limit):
+            return None, column.cast(pa.int64())
     recorded = pa.types.is_dictionary(column.type)
     encoded = column.unify_dictionaries() if recorded else column.dictionary_encode()
     chunks = encoded.chunks
@@ -100,8 +109,12 @@ def _interned(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:
     return values, pa.chunked_array([chunk.indices.cast(pa.int64()) for chunk in chunks], pa.int64())
 
 
-def _taken(values: pa.Array, places: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([values]).take(places)
+def _distinct(keys: pa.ChunkedArray) -> int:
+    """How many different keys there are; where each is larger than the one before, as ids are when they are given out
+    in order, nothing needs to be looked up.
+    """
+    ascending = pc.all(pc.greater(keys.slice(1), keys.slice(0, max(0, len(keys) - 1)))).as_py()
+    return len(keys) if ascending is not False else int(pc.count_distinct(keys).as_py())
 
 
 def _looked_up(table: pa.Table, place: pa.ChunkedArray) -> pa.ChunkedArray:
