@@ -12,7 +12,7 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.report.columns import write_parquet
-from marker_sim.scale.fact_files import TEXTS, find_facts
+from marker_sim.scale.fact_files import TEXTS, find_facts, remote_facts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
 from marker_sim.targets.hudi import find_java
 from properties.judges.build import Story, marker
@@ -41,6 +41,10 @@ def test_spark_finds_what_was_planted_and_what_is_found_in_memory(tmp_path: Path
     here, there = judge_facts(facts, None), judge_facts(facts, MASTER)
     assert {rule: there.differences[rule] for rule in expected} == expected
     assert here == there
+    remote = remote_facts(Path(f"file://{tmp_path}/facts.parquet"))
+    assert remote is not None
+    (tmp_path / TEXTS).unlink()
+    assert judge_facts(remote, MASTER).differences == judge_facts(facts, None).differences
 
 
 def test_a_recorded_history_goes_to_spark_as_facts(tmp_path: Path) -> None:

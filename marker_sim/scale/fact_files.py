@@ -29,17 +29,21 @@ _FORMS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json
 
 @dataclass(frozen=True, slots=True)
 class FactFiles:
-    """Files of one form in a directory. interned: whether they hold ids, so that they are read into memory."""
+    """Files of one form in a directory. interned: whether they hold ids, so that they are read into memory.
+
+    places: what Spark reads, the files or a URI that it alone can read.
+    """
 
     directory: Path
     files: tuple[Path, ...]
     form: str
     interned: bool
+    remote: str = ""
 
     @property
-    def place(self) -> str:
-        """What Spark reads: the files of the form, without what else lies there."""
-        return str(self.directory / f"[!{TEXTS[0]}{HEADER[0]}]*{self.files[0].suffix}")
+    def places(self) -> list[str]:
+        """What Spark reads."""
+        return [self.remote] if self.remote else [str(path.absolute()) for path in self.files]
 
     def header(self) -> Header:
         """Whose facts they are; a header of its own for want of a file."""
@@ -64,7 +68,7 @@ class FactFiles:
     def engine(self, spark_master: str | None) -> Iterator[ArrowFacts | SqlFacts]:
         """What judges them: Spark where it is asked for, columns in memory for ids, else DuckDB."""
         if spark_master is not None:
-            with spark_facts(self.place, self.form, self.text, spark_master) as facts:
+            with spark_facts(self.places, self.form, self.text, spark_master) as facts:
                 yield facts
         elif self.interned:
             yield ArrowFacts(self._read(), self.text)
@@ -80,10 +84,22 @@ class FactFiles:
         return pa.concat_tables(tables).unify_dictionaries()
 
 
+def remote_facts(path: Path) -> FactFiles | None:
+    """Facts in Parquet at a URI, which Spark reads; None for a path. A path has lost a slash of its URI."""
+    scheme, found, rest = str(path).partition(":/")
+    if not found or not scheme.isalnum() or path.exists():
+        return None
+    return FactFiles(
+        path, (), "parquet", False, f"{scheme}://{rest.lstrip('/')}" if scheme != "file" else f"file:///{rest}"
+    )
+
+
 def find_facts(directory: Path) -> FactFiles | None:
     """The facts in a directory, None where no file in it looks like some; UsageError when they cannot be judged."""
     files = sorted(path for path in directory.iterdir() if path.suffix in _FORMS and path.name not in (TEXTS, HEADER))
-    if not files or any(path.name in ("history.parquet", "history.jsonl", "verdict.json") for path in files):
+    if not files or any(
+        path.name in ("history.parquet", "history.jsonl", "verdict.json", "plan.json") for path in files
+    ):
         return None
     forms = sorted({path.suffix for path in files})
     if len(forms) > 1:

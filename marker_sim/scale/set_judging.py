@@ -101,5 +101,5 @@ def _engine(facts: pa.Table, spark_master: str | None) -> Iterator[ArrowFacts | 
         return
     with TemporaryDirectory(prefix="marker-sim-facts-") as scratch:
         pq.write_table(facts, Path(scratch) / "facts.parquet")
-        with spark_facts(scratch, "parquet", str, spark_master) as engine:
+        with spark_facts([scratch], "parquet", str, spark_master) as engine:
             yield engine

@@ -58,8 +58,8 @@ def duckdb_facts(files: Sequence[Path], form: str, text: Callable[[int], str], s
 
 
 @contextmanager
-def spark_facts(place: str, form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
-    """Facts below a place that Spark can read, judged on the cluster of `master`; UsageError when it cannot."""
+def spark_facts(places: list[str], form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
+    """Facts in files and directories that Spark reads, judged on the cluster of `master`; UsageError if it cannot."""
     need("--spark-master", "pyspark")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -71,11 +71,11 @@ def spark_facts(place: str, form: str, text: Callable[[int], str], master: str) 
     try:
         session.sparkContext.setLogLevel("ERROR")
         reader = session.read.option("header", True) if form == "csv" else session.read
-        found: Any = getattr(reader, form)(place)
+        found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
         found.selectExpr(*_typed().split(", ")).createOrReplaceTempView("facts")
         yield SqlFacts(lambda query: session.sql(query).collect(), text)
     except PySparkException as error:
-        raise UsageError(_unreadable(place, error)) from error
+        raise UsageError(_unreadable(places[0], error)) from error
     finally:
         session.stop()
 

@@ -53,6 +53,9 @@ class TablesOfEvents:
             number = self._number(table)
             if kind == "invoke" and self._acts_in.setdefault(process, table) != table:
                 self._acts_in[process] = _SEVERAL
+            if operation == "hostile" and path is not None and (at := path.find(_INSIDE)) > 0:
+                self._number(path[:at])
+                self._join(table, path[:at])
             if operation in _OF_DRIVERS:
                 self._join(table, self._driven.setdefault(process, table))
         elif kind in _COMPLETIONS or operation == "arrived":
@@ -69,7 +72,7 @@ class TablesOfEvents:
         """Tables in groups of about `events_max` events, and the group of each table's number.
 
         Tables of which one lies below the other are together, for a path may belong to either, and so are those that
-        one driver writes, because what it does in one is judged by what it does in the other.
+        one driver writes, or one hostile request names, because what is done to one is judged by the other.
         """
         counts = Counter(self.numbers)
         by_root: dict[str, list[str]] = {}
