@@ -7,15 +7,18 @@ numbers if they differ in one of the two texts, which is so because ids are coun
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import methodcaller
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from marker_sim.judges.sets.rules import FACTS, NOTHING, OF_DIRECTORIES, RULES, SHOWN, Difference, SetRule
 
+_SLICE = 1 << 15
 _LIMIT, _KEYS = 1 << 31, 1 << 62
 
 
@@ -51,7 +54,7 @@ class ArrowFacts:
         for fact in rule.minus:
             others = self._by_fact[fact]["key"]
             if len(others):
-                missing = missing.filter(pc.invert(pc.is_in(missing["key"], value_set=others.combine_chunks())))
+                missing = missing.filter(pc.invert(_is_in(missing["key"], others)))
         missing = missing.group_by(["key", "place"]).aggregate([("at", "max")])
         at, place = pc.fill_null(missing["at_max"], FACTS[rule.of].unknown), missing["place"]
         if rule.before:
@@ -113,8 +116,26 @@ def _distinct(keys: pa.ChunkedArray) -> int:
     """How many different keys there are; where each is larger than the one before, as ids are when they are given out
     in order, nothing needs to be looked up.
     """
-    ascending = pc.all(pc.greater(keys.slice(1), keys.slice(0, max(0, len(keys) - 1)))).as_py()
-    return len(keys) if ascending is not False else int(pc.count_distinct(keys).as_py())
+    return len(keys) if _ascend(keys) else int(pc.count_distinct(keys).as_py())
+
+
+def _ascend(keys: pa.ChunkedArray) -> bool:
+    """Whether each key is larger than the one before."""
+    return pc.all(pc.greater(keys.slice(1), keys.slice(0, max(0, len(keys) - 1)))).as_py() is not False
+
+
+def _is_in(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which keys are among others; slice by slice where both ascend, for a small set of keys stays in the cache."""
+    values = others.combine_chunks()
+    if len(keys) <= _SLICE or not _ascend(keys) or not _ascend(others):
+        return pc.is_in(keys, value_set=values)
+    found, at = [], 0
+    for start in range(0, len(keys), _SLICE):
+        part = keys.slice(start, _SLICE)
+        until = bisect_right(values, part[-1].as_py(), lo=at, key=methodcaller("as_py"))
+        found += pc.is_in(part, value_set=values.slice(at, until - at)).chunks
+        at = until
+    return pa.chunked_array(found, pa.bool_())
 
 
 def _looked_up(table: pa.Table, place: pa.ChunkedArray) -> pa.ChunkedArray:
