@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -104,7 +104,7 @@ class History:
     """A finished run: nothing is added to it any more."""
 
     header: Header
-    events: tuple[Event, ...]
+    events: Sequence[Event]
 
     def lines(self) -> Iterator[str]:
         """The history as JSON lines, header first; equal histories give equal bytes in every process."""

@@ -8,7 +8,7 @@ text columns hold JSON string literals instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -18,19 +18,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, History, encode_value, parse_lines
+from marker_sim.history import Event, Header, History, decode_value, encode_value, parse_lines
 
 HEADER_KEY = b"marker_sim.header"
+_BATCH_ROWS = 10_000
 _TEXT = ("process", "role", "kind", "operation", "table", "instant", "path", "error")
 _COLUMNS = (*Event._fields, "escaped")
 
 
 def write_parquet(history: History, path: Path) -> None:
     """Write a history; OSError when the place cannot be written."""
+    pq.write_table(as_table(history), path, compression="zstd")
+
+
+def as_table(history: History) -> pa.Table:
+    """The columns of a history in memory."""
     rows = [_row(event) for event in history.events]
     header = json.dumps(asdict(history.header), sort_keys=True)
-    table = pa.Table.from_pylist(rows, schema=_schema()).replace_schema_metadata({HEADER_KEY: header.encode("ascii")})
-    pq.write_table(table, path, compression="zstd")
+    return pa.Table.from_pylist(rows, schema=_schema()).replace_schema_metadata({HEADER_KEY: header.encode("ascii")})
 
 
 def read_parquet(path: Path) -> History:
@@ -40,11 +45,38 @@ def read_parquet(path: Path) -> History:
         header = (table.schema.metadata or {})[HEADER_KEY].decode("ascii")
         rows = table.select(list(_COLUMNS)).to_pylist()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UsageError(
-            f"{path} cannot be read as a history ({reason}); give the history.parquet or history.jsonl of a report"
-        ) from error
+        raise UsageError(_unreadable(path, error)) from error
     return parse_lines(chain([header], _lines(rows)), str(path))
+
+
+def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
+    """A history to be read in parts, and its header; UsageError when it is something else."""
+    try:
+        file = pq.ParquetFile(path)
+        header = (file.schema_arrow.metadata or {})[HEADER_KEY].decode("ascii")
+        missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+        if missing:
+            raise KeyError(f"it lacks the column {missing[0]!r}")
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise UsageError(_unreadable(path, error)) from error
+    return file, parse_lines([header], str(path)).header
+
+
+def events_of(file: pq.ParquetFile) -> Iterator[Event]:
+    """The events of a history that `open_parquet` opened, one at a time."""
+    for batch in file.iter_batches(_BATCH_ROWS, columns=list(_COLUMNS)):
+        columns = [batch[name].to_pylist() for name in _COLUMNS]
+        for *row, escaped in zip(*columns, strict=True):
+            event = Event(*row)
+            if escaped:
+                texts = {name: json.loads(text) for name in _TEXT if (text := getattr(event, name)) is not None}
+                event = event._replace(**texts)
+            yield event if event.value is None else event._replace(value=decode_value(json.loads(str(event.value))))
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return f"{path} cannot be read as a history ({reason}); give the history.parquet or history.jsonl of a report"
 
 
 def _schema() -> pa.Schema:

@@ -1,0 +1,177 @@
+"""Facts about marker directories, and the guarantees that are a difference of two sets of them.
+
+A fact is a row (fact, directory, name, moment): a word of `FACTS`, a marker directory `TABLE/.hoodie/.temp/INSTANT`,
+a marker's name or the path of a data file relative to the table (none for a fact about the directory), and when, as a
+number that grows: the index of an event, or a time. Rows may repeat; of several the latest counts.
+
+    breach   a name that is in `of` and in none of `minus`, where `within` was recorded of its directory
+    excused  one of these for which the excuse holds: `of` came before `before`, or did not come before `within`
+
+docs/scale.md says which guarantee of the other judges each rule implies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from marker_sim.history.index.presence import NEVER
+from marker_sim.judges.findings import Breach, Finding
+
+EARLIEST = -1
+SHOWN = 5
+
+
+class Fact(NamedTuple):
+    """One kind of fact. unknown: its `moment` where none was given, so that nobody is accused for the lack of it."""
+
+    unknown: int
+    meaning: str
+
+
+FACTS: dict[str, Fact] = {
+    "requested": Fact(EARLIEST, "a create of the marker may have had an effect"),
+    "answered": Fact(
+        EARLIEST, 'a create of the marker was answered "created" or "exists"; moment: when it was asked for'
+    ),
+    "stored": Fact(EARLIEST, "in the end a new reader of storage finds the marker"),
+    "deleted": Fact(
+        NEVER, "of the directory: until `moment` a deletion of it, or damage by others, may have had an effect"
+    ),
+    "committed": Fact(EARLIEST, "a completed commit of the instant names the data file"),
+    "undone": Fact(EARLIEST, "a rollback or sweep removed the data file after it was committed"),
+    "cleaned": Fact(EARLIEST, "a clean, or whoever else may, removed the data file after it was committed"),
+    "present": Fact(NEVER, "in the end the data file of the instant is in storage; moment: since when"),
+    "finalized": Fact(
+        EARLIEST, "of the directory: the instant is committed, and from `moment` on its markers were listed"
+    ),
+    "rolled-back": Fact(
+        EARLIEST, "of the directory: a rollback is complete, and from `moment` on it listed the markers"
+    ),
+}
+OF_DIRECTORIES = ("deleted", "finalized", "rolled-back")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRule:
+    """One difference of sets. within: a fact about the directory, "" for every directory; before: of the excuse."""
+
+    id: str
+    guarantee: str
+    of: str
+    minus: tuple[str, ...]
+    sentence: str
+    cause: str
+    within: str = ""
+    before: str = ""
+
+
+RULES: tuple[SetRule, ...] = (
+    SetRule(
+        id="answered-not-stored",
+        guarantee="G4",
+        of="answered",
+        minus=("stored",),
+        before="deleted",
+        sentence="was answered and is not stored in the end",
+        cause="not-stored",
+    ),
+    SetRule(
+        id="stored-not-requested",
+        guarantee="G4",
+        of="stored",
+        minus=("requested",),
+        sentence="is stored in the end and no create had requested it",
+        cause="stranger",
+    ),
+    SetRule(
+        id="committed-not-stored",
+        guarantee="G14",
+        of="committed",
+        minus=("present", "undone", "cleaned"),
+        sentence="is named by a completed commit and is not stored in the end",
+        cause="commit-without-file",
+    ),
+    SetRule(
+        id="committed-and-undone",
+        guarantee="G15",
+        of="undone",
+        minus=("present",),
+        sentence="was committed, and a rollback or sweep removed it",
+        cause="undone",
+    ),
+    SetRule(
+        id="stored-not-committed",
+        guarantee="G14",
+        of="present",
+        minus=("committed",),
+        within="finalized",
+        sentence="was stored before the markers were listed and is left of an instant that was committed without it",
+        cause="left-by-commit",
+    ),
+    SetRule(
+        id="stored-and-rolled-back",
+        guarantee="G15",
+        of="present",
+        minus=("committed",),
+        within="rolled-back",
+        sentence="was stored before the markers were listed and is left of an instant that was rolled back",
+        cause="left-by-rollback",
+    ),
+)
+GUARANTEES_BY_SETS = frozenset(rule.guarantee for rule in RULES)
+
+
+class Difference(NamedTuple):
+    """What a rule found. judged: names that were decided, those in breach included.
+
+    shown: the first `SHOWN` names in breach, as (directory, name), sorted as bytes of UTF-8.
+    """
+
+    judged: int
+    excused: int
+    breaches: int
+    shown: tuple[tuple[str, str], ...]
+
+
+NOTHING = Difference(0, 0, 0, ())
+
+
+def findings_of(
+    differences: Mapping[str, Difference], lacking: Mapping[str, str], under: str = "none"
+) -> tuple[Finding, ...]:
+    """One finding a guarantee. lacking: by rule, why it could not be judged; under: the fault class to count under."""
+    found = []
+    for guarantee in sorted(GUARANTEES_BY_SETS, key=lambda guarantee: int(guarantee[1:])):
+        rules = [rule for rule in RULES if rule.guarantee == guarantee]
+        results = [(rule, differences.get(rule.id, NOTHING)) for rule in rules]
+        breaches: list[Breach] = []
+        excused: dict[str, int] = {}
+        for rule, result in results:
+            breaches += _breaches(rule, result, under)
+            if result.excused:
+                name = "late-write" if rule.within else "deletion-open"
+                excused[name] = excused.get(name, 0) + result.excused
+        undecided = "; ".join(dict.fromkeys(lacking[rule.id] for rule in rules if rule.id in lacking))
+        found.append(
+            Finding(
+                guarantee=guarantee,
+                applicable=True,
+                judged=sum(result.judged for _, result in results),
+                breaches=tuple(breaches),
+                undecided=undecided,
+                excused=tuple(sorted(excused.items())),
+            )
+        )
+    return tuple(found)
+
+
+def _breaches(rule: SetRule, result: Difference, under: str) -> Iterable[Breach]:
+    """Every breach; those beyond the names shown are counted with the message of the last one."""
+    more = f" ({result.breaches:,} such names)" if result.breaches > 1 else ""
+    made = [
+        Breach(message=f"{directory}: {name!r} {rule.sentence}{more}", evidence=(), under=under, cause=rule.cause)
+        for directory, name in result.shown
+    ]
+    return made + made[-1:] * (result.breaches - len(made))

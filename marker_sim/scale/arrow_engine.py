@@ -1,0 +1,144 @@
+"""The rules over columns in memory, by differences of sets of interned ids. Needs no more than pyarrow.
+
+Directory and name of a fact become one number, so that texts are compared once, when they are interned; facts whose
+directories and names were recorded as ids are not touched by any text at all. Two facts must differ in one of the two
+numbers if they differ in one of the two texts, which is so because ids are counted and not hashed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from operator import methodcaller
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from marker_sim.judges.sets.rules import FACTS, NOTHING, OF_DIRECTORIES, RULES, SHOWN, Difference, SetRule
+
+_SLICE = 1 << 15
+_LIMIT, _KEYS = 1 << 31, 1 << 62
+
+
+class ArrowFacts:
+    """The facts of a table with the columns fact, directory, name and moment, split by kind. text: of a recorded id."""
+
+    def __init__(self, table: pa.Table, text: Callable[[int], str] = str) -> None:
+        self._text = text
+        words, fact = _numbered(table["fact"], 0)
+        numbers = {word: number for number, word in enumerate([] if words is None else words.to_pylist())}
+        self.kinds = frozenset(pc.unique(table["fact"]).to_pylist()) - {None}
+        self._directories, place = _numbered(table["directory"], _LIMIT)
+        self._width = 1 + (pc.max(place).as_py() or 0)
+        self._names, name = _numbered(table["name"], _KEYS // self._width)
+        columns = {"place": place, "key": pc.add(pc.multiply(name, self._width), place), "at": table["moment"]}
+        split = partial(_of, pa.table(columns), fact, numbers)
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # The work is pyarrow's, which lets go of Python's lock.
+            self._by_fact = dict(zip(FACTS, pool.map(split, FACTS), strict=True))
+
+    def differences(self) -> dict[str, Difference]:
+        """What each rule found."""
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            return {rule.id: found for rule, found in zip(RULES, pool.map(self._difference, RULES), strict=True)}
+
+    def _difference(self, rule: SetRule) -> Difference:
+        of = self._by_fact[rule.of]
+        listed = self._latest(rule.within) if rule.within else None
+        if listed is not None:
+            of = of.filter(pc.is_in(of["place"], value_set=listed["place"].combine_chunks()))
+        if not len(of):
+            return NOTHING
+        missing = of
+        for fact in rule.minus:
+            others = self._by_fact[fact]["key"]
+            if len(others):
+                missing = missing.filter(pc.invert(_is_in(missing["key"], others)))
+        missing = missing.group_by(["key", "place"]).aggregate([("at", "max")])
+        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of].unknown), missing["place"]
+        if rule.before:
+            until = _looked_up(self._latest(rule.before), place)
+            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of].unknown))
+        elif listed is not None:
+            excused = pc.greater_equal(at, _looked_up(listed, place))
+        else:
+            excused = pa.chunked_array([pa.repeat(False, len(missing))])
+        broken = missing.filter(pc.invert(excused))
+        count = len(missing) - len(broken)
+        return Difference(_distinct(of["key"]) - count, count, len(broken), self._shown(broken))
+
+    def _latest(self, fact: str) -> pa.Table:
+        """Of each directory with a fact about it: its place, and the latest `at`."""
+        return self._by_fact[fact].group_by("place").aggregate([("at", "max")])
+
+    def _shown(self, broken: pa.Table) -> tuple[tuple[str, str], ...]:
+        columns = {"directory": broken["place"], "name": pc.divide(broken["key"], self._width)}
+        if self._directories is not None:
+            columns["directory"] = pa.chunked_array([self._directories]).take(columns["directory"])
+        if self._names is not None:
+            columns["name"] = pa.chunked_array([self._names]).take(columns["name"])
+        found = pa.table(columns)
+        first = found.take(pc.select_k_unstable(found, SHOWN, [("directory", "ascending"), ("name", "ascending")]))
+        return tuple((self._said(row["directory"]), self._said(row["name"])) for row in first.to_pylist())
+
+    def _said(self, value: str | int) -> str:
+        return self._text(value) if isinstance(value, int) else value
+
+
+def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact: str) -> pa.Table:
+    """The facts of one kind, which has a number; those about a directory have no key."""
+    if fact not in numbers:
+        return columns.slice(0, 0)
+    own = columns.filter(pc.equal(facts, numbers[fact]))
+    own = own.filter(pc.is_valid(own["place" if fact in OF_DIRECTORIES else "key"]))
+    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact].unknown)
+    return own.set_column(2, "at", at)
+
+
+def _numbered(column: pa.ChunkedArray, limit: int) -> tuple[pa.Array | None, pa.ChunkedArray]:
+    """The different values of a column, and for each of its rows which it is.
+
+    Ids from 0 to a limit are what they are, and have no values.
+    """
+    if pa.types.is_integer(column.type):
+        bounds = pc.min_max(column).as_py()
+        if bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] < limit):
+            return None, column.cast(pa.int64())
+    recorded = pa.types.is_dictionary(column.type)
+    encoded = column.unify_dictionaries() if recorded else column.dictionary_encode()
+    chunks = encoded.chunks
+    values = chunks[0].dictionary if chunks else pa.array([], pa.string())
+    return values, pa.chunked_array([chunk.indices.cast(pa.int64()) for chunk in chunks], pa.int64())
+
+
+def _distinct(keys: pa.ChunkedArray) -> int:
+    """How many different keys there are; where each is larger than the one before, as ids are when they are given out
+    in order, nothing needs to be looked up.
+    """
+    return len(keys) if _ascend(keys) else int(pc.count_distinct(keys).as_py())
+
+
+def _ascend(keys: pa.ChunkedArray) -> bool:
+    """Whether each key is larger than the one before."""
+    return pc.all(pc.greater(keys.slice(1), keys.slice(0, max(0, len(keys) - 1)))).as_py() is not False
+
+
+def _is_in(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which keys are among others; slice by slice where both ascend, for a small set of keys stays in the cache."""
+    values = others.combine_chunks()
+    if len(keys) <= _SLICE or not _ascend(keys) or not _ascend(others):
+        return pc.is_in(keys, value_set=values)
+    found, at = [], 0
+    for start in range(0, len(keys), _SLICE):
+        part = keys.slice(start, _SLICE)
+        until = bisect_right(values, part[-1].as_py(), lo=at, key=methodcaller("as_py"))
+        found += pc.is_in(part, value_set=values.slice(at, until - at)).chunks
+        at = until
+    return pa.chunked_array(found, pa.bool_())
+
+
+def _looked_up(table: pa.Table, place: pa.ChunkedArray) -> pa.ChunkedArray:
+    """For each place the latest `at` in a table, null where there is none."""
+    at = pc.index_in(place, value_set=table["place"].combine_chunks())
+    return table["at_max"].take(at)

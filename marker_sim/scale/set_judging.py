@@ -1,0 +1,105 @@
+"""A stored history, or facts, judged by differences of sets: the findings, and what each rule counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from marker_sim.faults import FAULT_CLASSES
+from marker_sim.history import Header, read_jsonl
+from marker_sim.judges.findings import Finding
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.judges.sets.rules import RULES, Difference, findings_of
+from marker_sim.report.columns import as_table, open_parquet
+from marker_sim.scale.arrow_engine import ArrowFacts
+from marker_sim.scale.fact_files import FactFiles, lacking_facts
+from marker_sim.scale.recorded import READ, RecordedFacts
+from marker_sim.scale.sql_engines import SqlFacts, spark_facts
+
+_BATCH_ROWS = 250_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSets:
+    """What the rules found. lacking: by rule, why it was not judged; classes: those of the faults of the history."""
+
+    header: Header
+    differences: dict[str, Difference]
+    lacking: dict[str, str]
+    classes: frozenset[str]
+
+    def findings(self, profile: Profile) -> tuple[Finding, ...]:
+        """One finding a guarantee. Columns do not say under which fault a name was lost, so a breach that is promised
+        under some of those that happened, and not under others, leaves the guarantee undecided.
+        """
+        own = [name for name in FAULT_CLASSES if name in self.classes and name != "none"]
+        mode, storage = self.header.mode, self.header.storage
+        found = []
+        for finding in findings_of(self.differences, self.lacking, own[0] if own else "none"):
+            promised = {profile.promise(finding.guarantee, mode, storage, under).promised for under in (*own, "none")}
+            if finding.breaches and len(promised) > 1:
+                why = f"{finding.breaches[0].message}; whether that is promised under {', '.join(own)} needs the others"
+                found.append(replace(finding, breaches=(), undecided=why))
+            else:
+                found.append(finding)
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, dict[str, int | str]]:
+        """By rule: how many names were judged, excused and broken, and why it was not judged."""
+        counts = {rule: each._asdict() for rule, each in self.differences.items()}
+        for each in counts.values():
+            del each["shown"]
+        return {rule: each | ({"lacking": self.lacking[rule]} if rule in self.lacking else {})
+                for rule, each in counts.items()}  # fmt: skip
+
+
+def judge_facts(facts: FactFiles, spark_master: str | None) -> JudgedSets:
+    """Judge facts that others recorded."""
+    with facts.engine(spark_master) as engine:
+        lacking = lacking_facts(engine.kinds)
+        found = {rule: each for rule, each in engine.differences().items() if rule not in lacking}
+    return JudgedSets(header=facts.header(), differences=found, lacking=lacking, classes=frozenset())
+
+
+def judge_history_by_sets(path: Path, spark_master: str | None) -> JudgedSets:
+    """Judge a history file (.parquet or .jsonl) from its columns, a part of its rows at a time."""
+    header, facts, classes = _facts_of(path)
+    if header.witness != "effects" or header.layout != "hudi":
+        why = "storage was read now and then, and sets need every effect on it"
+        return JudgedSets(header=header, differences={}, lacking={rule.id: why for rule in RULES}, classes=frozenset())
+    with _engine(facts, spark_master) as engine:
+        found = engine.differences()
+    return JudgedSets(header=header, differences=found, lacking={}, classes=classes)
+
+
+def _facts_of(path: Path) -> tuple[Header, pa.Table, frozenset[str]]:
+    """The header of a history file, its facts, and the classes of the faults in it; no facts where sets need more."""
+    collected = RecordedFacts()
+    if path.suffix == ".jsonl":
+        history = read_jsonl(path)
+        header, batches = history.header, iter([as_table(history)])
+    else:
+        file, header = open_parquet(path)
+        batches = (pa.Table.from_batches([batch]) for batch in file.iter_batches(_BATCH_ROWS, columns=list(READ)))
+    if header.witness != "effects" or header.layout != "hudi":
+        return header, pa.table({}), frozenset()
+    for batch in batches:
+        collected.add(batch)
+    return header, collected.table(), frozenset(collected.classes)
+
+
+@contextmanager
+def _engine(facts: pa.Table, spark_master: str | None) -> Iterator[ArrowFacts | SqlFacts]:
+    if spark_master is None:
+        yield ArrowFacts(facts)
+        return
+    with TemporaryDirectory(prefix="marker-sim-facts-") as scratch:
+        pq.write_table(facts, Path(scratch) / "facts.parquet")
+        with spark_facts([scratch], "parquet", str, spark_master) as engine:
+            yield engine

@@ -1,0 +1,95 @@
+"""The rules over files of facts, by DuckDB on one machine and by Spark on several: the same query, run by either.
+
+DuckDB keeps to `memory` and spills to `scratch`; Spark is configured by its user's own environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.sets.plan import counting_query, showing_query
+from marker_sim.judges.sets.rules import RULES, Difference
+from marker_sim.requirements import need
+
+COLUMNS = ("fact", "directory", "name", "moment")
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+_READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
+
+
+class SqlFacts:
+    """Facts behind a function that answers a query. text: of a recorded id."""
+
+    def __init__(self, ask: Ask, text: Callable[[int], str] = str) -> None:
+        self._ask, self._text = ask, text
+        self.kinds = frozenset(row[0] for row in ask("SELECT DISTINCT fact FROM facts WHERE fact IS NOT NULL"))
+
+    def differences(self) -> dict[str, Difference]:
+        """What each rule found."""
+        ((*counts,),) = self._ask(counting_query("facts"))
+        found = {}
+        for number, rule in enumerate(RULES):
+            judged, excused, broken = map(int, counts[3 * number : 3 * number + 3])
+            shown = self._ask(showing_query("facts", rule)) if broken else ()
+            names = tuple((self._said(directory), self._said(name)) for directory, name in shown)
+            found[rule.id] = Difference(judged, excused, broken, names)
+        return found
+
+    def _said(self, value: str | int) -> str:
+        return self._text(value) if isinstance(value, int) else value
+
+
+@contextmanager
+def duckdb_facts(files: Sequence[Path], form: str, text: Callable[[int], str], scratch: Path) -> Iterator[SqlFacts]:
+    """Facts in files of one form, read by DuckDB; UsageError when it cannot read them."""
+    need("judging facts in files", "duckdb")
+    import duckdb
+
+    listed = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in files)
+    with duckdb.connect(config={"temp_directory": str(scratch)}) as connection:
+        try:
+            connection.execute(f"CREATE VIEW facts AS SELECT {_typed()} FROM {_READERS[form]}([{listed}])")
+            yield SqlFacts(lambda query: connection.execute(query).fetchall(), text)
+        except duckdb.Error as error:
+            raise UsageError(_unreadable(str(files[0].parent), error)) from error
+
+
+@contextmanager
+def spark_facts(places: list[str], form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
+    """Facts in files and directories that Spark reads, judged on the cluster of `master`; UsageError if it cannot."""
+    need("--spark-master", "pyspark")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        session = SparkSession.builder.master(master).appName("marker-sim judge").getOrCreate()
+    except Exception as error:  # Java and the cluster's own words: py4j passes many classes on.
+        raise HarnessError(f"Spark does not start with --spark-master {master}: {_first_line(error)}") from error
+    try:
+        session.sparkContext.setLogLevel("ERROR")
+        reader = session.read.option("header", True) if form == "csv" else session.read
+        found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
+        found.selectExpr(*_typed().split(", ")).createOrReplaceTempView("facts")
+        yield SqlFacts(lambda query: session.sql(query).collect(), text)
+    except PySparkException as error:
+        raise UsageError(_unreadable(places[0], error)) from error
+    finally:
+        session.stop()
+
+
+def _typed() -> str:
+    return "fact, directory, name, CAST(moment AS BIGINT) AS moment"
+
+
+def _unreadable(place: str, error: Exception) -> str:
+    return (
+        f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
+        f" {', '.join(COLUMNS)}, as in docs/scale.md"
+    )
+
+
+def _first_line(error: object) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

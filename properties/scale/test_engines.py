@@ -1,0 +1,86 @@
+"""Every engine finds exactly what was planted, and whatever facts are drawn, all engines find the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marker_sim.errors import UsageError
+from marker_sim.judges.sets.rules import FACTS, OF_DIRECTORIES, RULES
+from marker_sim.scale.arrow_engine import ArrowFacts
+from marker_sim.scale.fact_files import TEXTS, find_facts, lacking_facts
+from marker_sim.scale.set_judging import judge_facts
+from marker_sim.scale.sql_engines import SqlFacts
+from properties.scale.planted import Rows, as_columns, as_ids, planted
+
+NAMES = ("p", "q/r", "é", '"', "ﬀ", "𐀀")
+MOMENTS = st.one_of(st.none(), st.integers(0, 5))
+FACT = st.one_of(
+    st.tuples(
+        st.sampled_from(sorted(FACTS.keys() - set(OF_DIRECTORIES))),
+        st.sampled_from("ab"),
+        st.sampled_from(NAMES),
+        MOMENTS,
+    ),
+    st.tuples(st.sampled_from(OF_DIRECTORIES), st.sampled_from("ab"), st.none(), MOMENTS),
+)
+
+
+def by_duckdb(table: pa.Table) -> SqlFacts:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.register("facts", table)
+    return SqlFacts(lambda query: connection.execute(query).fetchall())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(FACT, min_size=1, max_size=40))
+def test_columns_and_sql_find_the_same_in_any_facts(rows: Rows) -> None:
+    table = as_columns(rows)
+    ids, texts = as_ids(table)
+    text = texts["text"].to_pylist()
+    expected = ArrowFacts(table)
+    by_ids, by_sql = ArrowFacts(ids, text.__getitem__), by_duckdb(table)
+    assert expected.kinds == by_sql.kinds == {row[0] for row in rows}
+    assert expected.differences() == by_ids.differences() == by_sql.differences()
+
+
+def test_each_rule_is_broken_by_what_was_planted_for_it_in_every_form(tmp_path: Path) -> None:
+    rows, expected = planted(40_000, 500)
+    table = as_columns(rows)
+    assert {rule for rule, each in expected.items() if each.breaches} == {r.id for r in RULES} - {
+        "committed-and-undone"
+    }
+    for form in ("parquet", "csv", "ids", "ordered"):
+        place = tmp_path / form
+        place.mkdir()
+        if form == "csv":
+            pc_csv.write_csv(table, place / "facts.csv")
+        else:
+            ids, texts = as_ids(table.sort_by([("name", "ascending")]) if form == "ordered" else table)
+            half = len(table) // 2
+            for part in (0, 1):
+                chosen = table if form == "parquet" else ids
+                pq.write_table(chosen.slice(part * half, half + part * len(table)), place / f"facts-{part}.parquet")
+            if form in ("ids", "ordered"):
+                pq.write_table(texts, place / TEXTS)
+        facts = find_facts(place)
+        assert facts is not None and facts.interned == (form in ("ids", "ordered"))
+        judged = judge_facts(facts, None)
+        assert {rule: judged.differences[rule] for rule in expected} == expected, form
+        assert not judged.lacking
+
+
+def test_a_rule_without_its_facts_is_not_judged_and_a_word_that_is_no_fact_is_refused() -> None:
+    lacking = lacking_facts(frozenset({"answered", "stored", "present"}))
+    assert set(lacking) == {"stored-not-requested", "stored-not-committed", "stored-and-rolled-back"}
+    assert "'requested'" in lacking["stored-not-requested"]
+    assert lacking_facts(frozenset(FACTS)) == {}
+    with pytest.raises(UsageError, match="'answerd' is no fact"):
+        lacking_facts(frozenset({"answerd"}))

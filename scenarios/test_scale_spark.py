@@ -1,0 +1,57 @@
+"""The set rules by PySpark: the same answer as on one machine, from files of facts and from a recorded history.
+
+pytest -m spark -n 0 scenarios/test_scale_spark.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from marker_sim.errors import HarnessError
+from marker_sim.report.columns import write_parquet
+from marker_sim.scale.fact_files import TEXTS, find_facts, remote_facts
+from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
+from marker_sim.targets.hudi import find_java
+from properties.judges.build import Story, marker
+from properties.scale.planted import as_columns, as_ids, planted
+
+pytestmark = pytest.mark.spark
+MASTER = "local[1]"
+
+
+@pytest.fixture(autouse=True)
+def java() -> None:
+    """Skip where there is no Java."""
+    try:
+        find_java()
+    except HarnessError as error:
+        pytest.skip(str(error))
+
+
+def test_spark_finds_what_was_planted_and_what_is_found_in_memory(tmp_path: Path) -> None:
+    rows, expected = planted(5_000, 100)
+    ids, texts = as_ids(as_columns(rows))
+    pq.write_table(ids, tmp_path / "facts.parquet")
+    pq.write_table(texts, tmp_path / TEXTS)
+    facts = find_facts(tmp_path)
+    assert facts is not None
+    here, there = judge_facts(facts, None), judge_facts(facts, MASTER)
+    assert {rule: there.differences[rule] for rule in expected} == expected
+    assert here == there
+    remote = remote_facts(Path(f"file://{tmp_path}/facts.parquet"))
+    assert remote is not None
+    (tmp_path / TEXTS).unlink()
+    assert judge_facts(remote, MASTER).differences == judge_facts(facts, None).differences
+
+
+def test_a_recorded_history_goes_to_spark_as_facts(tmp_path: Path) -> None:
+    story = Story()
+    story.start()
+    story.end(story.ask(marker("größe")), "ok", "created")
+    write_parquet(story.history(), tmp_path / "history.parquet")
+    here = judge_history_by_sets(tmp_path / "history.parquet", None)
+    assert here.differences["answered-not-stored"].breaches == 1
+    assert judge_history_by_sets(tmp_path / "history.parquet", MASTER) == here
