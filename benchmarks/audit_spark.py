@@ -194,7 +194,7 @@ class HudiTable:
 
     def fail(self, found: Iterable[Row], operation: str = "", **settings: object) -> None:
         """A write that fails after its data files were written and before its commit."""
-        failing = {key.replace(".", "__"): value for key, value in FAILING.items()}
+        failing: dict[str, Any] = {key.replace(".", "__"): value for key, value in FAILING.items()}
         try:
             self.write(found, operation, **(failing | settings))
         except Exception as error:

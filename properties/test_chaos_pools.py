@@ -14,10 +14,10 @@ import pytest
 
 from marker_sim.campaign.nightly.shrinks import Shrinks
 from marker_sim.campaign.nightly.spark_executor import SparkTask, kit
-from marker_sim.campaign.nightly.spark_session import said_by, ship
 from marker_sim.campaign.nightly.work import NightlyTask, shrunk, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
+from marker_sim.spark_session import said_by, ship
 
 MUTANT = "mutant:no-type-file"
 TASK = NightlyTask(stream="swarm", first=0, count=2, sut=MUTANT, profile="reference", until=0.0, seed=5)
@@ -68,7 +68,7 @@ def test_a_kind_seen_twice_before_is_not_made_small() -> None:
             "accepted are local[THREADS], local-cluster[EXECUTORS,CORES,MEMORY_MB] and spark://",
         ),
         ("--spark-master local[0]", 2, "accepted are local[THREADS]"),
-        ("--spark-master yarn", 2, "accepted are local[THREADS]"),
+        ("--spark-master mesos://here", 2, "accepted are local[THREADS]"),
         (
             "--spark-master local[1] --sut http --start ./server:{port}",
             2,

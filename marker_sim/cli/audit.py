@@ -16,6 +16,7 @@ from marker_sim.errors import UsageError
 from marker_sim.report.directory import open_report, unwritable
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+from marker_sim.spark_session import parse_master
 
 JOBS = 16
 _JOBS_MAX = 256
@@ -33,6 +34,7 @@ def audit(
         raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
     threads = JOBS if jobs is None else _number(jobs)
     stuck_after_s = _seconds(stuck_after)
+    parse_master(spark_master)
     directory = None if report is None else Path(report)
     if directory is not None:
         _refuse_inside(directory, table)

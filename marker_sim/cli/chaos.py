@@ -13,7 +13,6 @@ from rich.table import Table
 
 from marker_sim.campaign.nightly.nightly_run import NightEnd, run_night
 from marker_sim.campaign.nightly.opening import NightRequest
-from marker_sim.campaign.nightly.spark_session import parse_master
 from marker_sim.campaign.nightly.stages import parse_stages
 from marker_sim.campaign.nightly.summary import (
     columns,
@@ -30,6 +29,7 @@ from marker_sim.errors import UsageError
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
+from marker_sim.spark_session import parse_master
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import REAL_STORAGES, ServerOptions
 from marker_sim.worker_pool import parse_jobs

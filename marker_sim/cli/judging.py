@@ -26,6 +26,7 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.scale.fact_files import find_facts, remote_facts
 from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
+from marker_sim.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")
 
@@ -47,6 +48,7 @@ def rejudge(
     """
     only = None if guarantees is None else parse_guarantees(guarantees)
     baseline = None if expect is None else load_baseline(expect)
+    parse_master(spark_master)
     facts = find_facts(path) if path.is_dir() else remote_facts(path) if spark_master is not None else None
     by_sets: dict[str, Any] = {}
     if sets or spark_master is not None or facts is not None:

@@ -5,15 +5,17 @@ DuckDB keeps to `memory` and spills to `scratch`; Spark is configured by its use
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import UsageError
 from marker_sim.judges.sets.plan import counting_query, showing_query
 from marker_sim.judges.sets.rules import RULES, Difference
 from marker_sim.requirements import need
+from marker_sim.spark_session import open_session
 
 COLUMNS = ("fact", "directory", "name", "moment")
 Ask = Callable[[str], Sequence[Sequence[Any]]]
@@ -60,24 +62,19 @@ def duckdb_facts(files: Sequence[Path], form: str, text: Callable[[int], str], s
 @contextmanager
 def spark_facts(places: list[str], form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
     """Facts in files and directories that Spark reads, judged on the cluster of `master`; UsageError if it cannot."""
-    need("--spark-master", "pyspark")
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
+    with (
+        tempfile.TemporaryDirectory(prefix="marker-sim-judge-") as scratch,
+        open_session("judge", master, Path(scratch)) as session,
+    ):
+        from pyspark.errors import PySparkException
 
-    try:
-        session = SparkSession.builder.master(master).appName("marker-sim judge").getOrCreate()
-    except Exception as error:  # Java and the cluster's own words: py4j passes many classes on.
-        raise HarnessError(f"Spark does not start with --spark-master {master}: {_first_line(error)}") from error
-    try:
-        session.sparkContext.setLogLevel("ERROR")
-        reader = session.read.option("header", True) if form == "csv" else session.read
-        found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
-        found.selectExpr(*_typed().split(", ")).createOrReplaceTempView("facts")
-        yield SqlFacts(lambda query: session.sql(query).collect(), text)
-    except PySparkException as error:
-        raise UsageError(_unreadable(places[0], error)) from error
-    finally:
-        session.stop()
+        try:
+            reader = session.read.option("header", True) if form == "csv" else session.read
+            found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
+            found.selectExpr(*_typed().split(", ")).createOrReplaceTempView("facts")
+            yield SqlFacts(lambda query: session.sql(query).collect(), text)
+        except PySparkException as error:
+            raise UsageError(_unreadable(places[0], error)) from error
 
 
 def _typed() -> str:

@@ -6,8 +6,7 @@ stages.py        which share of the budget each stage gets; requirements.py: wha
 ranges.py        which numbers of a stream are done, and which come next
 tasks.py         a worker carries out one unit; work.py and work_*.py: the kinds of units
 shrinks.py       units that wait until their violations are small
-spark_pool.py    executors of a Spark cluster as workers; spark_session.py starts the application, spark_executor.py is
-                 what an executor does
+spark_pool.py    executors of a Spark cluster as workers; spark_executor.py is what an executor does
 ledger.py        one line per finished unit, appended and synced
 tables.py        runs, coverage and violations as Parquet
 failures.py      failures of the ledger as replay files; pruning.py moves fixed ones aside

@@ -21,14 +21,24 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim import supervisor
 from marker_sim.campaign.nightly.spark_executor import SCHEMA, SparkTask, kit
-from marker_sim.campaign.nightly.spark_session import open_session, said_by, ship
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.errors import HarnessError
+from marker_sim.spark_session import open_session, said_by, ship
 from marker_sim.worker_pool import VARIABLE, Answer, guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+SETTINGS = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": _JVM,
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": _JVM,
+    "spark.locality.wait": "0",
+    "spark.python.worker.reuse": "true",  # The kit is loaded once by each.
+    "spark.task.maxFailures": "4",
+}
 LIMIT_S = 900.0
 FIRST_S = 90.0
 BESIDE = 1
@@ -72,8 +82,16 @@ class SparkPool:
         with ExitStack() as stack:
             stack.callback(supervisor.end_marked, VARIABLE, self._mark)
             stack.enter_context(guarded(VARIABLE, self._mark))
+            settings = SETTINGS | ({"spark.cores.max": str(self._jobs)} if self._jobs else {})
             self._session = stack.enter_context(
-                open_session(self._master, self._jobs, self._mark, self._directory / "logs", self._scratch)
+                open_session(
+                    "chaos",
+                    self._master,
+                    self._scratch,
+                    settings=settings,
+                    mark=self._mark,
+                    logs=self._directory / "logs",
+                )
             )
             ship(self._session, self._sut, self._scratch)
             cores = self._begin()

@@ -1,4 +1,4 @@
-"""A Spark application for a night: where its master may be, how its driver starts here, and what it takes along.
+"""A Spark application for `--spark-master`: where its master may be, how its driver starts here, what it takes along.
 
 The driver's JVM is a child of this process and ends with it, and its executors end with that. Settings that are not
 given here come from `spark-defaults.conf` in `SPARK_CONF_DIR`, as in any application.
@@ -13,9 +13,10 @@ import shutil
 import socket
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
@@ -30,62 +31,65 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local\[[1-9]\d*\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]")
 _STANDALONE = re.compile(r"spark://(?P<host>[\w.-]+):(?P<port>\d{1,5})")
+_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark; not tried.
 CONNECT_S = 5.0
 SAID_MAX = 400
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SETTINGS = {
-    "spark.app.name": "marker-sim chaos",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": _JVM,
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": _JVM,
-    "spark.locality.wait": "0",
-    "spark.python.worker.reuse": "true",  # The kit is loaded once by each.
-    "spark.task.maxFailures": "4",
+    "spark.log.level": "ERROR",
 }
 
 
 def parse_master(text: str | None) -> str | None:
     """The URL of `--spark-master`, None for none; UsageError for one that is not accepted."""
-    if text is None or any(pattern.fullmatch(text) for pattern in (_LOCAL, _LOCAL_CLUSTER, _STANDALONE)):
+    if text is None or any(form.fullmatch(text) for form in (_LOCAL, _LOCAL_CLUSTER, _STANDALONE, _OTHERS)):
         return text
     raise UsageError(
-        f"--spark-master was given {text!r}; accepted are local[THREADS], local-cluster[EXECUTORS,CORES,MEMORY_MB] and"
-        " spark://HOST:PORT"
+        f"--spark-master was given {text!r}; accepted are local[THREADS], local-cluster[EXECUTORS,CORES,MEMORY_MB],"
+        " spark://HOST:PORT, yarn and k8s://ADDRESS"
     )
 
 
 @contextmanager
-def open_session(master: str, cores: int, mark: str, logs: Path, scratch: Path) -> Iterator[SparkSession]:
+def open_session(
+    who: str,
+    master: str,
+    scratch: Path,
+    *,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    mark: str = "",
+    logs: Path | None = None,
+) -> Iterator[SparkSession]:
     """The application's session in the block; HarnessError when it does not start.
 
-    cores: the most it takes of a cluster, 0 for all.
-    mark: what its processes on this machine carry in VARIABLE.
-    logs: gets what Spark says, and what executors of `local-cluster` say.
+    who: the command, as sentences name it.
+    scratch: a directory for what Spark keeps meanwhile.
+    settings: over those of `SETTINGS`.
+    mark: what its processes on this machine carry in VARIABLE, "" for none.
+    logs: gets what Spark says, and what executors of `local-cluster` say; None to keep neither.
     """
-    need("chaos --spark-master", "pyspark")
-    java = find_java("chaos --spark-master")
+    need(f"{who} --spark-master", "pyspark")
+    java = find_java(f"{who} --spark-master")
     _reach(master)
-    logs.mkdir(parents=True, exist_ok=True)
+    kept = logs or scratch
+    kept.mkdir(parents=True, exist_ok=True)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master)
-    for name, value in _settings(master, cores, scratch).items():
+    builder = SparkSession.builder.master(master).appName(f"marker-sim {who}")
+    for name, value in {**_settings(master, scratch), **settings}.items():
         builder = builder.config(name, value)
-    own = {VARIABLE: mark, "JAVA_HOME": str(Path(java).resolve().parent.parent)}
-    own |= {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable), "SPARK_HOME": str(spark_home())}
+    own = {"JAVA_HOME": str(Path(java).resolve().parent.parent), "SPARK_HOME": str(spark_home())}
+    own |= {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)} | ({VARIABLE: mark} if mark else {})
     if _LOCAL_CLUSTER.fullmatch(master):
-        own["SPARK_HOME"] = str(_home_of_workers(scratch, logs))
+        own["SPARK_HOME"] = str(_home_of_workers(scratch, kept))
     try:
-        with _environment(own), _output_to(logs / "spark.log"):
+        with _environment(own), _output_to(kept / "spark.log"):
             session = builder.getOrCreate()
     except Exception as error:
         _end_jvm()
-        raise HarnessError(
-            f"{master} starts no application: {said_by(error)}; Spark's log is {logs / 'spark.log'}"
-        ) from error
+        where = f"; Spark's log is {logs / 'spark.log'}" if logs else ""
+        raise HarnessError(f"{master} starts no application: {said_by(error)}{where}") from error
     try:
         yield session
     finally:
@@ -121,11 +125,9 @@ def said_by(error: BaseException) -> str:
     return lines[0].strip()[:SAID_MAX]
 
 
-def _settings(master: str, cores: int, scratch: Path) -> dict[str, str]:
+def _settings(master: str, scratch: Path) -> dict[str, str]:
     settings = SETTINGS | {"spark.local.dir": str(scratch), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
-    if cores:
-        settings["spark.cores.max"] = str(cores)
-    if _STANDALONE.fullmatch(master) is None:
+    if _LOCAL.fullmatch(master) or _LOCAL_CLUSTER.fullmatch(master):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         settings["spark.executorEnv.PYTHONPATH"] = environment_as_here()["PYTHONPATH"]
     return settings
