@@ -61,7 +61,14 @@ def test_the_findings_are_those_of_one_process(tmp_path: Path) -> None:
     ]
 
 
-def test_a_master_that_is_not_understood_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_job_that_fails_is_trouble_of_the_kit(tmp_path: Path) -> None:
     table = _damaged(tmp_path / "t")
-    with pytest.raises(HarnessError, match="--spark-master"):
-        _audit(str(table.root), "nonsense://x")
+    source = open_source(str(table.root), None, 4)
+    try:
+        with (
+            pytest.raises(HarnessError, match="is no directory"),
+            listing_on_spark("local[1]", str(tmp_path / "elsewhere"), None) as listing,
+        ):
+            audit_table(source, str(table.root), now_s=NOW_S, listing=listing)
+    finally:
+        source.close()

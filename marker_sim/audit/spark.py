@@ -8,6 +8,7 @@ this package is sent to them. The listing is kept until it is judged, because th
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -21,39 +22,32 @@ from marker_sim.audit.data_files import DataFiles, FileRules, PartitionResult, j
 from marker_sim.audit.instants import Claim
 from marker_sim.audit.snapshot import log_owner
 from marker_sim.audit.sources import StoredFile, TableSource, open_source
-from marker_sim.errors import HarnessError
-from marker_sim.requirements import need
+from marker_sim.campaign.nightly.spark_session import open_session, said_by
+from marker_sim.errors import HarnessError, UsageError
 
 _JOBS = 4
 _LEVELS_MAX = 4
 _TASKS_PER_CORE = 4
-_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
 @contextmanager
 def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[Listing]:
     """A listing by the executors of a master, for the block; HarnessError when Spark does not start or a job fails."""
-    need("audit --spark-master", "pyspark")
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
-    failures = (Py4JError, PySparkException, OSError)
-    builder = SparkSession.builder.appName("marker-sim audit").master(master)
-    for key, value in _SETTINGS.items():
-        builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except (*failures, RuntimeError) as error:
-        raise HarnessError(f"Spark does not start at --spark-master {master}: {_brief(error)}") from error
-    try:
-        with tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as scratch:
-            session.sparkContext.addPyFile(str(_package(Path(scratch))))
-            yield lambda source: _listed(session.sparkContext, source, table, endpoint)
-    except failures as error:
-        raise HarnessError(f"a Spark job of the audit failed: {_brief(error)}") from error
-    finally:
-        session.stop()
+    with tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as folder:
+        scratch = Path(folder)
+        logs = Path(tempfile.mkdtemp(prefix="marker-sim-audit-spark-"))  # Kept when something fails.
+        mark = f"audit-{os.getpid()}"
+        with open_session(master, 0, mark, logs, scratch, command="audit --spark-master") as session:
+            context = session.sparkContext
+            context.setLogLevel("ERROR")
+            context.addPyFile(str(_package(scratch)))
+            try:
+                yield lambda source: _listed(context, source, table, endpoint)
+            except (HarnessError, UsageError, OSError):
+                raise
+            except Exception as error:  # PySpark has no class for all of its own.
+                raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}; see {logs}") from error
+        shutil.rmtree(logs, ignore_errors=True)
 
 
 def _package(folder: Path) -> Path:
@@ -147,10 +141,3 @@ def _nobody(_path: str) -> str | None:
 
 def _added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return one[0] + other[0], one[1] + other[1]
-
-
-def _brief(error: BaseException) -> str:
-    """The line of a long message that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (said or lines or [type(error).__name__])[-1][:300]

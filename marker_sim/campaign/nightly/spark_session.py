@@ -34,7 +34,7 @@ CONNECT_S = 5.0
 SAID_MAX = 400
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SETTINGS = {
-    "spark.app.name": "marker-sim chaos",
+    "spark.app.name": "marker-sim",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
@@ -58,15 +58,18 @@ def parse_master(text: str | None) -> str | None:
 
 
 @contextmanager
-def open_session(master: str, cores: int, mark: str, logs: Path, scratch: Path) -> Iterator[SparkSession]:
+def open_session(
+    master: str, cores: int, mark: str, logs: Path, scratch: Path, *, command: str = "chaos --spark-master"
+) -> Iterator[SparkSession]:
     """The application's session in the block; HarnessError when it does not start.
 
+    command: that needs it.
     cores: the most it takes of a cluster, 0 for all.
     mark: what its processes on this machine carry in VARIABLE.
     logs: gets what Spark says, and what executors of `local-cluster` say.
     """
-    need("chaos --spark-master", "pyspark")
-    java = find_java("chaos --spark-master")
+    need(command, "pyspark")
+    java = find_java(command)
     _reach(master)
     logs.mkdir(parents=True, exist_ok=True)
     from pyspark.sql import SparkSession
