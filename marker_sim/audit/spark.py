@@ -115,7 +115,7 @@ class SparkFiles:
         named = self._context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
         parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named)
         result = PartitionResult()
-        for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).toLocalIterator():
+        for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).collect():
             result.add(each)
         return result
 
@@ -129,8 +129,10 @@ def _judged(
     source = open_source(table, endpoint, _JOBS)
     try:
         mine = replace(rules, owner=lambda path: log_owner(source, path))
+        result = PartitionResult()
         for _, (stored, named) in parts:
-            yield judge_files(mine, stored, dict(named))
+            result.add(judge_files(mine, stored, dict(named)))
+        yield result
     finally:
         source.close()
 
