@@ -251,8 +251,7 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
     if path in instants.saved:
         _missing(path, claim, "a savepoint keeps it", result)
     elif current and (not claim.archived or not instants.archive_error):
-        if not (rules.metadata and name.log):
-            _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
+        _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
     elif rules.metadata:
         return
     elif claim.archived or instants.hides_cleans:

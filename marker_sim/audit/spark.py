@@ -21,7 +21,7 @@ from marker_sim.audit.data_files import DataFiles, FileRules, PartitionResult, j
 from marker_sim.audit.instants import Claim
 from marker_sim.audit.snapshot import log_owner
 from marker_sim.audit.sources import StoredFile, TableSource, open_source
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.spark_session import open_session, said_by
 
 _JOBS = 4
@@ -32,17 +32,18 @@ _TASKS_PER_CORE = 4
 @contextmanager
 def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[Listing]:
     """A listing by the executors of a master, for the block; HarnessError when Spark does not start or a job fails."""
-    with tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as temporary:
-        scratch = Path(temporary)
-        with open_session("audit", master, scratch) as session:
-            from py4j.protocol import Py4JError
-            from pyspark.errors import PySparkException
-
-            session.sparkContext.addPyFile(str(_package(scratch)))
-            try:
-                yield lambda source: _listed(session.sparkContext, source, table, endpoint)
-            except (Py4JError, PySparkException) as error:
-                raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}") from error
+    with (
+        tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as folder,
+        open_session("audit", master, Path(folder)) as session,
+    ):
+        context = session.sparkContext
+        context.addPyFile(str(_package(Path(folder))))
+        try:
+            yield lambda source: _listed(context, source, table, endpoint)
+        except (HarnessError, UsageError, OSError):
+            raise
+        except Exception as error:  # PySpark has no class for all of its own.
+            raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}") from error
 
 
 def _package(folder: Path) -> Path:
@@ -110,7 +111,7 @@ class SparkFiles:
         named = self._context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
         parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named)
         result = PartitionResult()
-        for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).toLocalIterator():
+        for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).collect():
             result.add(each)
         return result
 
@@ -124,8 +125,10 @@ def _judged(
     source = open_source(table, endpoint, _JOBS)
     try:
         mine = replace(rules, owner=lambda path: log_owner(source, path))
+        result = PartitionResult()
         for _, (stored, named) in parts:
-            yield judge_files(mine, stored, dict(named))
+            result.add(judge_files(mine, stored, dict(named)))
+        yield result
     finally:
         source.close()
 

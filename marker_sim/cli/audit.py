@@ -34,7 +34,7 @@ def audit(
         raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
     threads = JOBS if jobs is None else _number(jobs)
     stuck_after_s = _seconds(stuck_after)
-    parse_master(spark_master)
+    master = parse_master(spark_master)
     directory = None if report is None else Path(report)
     if directory is not None:
         _refuse_inside(directory, table)
@@ -44,8 +44,8 @@ def audit(
         if directory is not None:
             stack.enter_context(open_report(directory, argv))
         listing = None
-        if spark_master is not None:
-            listing = stack.enter_context(_spark(spark_master, table, s3_endpoint))
+        if master is not None:
+            listing = stack.enter_context(_spark(master, table, s3_endpoint))
         result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s, listing=listing)
         if directory is not None:
             _store(result, directory)

@@ -197,7 +197,7 @@ def test_what_cannot_run_leaves_an_earlier_report_where_it_is(
     [
         ("http", "urllib3", "foreign"),
         ("hudi:1.0.2", "pyspark", "hudi"),
-        ("hudi-spark:1.0.2", "fastavro", "spark"),
+        ("hudi-spark:1.0.2", "fastavro", "audit"),
     ],
 )
 def test_a_missing_extra_is_found_before_anything_is_done(
