@@ -136,20 +136,23 @@ def _check_again(directory: Path, units: list[dict[str, Any]]) -> None:
     """What executors found in a unit is what one process finds, run by run, and is stored."""
     violations = pq.read_table(directory / FOLDER / "violations").to_pylist()
     stored = [json.loads(path.read_text(encoding="utf-8")) for path in (directory / "failures").glob("*.json")]
-    causes = {(each["guarantee"], each["mode"], each["storage"], each["cause"]) for each in stored}
+    sightings = sum(len(unit["sightings"]) for unit in _units(directory))
+    assert sum(each["seen"] + each["alike"] for each in stored) == sightings, (
+        "a violation is stored twice, or not at all"
+    )
     for unit in units:
         words: dict[str, Any] = {name: unit[name] for name in ("stream", "first", "count")}
         again = swarm(NightlyTask(**words, sut=SUT, profile="reference", until=0.0, seed=SEED, listing=True))
         rows = again.pop(ROWS)
         found, same = again.pop("sightings"), [name for name in again if name != "trouble"]
         assert {name: unit[name] for name in same} == json.loads(json.dumps({name: again[name] for name in same}))
-        kinds = [
-            [(each["guarantee"], each["mode"], each["storage"]) for each in part] for part in (found, unit["sightings"])
-        ]
-        assert kinds[0] == kinds[1]
-        assert {(each["guarantee"], each["mode"], each["storage"], each["cause"]) for each in found} <= causes
+        assert _causes(found) == _causes(unit["sightings"])
         broken = sorted((row.number, row.run, *promise) for row in rows for promise in row.broken)
         numbers = range(unit["first"], unit["first"] + unit["count"])
         columns = ("number", "run", "guarantee", "cause", "under", "message")
         assert broken == sorted(tuple(row[name] for name in columns) for row in violations if row["number"] in numbers)
     assert any(each["shrunk"] for each in stored), "nothing was made small"
+
+
+def _causes(sightings: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [tuple(each[name] for name in ("guarantee", "mode", "storage", "cause")) for each in sightings]
