@@ -59,11 +59,8 @@ LAYERS = (
     ("marker_sim.campaign",),
     ("marker_sim.mutants.hunts", "marker_sim.report"),
     ("marker_sim.mutants.kill", "marker_sim.mutants.generated", "marker_sim.campaign.nightly"),
-<<<<<<< HEAD
     ("marker_sim.audit",),
-=======
     ("marker_sim.scale",),
->>>>>>> w-judge
     ("marker_sim.doctor", "marker_sim.conformance", "marker_sim.mutants.served"),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__", "marker_sim.mutants.served_start"),

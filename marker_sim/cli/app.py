@@ -180,33 +180,21 @@ def _chaos(
 
 def _judge(
     context: typer.Context,
-    history: Annotated[
-        Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet, a report directory or one of facts.")
-    ],
+    history: given.JudgedHistory,
     guarantees: given.Guarantees = None,
     profile: given.Promises = None,
     expect: given.Expect = None,
     as_json: given.Json = False,
-    sets: Annotated[
-        bool, typer.Option("--sets", help="Only answered, stored, created and committed names, as sets.")
-    ] = False,
-    spark_master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Judge the sets with PySpark on this cluster.")
-    ] = None,
+    sets: given.Sets = False,
+    spark_master: given.SetsOnSpark = None,
 ) -> int:
     """Judge a stored history with today's judges, or facts of millions of markers as sets."""
     from marker_sim.cli.judging import rejudge
 
     return rejudge(
-        history,
-        guarantees=guarantees,
-        profile=profile,
-        expect=expect,
-        as_json=as_json,
-        argv=context.obj,
-        sets=sets,
-        spark_master=spark_master,
-    )
+        history, guarantees=guarantees, profile=profile, expect=expect, as_json=as_json, argv=context.obj,
+        sets=sets, spark_master=spark_master,
+    )  # fmt: skip
 
 
 def _doctor(

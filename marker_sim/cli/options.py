@@ -20,6 +20,11 @@ Promises = Annotated[
     typer.Option(metavar="FILE", help=f"Which guarantees are promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
 ]
 Expect = Annotated[str | None, typer.Option(metavar="FILE", help="Known violations; only differences from them count.")]
+JudgedHistory = Annotated[
+    Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet, a report directory or one of facts.")
+]
+Sets = Annotated[bool, typer.Option("--sets", help="Only answered, stored, created and committed names, as sets.")]
+SetsOnSpark = Annotated[str | None, typer.Option(metavar="URL", help="Judge the sets with PySpark on this cluster.")]
 Sut = Annotated[
     str,
     typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),

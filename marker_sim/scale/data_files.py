@@ -18,7 +18,7 @@ FactRow = tuple[str, str, str | None, int]
 _NO_DATA = ".hoodie_partition_metadata"
 
 
-class DataFiles:
+class RecordedDataFiles:
     """Collects effects on data files, attempts, steps and the timeline; `facts` says what they come to."""
 
     def __init__(self) -> None:

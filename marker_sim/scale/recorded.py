@@ -22,7 +22,7 @@ from marker_sim.history import decode_value
 from marker_sim.history.index.calls import CHANGED_BY_KIT
 from marker_sim.history.index.presence import NEVER, TEMP, directory_of
 from marker_sim.names import decode_names, is_marker_name, marker_file_index
-from marker_sim.scale.data_files import DataFiles, Row, content
+from marker_sim.scale.data_files import RecordedDataFiles, Row, content
 
 READ = ("index", "process", "kind", "operation", "table", "instant", "path", "value", "caused_by", "escaped")
 _FACT = pa.schema([("fact", pa.string()), ("directory", pa.string()), ("name", pa.string()), ("moment", pa.int64())])
@@ -38,7 +38,7 @@ class RecordedFacts:
         self._asked: list[pa.Table] = []
         self._ended: list[pa.Table] = []
         self._files: list[pa.Table] = []
-        self._data = DataFiles()
+        self._data = RecordedDataFiles()
         self._rows: list[tuple[str, str, str | None, int]] = []
         self._deletions: dict[int, str] = {}
         self._settled: dict[int, int] = {}
