@@ -65,7 +65,7 @@ def test_a_kind_seen_twice_before_is_not_made_small() -> None:
         (
             "--spark-master local",
             2,
-            "accepted are local[THREADS], local-cluster[EXECUTORS,CORES,MEMORY_MB] and spark://",
+            "accepted are local[THREADS], local-cluster[EXECUTORS,CORES,MEMORY_MB], spark://",
         ),
         ("--spark-master local[0]", 2, "accepted are local[THREADS]"),
         ("--spark-master mesos://here", 2, "accepted are local[THREADS]"),

@@ -170,7 +170,8 @@ class Disk:
     def has_archive(self) -> bool:
         """Whether commits were archived."""
         hoodie = self.table / ".hoodie"
-        return any(hoodie.glob("archived/.commits*")) or any(hoodie.glob("timeline/history/*.parquet"))
+        older = any(hoodie.glob("archived/.commits*")) or any(hoodie.glob("history/.commits*"))
+        return older or any(hoodie.glob("timeline/history/*.parquet"))
 
     def free_instant(self) -> str:
         """An instant right before the newest write, which the timeline does not have."""

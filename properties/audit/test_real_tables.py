@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
-from marker_sim.audit.audit import audit_table
 from marker_sim.audit.findings import TableFinding, TableReport
-from marker_sim.audit.sources import DirectorySource
 from properties.audit.damages import DAMAGES, Damage
 from properties.audit.disk import Unfit
+from properties.audit.hand_table import audit_at
 from properties.audit.real_tables import names, pack, unpack
+from properties.real.fronts import fronted
 
 NAMES = names()
 TIMES = 3
@@ -24,15 +23,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, T
     """Each table unpacked, and what is said of it."""
     folder = tmp_path_factory.mktemp("tables")
     tables = {name: unpack(name, folder) for name in NAMES}
-    return {name: (table, _audit(table)) for name, table in tables.items()}
-
-
-def _audit(table: Path) -> TableReport:
-    source = DirectorySource(table, 2)
-    try:
-        return audit_table(source, str(table), now_s=time.time())
-    finally:
-        source.close()
+    return {name: (table, audit_at(str(table))) for name, table in tables.items()}
 
 
 def _identity(finding: TableFinding) -> tuple[str, ...]:
@@ -59,7 +50,7 @@ def test_a_damage_is_found(damage: Damage, healthy: dict[str, tuple[Path, TableR
             done = damage.do(copy)
         except Unfit:
             continue
-        report = _audit(copy)
+        report = audit_at(str(copy))
         known = {_identity(finding) for finding in before.findings}
         found = [finding for finding in report.findings if _identity(finding) not in known]
         assert {finding.kind for finding in found} & {*damage.told_by}, (name, done, report.findings)
@@ -68,6 +59,26 @@ def test_a_damage_is_found(damage: Damage, healthy: dict[str, tuple[Path, TableR
         if fitting == TIMES:
             return
     assert fitting, "no packed table fits"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(("odd-names", "cow-killed", "mor-logs"))])
+def test_a_bucket_says_what_a_directory_says(
+    name: str, healthy: dict[str, tuple[Path, TableReport]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table behind moto, healthy and without one of its data files."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "server-1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    copy = shutil.copytree(healthy[name][0], tmp_path / "t")
+    DAMAGES["log-missing" if "mor" in name else "base-missing"].do(copy)
+    with fronted() as stage:
+        for prefix, table in (("lake/healthy", healthy[name][0]), ("lake/damaged", copy)):
+            for path in table.rglob("*"):
+                if path.is_file():
+                    stage.front.change(f"{prefix}/{path.relative_to(table).as_posix()}", path.read_bytes())
+        told = [audit_at(f"s3a://lake/lake/{each}", stage.front.endpoint) for each in ("healthy", "damaged")]
+    assert told[0].verdict == "clean"
+    assert [*map(_identity, told[1].findings)] == [*map(_identity, audit_at(str(copy)).findings)] != []
 
 
 def test_packing_is_deterministic(tmp_path: Path) -> None:
