@@ -149,11 +149,12 @@ def _line(row: Judged) -> str:
 
 def _summary(version: str, rows: list[Judged]) -> str:
     healthy = [row for row in rows if not row.damage]
-    damaged = [row for row in rows if row.damage]
+    damaged = [row for row in rows if row.damage and row.kind]
+    unfit = [row.damage for row in rows if row.damage and not row.kind]
     numbers = {DAMAGES[row.damage].number for row in damaged} - {0}
     missed = {DAMAGES[row.damage].number for row in damaged if not row.right} - {0}
     return (
         f"{version}: {len(healthy)} healthy tables, {sum(not row.right for row in healthy)} accused;"
         f" {len(damaged)} damages, {sum(not row.right for row in damaged)} missed;"
-        f" required kinds found {len(numbers - missed)} of {len(numbers)}"
+        f" required kinds found {len(numbers - missed)} of {len(numbers)}; no table fits {', '.join(unfit) or 'none'}"
     )
