@@ -58,12 +58,11 @@ def _package(folder: Path) -> Path:
 
 def _listed(context: Any, source: TableSource, table: str, endpoint: str | None) -> tuple[list[StoredFile], DataFiles]:
     below = source.tree(".hoodie")
-    files, folders = _folders(source, context.defaultParallelism * _TASKS_PER_CORE)
+    tasks = context.defaultParallelism * _TASKS_PER_CORE
+    files, folders = _folders(source, tasks)
     address = os.path.abspath(table) if ":" not in table else table
-    rows = context.parallelize(folders, max(1, len(folders))).mapPartitions(
-        lambda part: _trees(address, endpoint, part)
-    )
-    return below, SparkFiles(context, context.parallelize(files, 1).union(rows), address, endpoint)
+    rows = context.parallelize(folders, tasks).mapPartitions(lambda part: _trees(address, endpoint, part))
+    return below, SparkFiles(context, context.parallelize(files, 1).union(rows), tasks, address, endpoint)
 
 
 def _folders(source: TableSource, wanted: int) -> tuple[list[StoredFile], list[str]]:
@@ -91,12 +90,12 @@ def _trees(table: str, endpoint: str | None, folders: Iterable[str]) -> Iterator
 
 
 class SparkFiles:
-    """Data files that executors keep. size: in bytes, of all."""
+    """Data files that executors keep. tasks: that judge them; size: in bytes, of all."""
 
-    def __init__(self, context: Any, rows: Any, table: str, endpoint: str | None) -> None:
+    def __init__(self, context: Any, rows: Any, tasks: int, table: str, endpoint: str | None) -> None:
         from pyspark import StorageLevel
 
-        self._context, self._table, self._endpoint = context, table, endpoint
+        self._context, self._tasks, self._table, self._endpoint = context, tasks, table, endpoint
         self._rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         total = self._rows.map(lambda file: (1, file.size)).fold((0, 0), _added)
         self.count: int = total[0]
@@ -109,7 +108,7 @@ class SparkFiles:
         shared = self._context.broadcast(sent)
         table, endpoint = self._table, self._endpoint
         named = self._context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
-        parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named)
+        parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named, self._tasks)
         result = PartitionResult()
         for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).collect():
             result.add(each)
