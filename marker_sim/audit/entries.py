@@ -93,7 +93,7 @@ def judge_unmarked(instants: Instants, evidence: PendingEvidence, layout: int) -
                     instant=instant,
                     path=file.path,
                     message=f"The instant {instant} is pending, and no marker of it names the file it wrote.",
-                    evidence=(f"{len(marked)} files are marked", f"stored: {file.size} bytes"),
+                    evidence=(f"marked files: {len(marked)}", f"stored: {file.size} bytes"),
                 )
             )
     return found
@@ -117,8 +117,7 @@ def judge_pending(
         lost, left, lines = _of_rollback(instant, evidence)
         message = f"The {action.action} {instant} is {action.state} and not completed; {why}."
         if action.action != "clean":
-            message += f" A rollback would undo {lost} stored files that its markers name"
-            message += f" and leave {left} stored files of it that no marker names." if left else "."
+            message += f" Of its stored files a rollback by its markers would undo {lost} and leave {left}."
         found.append(_finding("pending-instant", level, action, message, lines))
     return found
 

@@ -123,11 +123,11 @@ def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -
     glued = [line for line in (*lines, rest) if _GLUED.search(line)]
     if glued:
         commas = " joined by commas" if all("," in line for line in glued) else ""
-        message = f"{len(glued)} lines hold more than one marker name{commas}."
+        message = f"Lines with more than one marker name{commas}: {len(glued)}."
         found.append(_finding(directory, "glued-marker-names", path, message, [line[:300] for line in glued]))
     wrong = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
     if wrong:
-        message = f"{len(wrong)} lines are no marker names."
+        message = f"Lines that are no marker names: {len(wrong)}."
         found.append(_finding(directory, "marker-file-unreadable", path, message, wrong))
     return found
 

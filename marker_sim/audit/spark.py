@@ -22,7 +22,6 @@ from marker_sim.audit.instants import Claim
 from marker_sim.audit.snapshot import log_owner
 from marker_sim.audit.sources import StoredFile, TableSource, open_source
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.spark_session import open_session, said_by
 
 _JOBS = 4
 _LEVELS_MAX = 4
@@ -32,6 +31,8 @@ _TASKS_PER_CORE = 4
 @contextmanager
 def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[Listing]:
     """A listing by the executors of a master, for the block; HarnessError when Spark does not start or a job fails."""
+    from marker_sim.spark_session import open_session, said_by  # Not at the top: executors import this module.
+
     with (
         tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as folder,
         open_session("audit", master, Path(folder)) as session,

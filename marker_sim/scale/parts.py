@@ -10,6 +10,7 @@ the run, and are inconclusive. So is everything about a table that alone is too 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -61,7 +62,8 @@ def judge_in_parts(
     sizes = tables.sizes(groups)
     large = {number for number, size in enumerate(sizes) if size > table_max}
     found: list[tuple[Finding, ...]] = []
-    with TemporaryDirectory(prefix="marker-sim-parts-", dir=path.parent) as scratch:
+    beside = path.parent if os.access(path.parent, os.W_OK) else None
+    with TemporaryDirectory(prefix="marker-sim-parts-", dir=beside) as scratch:
         groups_of = [of.get(number, NO_TABLE) for number in range(len(of))]
         shelves = _shelves(sizes)
         _distribute(file, tables, [shelves[group] for group in groups_of], Path(scratch))
