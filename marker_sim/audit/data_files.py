@@ -194,45 +194,34 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: TableFileName, owner:
         invisible = name.log and _bears_base(rules, name)
         if invisible and (name.partition, name.file_id) in instants.command_groups:
             return
-        result.findings.append(
-            TableFinding(
-                kind="rollback-left-files",
-                level=Level.DAMAGE,
-                instant=owner,
-                path=path,
-                message=f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there.",
-                evidence=(f"{rollback.action} {rollback.instant}: {rollback.path}", f"stored: {file.size} bytes"),
-            )
-        )
+        message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
+        proof = f"{rollback.action} {rollback.instant}: {rollback.path}"
+        result.findings.append(_damage("rollback-left-files", owner, file, message, proof))
     elif owner in instants.completed:
         actions = instants.completed[owner]
         if name.log and all(action.action in ("rollback", "restore") for action in actions):
             return
         action = actions[0]
-        result.findings.append(
-            TableFinding(
-                kind="unnamed-data-file",
-                level=Level.DAMAGE,
-                instant=owner,
-                path=path,
-                message=f"The {action.action} {owner} completed and does not name the file.",
-                evidence=(f"{action.action} {owner}: {action.path}", f"stored: {file.size} bytes"),
-            )
-        )
+        message = f"The {action.action} {owner} completed and does not name the file."
+        proof = f"{action.action} {owner}: {action.path}"
+        result.findings.append(_damage("unnamed-data-file", owner, file, message, proof))
     elif instants.covers(owner):
-        result.findings.append(
-            TableFinding(
-                kind="unnamed-data-file",
-                level=Level.DAMAGE,
-                instant=owner,
-                path=path,
-                message=f"No instant {owner} is on the timeline, which reaches back to {instants.first}.",
-                evidence=(f"timeline from {instants.first}", f"stored: {file.size} bytes"),
-            )
-        )
+        message = f"No instant {owner} is on the timeline, which reaches back to {instants.first}."
+        result.findings.append(_damage("unnamed-data-file", owner, file, message, f"timeline from {instants.first}"))
     else:
         since = f"begins at {instants.first}" if instants.first else "has no entry that can be read"
         result.doubt("unnamed-data-file", f"their instants are older than the timeline, which {since}", path)
+
+
+def _damage(kind: str, owner: str, file: StoredFile, message: str, proof: str) -> TableFinding:
+    return TableFinding(
+        kind=kind,
+        level=Level.DAMAGE,
+        instant=owner,
+        path=file.path,
+        message=message,
+        evidence=(proof, f"stored: {file.size} bytes"),
+    )
 
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:

@@ -12,6 +12,8 @@ from marker_sim.audit.audit import Listing, audit_table
 from marker_sim.audit.findings import TableReport
 from marker_sim.audit.output import as_json, print_report, write_report
 from marker_sim.audit.sources import local_path, open_source
+from marker_sim.cli.options import check_endpoint
+from marker_sim.cli.request import parse_number
 from marker_sim.errors import UsageError
 from marker_sim.report.directory import open_report, unwritable
 from marker_sim.report.table import output_console
@@ -30,9 +32,8 @@ def audit(
     spark_master: str | None, argv: Sequence[str],
 ) -> int:  # fmt: skip
     """Audit a table; the exit code."""
-    if s3_endpoint is not None and not s3_endpoint.startswith(("http://", "https://")):
-        raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
-    threads = JOBS if jobs is None else _number(jobs)
+    check_endpoint(s3_endpoint)
+    threads = JOBS if jobs is None else parse_number(jobs, "--jobs", _JOBS_MAX)
     stuck_after_s = _seconds(stuck_after)
     master = parse_master(spark_master)
     directory = None if report is None else Path(report)
@@ -75,12 +76,6 @@ def _refuse_inside(directory: Path, table: str) -> None:
         raise UsageError(
             f"--report {directory} lies in the table, where an audit writes nothing; give a directory elsewhere"
         )
-
-
-def _number(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= _JOBS_MAX:
-        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {_JOBS_MAX}")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

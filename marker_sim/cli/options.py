@@ -1,4 +1,7 @@
-"""The options of commands: each with its form and one line of help. What they accept is checked in request.py."""
+"""The options of commands: each with its form and one line of help. What they accept is checked in request.py.
+
+check_endpoint is here, because `serve` must not load what campaigns need.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.targets.table import NAMES
 
@@ -88,3 +92,9 @@ StuckAfter = Annotated[
 SparkMaster = Annotated[
     str | None, typer.Option(metavar="URL", help="Data files are listed and judged by executors of this Spark master.")
 ]
+
+
+def check_endpoint(url: str | None) -> None:
+    """UsageError for an `--s3-endpoint` that is no URL; a store behind a path is fine."""
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(f"--s3-endpoint was given {url!r}; write a URL such as http://127.0.0.1:9000")

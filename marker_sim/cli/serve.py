@@ -6,6 +6,7 @@ import ipaddress
 import resource
 import sys
 
+from marker_sim.cli.options import check_endpoint
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
@@ -34,8 +35,7 @@ def serve(
         raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
     if not 1 <= workers <= WORKERS_MAX:
         raise UsageError(f"--workers was given {workers}; write a whole number from 1 to {WORKERS_MAX}")
-    if s3_endpoint is not None and not s3_endpoint.startswith(("http://", "https://")):
-        raise UsageError(f"--s3-endpoint was given {s3_endpoint!r}; write a URL such as http://127.0.0.1:9000")
+    check_endpoint(s3_endpoint)
     prefix = "hoodie.markers.timeline_server_based.batch"
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
     if not _is_loopback(host):
