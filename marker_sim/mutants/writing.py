@@ -297,6 +297,14 @@ WRITING = (
         kills="G25",
     ),
     Mutant(
+        name="lost-attempts-forgotten",
+        record="plausible: nobody runs the task of an executor that died again, and its write is given up",
+        module="writer.stage",
+        before='            case "lost":\n                self._again(attempt.task)\n',
+        after='            case "lost":\n                pass\n',
+        kills="G25",
+    ),
+    Mutant(
         name="logs-in-any-table",
         record="plausible: updates go into log files, whatever the table is",
         module="writer.stage",

@@ -8,6 +8,13 @@ from marker_sim.judges.baselines.baseline import Known
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import printable
 
+REFERENCE = "reference"
+OWN_DEFECT = (
+    "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or of "
+    "the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an issue "
+    "(plan, evidence, version); attach verdict.json and the history"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
@@ -50,6 +57,8 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         baseline += [f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet]
     rare = ", ".join(campaign.too_rare)
     trouble = []
+    if outcome.verdict == "violated" and campaign.sut == REFERENCE:
+        trouble.append(OWN_DEFECT)
     if campaign.canary is not None and campaign.canary.failing:
         trouble.append(campaign.canary.failing)
     if campaign.trouble:

@@ -134,11 +134,11 @@ def test_every_attempt_that_failed_needs_a_reason(touched: bool) -> None:
     job = Job()
     job.begin("001")
     for number in range(6):
+        job.wait(60_000)
         attempt = job.step("attempt", "001", path=base("a", "001", f"0-0-{number}"), process=EXECUTOR)
         if touched or number != 3:
             job.fault("throttled", process=EXECUTOR, path="t/x")
         job.done(attempt, "info", "t/x")
-        job.wait(60_000)
     job.observe("job-failed", process=job.driver, error=GIVEN_UP)
     if touched:
         job.says_nothing("G25")
@@ -146,20 +146,75 @@ def test_every_attempt_that_failed_needs_a_reason(touched: bool) -> None:
         assert "no fault touched an attempt" in job.breaks("G25", under="storage").message
 
 
-@pytest.mark.parametrize("tries, since_ms, ends", [(1, 60_000, True), (1, 100, False), (4, 60_000, False)])
-def test_a_task_that_failed_is_tried_again(tries: int, since_ms: int, ends: bool) -> None:
+def fails_once(job: Job, number: int, name: str = "a", lasts_ms: int = 0) -> None:
+    """An attempt that fails under a fault of storage."""
+    attempt = job.step("attempt", "001", path=base(name, "001", f"0-0-{number}"), process=EXECUTOR)
+    job.fault("throttled", process=EXECUTOR, path="t/x")
+    job.wait(lasts_ms)
+    job.done(attempt, "info", "t/x")
+
+
+@pytest.mark.parametrize(
+    ("tries", "idle_ms", "lasts_ms", "held"),
+    (
+        (1, 6_000, 0, False),
+        (1, 10, 6_000, True),  # It waits while the only executor works on other tasks.
+        (1, 10, 0, True),
+        (4, 6_000, 0, True),
+    ),
+)
+def test_a_task_that_failed_is_tried_again_once_an_executor_is_idle(
+    tries: int, idle_ms: int, lasts_ms: int, held: bool
+) -> None:
     job = Job()
     job.begin("001")
     for number in range(tries):
-        attempt = job.step("attempt", "001", path=base("a", "001", f"0-0-{number}"), process=EXECUTOR)
-        job.fault("throttled", process=EXECUTOR, path="t/x")
-        job.done(attempt, "info", "t/x")
-    job.wait(since_ms)
+        fails_once(job, number)
+    for number in range(6):
+        job.wait(idle_ms)
+        fails_once(job, number, "b", lasts_ms)
     job.observe("job-failed", process=job.driver, error=GIVEN_UP)
-    if ends:
-        assert "never tried again" in job.breaks("G25", under="storage").message
-    else:
+    if held:
         job.says_nothing("G25")
+    else:
+        assert "never tried again" in job.breaks("G25", under="storage").message
+
+
+@pytest.mark.parametrize(
+    ("spent", "held"),
+    (
+        ("idle", False),
+        ("briefly", True),
+        ("busy", True),
+        ("dead", True),
+        ("paused", True),
+        ("driver-paused", True),
+        ("killed-alone", False),
+    ),
+)
+def test_a_write_that_is_given_up_because_nothing_happens_breaks_it_unless_no_executor_could_work(
+    spent: str, held: bool
+) -> None:
+    job = Job()
+    job.begin("001")
+    job.attempt(base("a"), process="executor#8")
+    fails_once(job, 0, "b")
+    job.fault("kill", process="executor#8")  # A reason to give up, but not with another executor at hand.
+    match spent:
+        case "busy" | "killed-alone":
+            work = job.step("attempt", "001", path=base("b", "001", "0-0-1"), process=EXECUTOR)
+            if spent == "killed-alone":
+                job.fault("attempt-killed", process=EXECUTOR, path=job.events[work].path)
+        case "dead":
+            job.fault("kill", process=EXECUTOR)
+        case "paused" | "driver-paused":
+            job.fault("pause", process=EXECUTOR if spent == "paused" else job.driver, value="begin")
+    job.wait(100 if spent == "briefly" else 60_000)
+    job.observe("job-failed", process=job.driver, error="nothing was heard of 1 tasks")
+    if held:
+        job.says_nothing("G25")
+    else:
+        assert "while an executor was idle" in job.breaks("G25", under="client").message
 
 
 def test_executors_that_died_are_a_reason_to_give_up_and_those_of_another_driver_are_none() -> None:

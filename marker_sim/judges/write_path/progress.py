@@ -19,6 +19,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, TEMP
 from marker_sim.history.index.write_path import Key
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.write_path.executors import Executors
 from marker_sim.judges.write_path.steps import breach, of_its_own
 from marker_sim.timeline import parse_data_file
 
@@ -119,6 +120,12 @@ class _Attempted:
         dropped = self._never_tried_again(at)
         if dropped is not None:
             return "", self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
+        last, idle_ns = self._last_act(at), 0
+        if view.header.world == "simulated":
+            idle_ns = self._executors.idle_ns(last, at)
+        if idle_ns > view.header.answer_bound_ms * MS:
+            what = f"{how}, and had done nothing for {idle_ns / 1e9:.0f} s while an executor was idle"
+            return "", self._breach(what, last, at)
         failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
         reasons = [self._touched(a.invoke, a.done, frozenset({a.process})) for a in failed]
         for attempt, reason in zip(failed, reasons, strict=True):
@@ -129,9 +136,10 @@ class _Attempted:
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> int | None:
-        """When the last attempt ended of a task that had but few, failed long before an event, and had no other since.
+        """When the last attempt ended of a task that had but few, failed before an event, and had no other since.
 
-        In virtual time, where no busy machine can be the reason, and unless an executor failed meanwhile.
+        Although executors of its driver were idle for longer than the bound, and none failed meanwhile: a task waits
+        while they work on others. In virtual time, where no busy machine can be the reason.
         """
         view, tasks = self.view, dict[tuple[str, str, int], list[WriteStep]]()
         if view.header.world != "simulated":
@@ -143,7 +151,7 @@ class _Attempted:
             if over > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
                 continue
             met = any(fault.cls == "client" and over < fault.begin <= at for fault in view.faults)
-            if view.time_ns(at) - view.time_ns(over) > view.header.answer_bound_ms * MS and not met:
+            if not met and self._executors.idle_ns(over, at) > view.header.answer_bound_ms * MS:
                 return over
         return None
 
@@ -155,9 +163,7 @@ class _Attempted:
         """
         view = self.view
         executors = frozenset(attempt.process for attempt in self._attempts(at))
-        own = {self.process, *executors}
-        acts = (e.index for e in view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
-        last = max(acts, default=self.low)
+        last = self._last_act(at)
         quiet_ns = view.time_ns(at) - view.time_ns(last)
         patience_ns = self._patience_ns(at)
         if quiet_ns >= patience_ns:
@@ -174,6 +180,16 @@ class _Attempted:
             return until_then, None
         took_s = (times[-1] - times[0]) / 1e9
         return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
+
+    def _last_act(self, at: int) -> int:
+        """The last event before another one that somebody caused who works for this write; else its begin."""
+        own = {self.process, *(attempt.process for attempt in self._attempts(at))}
+        acts = (e for e in self.view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
+        return max((event.index for event in acts), default=self.low)
+
+    @cached_property
+    def _executors(self) -> Executors:
+        return Executors(self.view, self.process)
 
     def _patience_ns(self, at: int) -> int:
         """For how long a write may be inactive, or repeat itself: the bound, and a storage call for each marker.
