@@ -10,9 +10,9 @@ from marker_sim.report.words import printable
 
 REFERENCE = "reference"
 OWN_DEFECT = (
-    "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or of "
-    "the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an issue "
-    "(plan, evidence, version); attach verdict.json and the history"
+    "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or "
+    "of the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an "
+    "issue (plan, evidence, version); attach verdict.json and the history"
 )
 
 

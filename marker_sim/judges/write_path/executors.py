@@ -1,7 +1,7 @@
 """The executors of one driver, as their attempts show them: for how long at least one of them was idle.
 
-An executor is idle from its first attempt to its death while none of its attempts is under way and it is not paused. One
-that has made no attempt yet leaves no trace in a history, so it is never idle.
+An executor is idle from its first attempt to its death while none of its attempts is under way and it is not paused.
+One that has made no attempt yet leaves no trace in a history, so it is never idle.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Executors:
 
     def _end(self, attempt: WriteStep) -> int:
         """When an attempt was over: answered, or killed alone."""
-        faults = (f for f in self._view.faults if f.kind == "attempt-killed" and f.process == attempt.process)
-        return min((f.begin for f in faults if f.path == attempt.path and f.begin > attempt.invoke), default=attempt.done)
+        own = (f for f in self._view.faults if f.process == attempt.process and f.path == attempt.path)
+        killed = (f.begin for f in own if f.kind == "attempt-killed" and f.begin > attempt.invoke)
+        return min(killed, default=attempt.done)
 
     def _pauses(self, process: str) -> list[Span]:
         return [(f.begin, f.end) for f in self._view.faults if f.kind == "pause" and f.process == process]
