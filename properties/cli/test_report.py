@@ -32,6 +32,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet
+from marker_sim.report.notes import OWN_DEFECT
 from marker_sim.report.page import headline
 from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import judge_campaign
@@ -207,6 +208,17 @@ def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
     assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
     assert "replay: marker-sim replay report/plan.json" in text
     assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
+
+
+@pytest.mark.parametrize(
+    ("sut", "violated", "own"), (("reference", True, True), ("x:Y", True, False), ("reference", False, False))
+)
+def test_a_violation_of_the_reference_is_called_a_defect_of_the_kit(sut: str, violated: bool, own: bool) -> None:
+    out = StringIO()
+    made = replace(campaign(violated=violated), sut=sut)
+    outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
+    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome))
+    assert (OWN_DEFECT in out.getvalue().replace("\n", " ").replace("  ", " ")) is own
 
 
 def test_violations_that_the_profile_allows_are_explained() -> None:
