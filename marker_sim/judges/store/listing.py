@@ -240,6 +240,8 @@ def _may_fail(view: HistoryIndex, directory: Directory, listing: RecordedCall) -
         return view.excuse("server-unwell")
     if view.timed_out(listing):
         return view.excuse("no-answer")
+    if view.sent_elsewhere(listing):
+        return view.excuse("second-server")
     lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
     return any(
