@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,10 @@ NEVER_MINE = """            if self._held.get(directory) == -1:
 """
 
 
-def two_owners(tmp_path: Path, *changes: tuple[str, str, str]) -> tuple[History, dict[str, Finding]]:
-    """A plan in which two servers that own directories are asked about each other's, with these changes of a file."""
+def owned(
+    tmp_path: Path, *changes: tuple[str, str, str], plan: Plan = TWO_OWNERS
+) -> tuple[History, dict[str, Finding]]:
+    """A plan for servers that own directories, with these changes of their files: name, what is there, what becomes."""
     copied = tmp_path / "scenarios" / "correct_servers"
     copied.mkdir(parents=True)
     for name in ("owned.py", "plain_http.py"):
@@ -131,12 +134,12 @@ def two_owners(tmp_path: Path, *changes: tuple[str, str, str]) -> tuple[History,
         report=tmp_path / "report",
     )  # fmt: skip
     with request.target.real_runs(request, lambda line: None) as opened:
-        history = opened.again(TWO_OWNERS, time.monotonic() + 60, False, True).history
+        history = opened.again(plan, time.monotonic() + 60, False, True).history
     return history, {finding.guarantee: finding for finding in judge(history)}
 
 
 def test_a_server_that_owns_its_directories_may_say_so_of_whatever_another_one_is_asked(tmp_path: Path) -> None:
-    history, findings = two_owners(tmp_path)
+    history, findings = owned(tmp_path)
     elsewhere = [event.operation for event in history.events if (event.error or "").startswith("503")]
     assert {"create", "list", "list-data", "list-log", "exists", "hostile", "delete"} <= set(elsewhere)
     assert elsewhere.count("hostile") >= len(REFUSED)
@@ -145,17 +148,30 @@ def test_a_server_that_owns_its_directories_may_say_so_of_whatever_another_one_i
 
 
 def test_a_server_that_keeps_what_it_sent_elsewhere_is_caught(tmp_path: Path) -> None:
-    _, findings = two_owners(tmp_path, ("plain_http.py", ADMIT, STORES_IT))
+    _, findings = owned(tmp_path, ("plain_http.py", ADMIT, STORES_IT))
     assert findings["G4"].breaches or findings["G12"].breaches
 
 
 def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:
-    _, findings = two_owners(
+    _, findings = owned(
         tmp_path,
         ("owned.py", HELD, NEVER_MINE + HELD),
         ("owned.py", CLOSED, f"{CLOSED}                self._held[directory] = -1\n"),
     )
     assert findings["G6"].breaches
+
+
+REFUSED_LATER = '                raise Refused("not now")\n'
+EXISTS, DELETE = '        case "GET", "/dir/exists":\n', '        case "POST", "/dir/delete":\n'
+
+
+@pytest.mark.parametrize(("guarantee", "route"), [("G11", EXISTS), ("G10", DELETE)], ids=["exists", "delete"])
+def test_a_server_that_always_refuses_what_it_should_do_is_caught(tmp_path: Path, guarantee: str, route: str) -> None:
+    asked = (("create", "p/a.marker.CREATE"), ("exists", ""), ("delete", ""), ("create", "p/b.marker.CREATE"))
+    plan = replace(TWO_OWNERS, faults=(), ops=tuple(Op(actor="a", kind=kind, name=name) for kind, name in asked))
+    refuses = ("plain_http.py", route, f"{route}            if markers.names(directory):\n{REFUSED_LATER}")
+    _, findings = owned(tmp_path, refuses, plan=plan)
+    assert {name for name, finding in findings.items() if finding.breaches} == {guarantee}
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
