@@ -14,8 +14,8 @@ from marker_sim.history import NOT_GETTING_ON
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.markers.store import Created
-from marker_sim.plan import PLACES, Plan, Task, Write, read_plan
+from marker_sim.markers.store import Created, Rejected
+from marker_sim.plan import PLACES, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
@@ -106,6 +106,32 @@ class ForgetfulMerge(compacted_log.Markers):
                 self.remove(f"{folder}{number}")
         except StorageError:
             return
+
+
+class Undeletable(one_object.Markers):
+    """Refuses each deletion."""
+
+    def delete(self) -> bool:
+        raise Rejected("not now")
+
+
+class Undiscoverable(one_object.Markers):
+    """Refuses to say whether its directory is there."""
+
+    def exists(self) -> bool:
+        raise Rejected("not now")
+
+
+@pytest.mark.parametrize(("faulty", "guarantee"), [("Undeletable", "G10"), ("Undiscoverable", "G11")])
+def test_what_is_refused_for_ever_breaks_a_promise(faulty: str, guarantee: str) -> None:
+    asked = tuple(
+        Op(actor="executor-0", kind=kind, name=name)
+        for kind, name in (("create", "p/f1_0-1-0_001.parquet.marker.CREATE"), ("exists", ""), ("delete", ""))
+    )
+    for made, broken in ((f"{HERE}:{faulty}", 1), ("properties.correct.one_object:Markers", 0)):
+        history, _ = execute(Plan(mode="timeline", storage="s3", ops=asked), load_system(made))
+        (found,) = judge(history, frozenset({guarantee}))
+        assert len(found.breaches) == broken and found.judged
 
 
 @pytest.mark.draws(runs=120, one_in=7, fails=1e-8)

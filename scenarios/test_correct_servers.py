@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,13 @@ import pytest
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.history import History
+from marker_sim.judges import Finding, judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
+from marker_sim.odd_names import REFUSED
+from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.local_reader import LocalReader
@@ -75,6 +82,96 @@ def test_a_correct_server_of_odd_shape_is_not_accused(tmp_path: Path, name: str)
     if name in QUICK:
         met = done.statistics.reached[OF_PLANS + CONFINED]
         assert met, "storage failed below one directory, whatever files are called"
+
+
+MINE, THEIRS = 0, 1  # Directories, as the first server sees them.
+TWO_OWNERS = Plan(
+    mode="timeline",
+    storage="local",
+    num_threads=2,
+    interval_ms=50,
+    directories=("t/.hoodie/.temp/001", "u/.hoodie/.temp/001"),
+    ops=(
+        Op(actor="a", kind="create", name="p/a.marker.CREATE", directory=MINE),
+        Op(actor="b", kind="create", name="p/b.marker.CREATE", directory=THEIRS, server=1, after_ms=100),
+        *(Op(actor="b", kind=kind, directory=THEIRS) for kind in ("list", "list-data", "list-log", "exists")),
+        Op(actor="b", kind="create", name="p/c.marker.CREATE", directory=THEIRS),
+        *(Op(actor="b", kind="hostile", name=name, directory=MINE, server=1) for name in REFUSED),
+        *(Op(actor="b", kind="hostile", name="x.marker.CREATE", spelled=form, server=1) for form in MALFORMED),
+        Op(actor="b", kind="delete", directory=THEIRS),
+        Op(actor="b", kind="create", name="p/d.marker.CREATE", directory=MINE),
+    ),
+    faults=(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=3_000),),
+)
+ADMIT = "    markers.admit(directory)\n"
+STORES_IT = """    try:
+        markers.admit(directory)
+    except Elsewhere:
+        if markers.create(directory, name):
+            raise
+"""
+HELD, CLOSED = "            if directory in self._held:\n", "                os.close(lock)\n"
+NEVER_MINE = """            if self._held.get(directory) == -1:
+                raise Elsewhere(directory)
+"""
+
+
+def owned(
+    tmp_path: Path, *changes: tuple[str, str, str], plan: Plan = TWO_OWNERS
+) -> tuple[History, dict[str, Finding]]:
+    """A plan for servers that own directories, with these changes of their files: name, what is there, what becomes."""
+    copied = tmp_path / "scenarios" / "correct_servers"
+    copied.mkdir(parents=True)
+    for name in ("owned.py", "plain_http.py"):
+        shutil.copy(HERE / name, copied)
+    for name, before, after in changes:
+        text = (copied / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        (copied / name).write_text(text.replace(before, after), encoding="utf-8")
+    request = CampaignRequest(
+        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=load_profile("http"),
+        budget_s=600.0, server=ServerOptions(start=f"{sys.executable} -S {copied / 'owned.py'} {{port}} {{storage}}"),
+        report=tmp_path / "report",
+    )  # fmt: skip
+    with request.target.real_runs(request, lambda line: None) as opened:
+        history = opened.again(plan, time.monotonic() + 60, False, True).history
+    return history, {finding.guarantee: finding for finding in judge(history)}
+
+
+def test_a_server_that_owns_its_directories_may_say_so_of_whatever_another_one_is_asked(tmp_path: Path) -> None:
+    history, findings = owned(tmp_path)
+    elsewhere = [event.operation for event in history.events if (event.error or "").startswith("503")]
+    assert {"create", "list", "list-data", "list-log", "exists", "hostile", "delete"} <= set(elsewhere)
+    assert elsewhere.count("hostile") >= len(REFUSED)
+    assert [breach for finding in findings.values() for breach in finding.breaches] == []
+    assert all(findings[name].judged for name in ("G1", "G3", "G4", "G6"))
+
+
+def test_a_server_that_keeps_what_it_sent_elsewhere_is_caught(tmp_path: Path) -> None:
+    _, findings = owned(tmp_path, ("plain_http.py", ADMIT, STORES_IT))
+    assert findings["G4"].breaches or findings["G12"].breaches
+
+
+def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:
+    _, findings = owned(
+        tmp_path,
+        ("owned.py", HELD, NEVER_MINE + HELD),
+        ("owned.py", CLOSED, f"{CLOSED}                self._held[directory] = -1\n"),
+    )
+    assert findings["G6"].breaches
+
+
+REFUSED_LATER = '                raise Refused("not now")\n'
+EXISTS, DELETE = '        case "GET", "/dir/exists":\n', '        case "POST", "/dir/delete":\n'
+
+
+@pytest.mark.parametrize(("guarantee", "route"), [("G11", EXISTS), ("G10", DELETE)], ids=["exists", "delete"])
+def test_a_server_that_always_refuses_what_it_should_do_is_caught(tmp_path: Path, guarantee: str, route: str) -> None:
+    asked = (("create", "p/a.marker.CREATE"), ("exists", ""), ("delete", ""), ("create", "p/b.marker.CREATE"))
+    plan = replace(TWO_OWNERS, faults=(), ops=tuple(Op(actor="a", kind=kind, name=name) for kind, name in asked))
+    refuses = ("plain_http.py", route, f"{route}            if markers.names(directory):\n{REFUSED_LATER}")
+    _, findings = owned(tmp_path, refuses, plan=plan)
+    assert {name for name, finding in findings.items() if finding.breaches} == {guarantee}
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs go")

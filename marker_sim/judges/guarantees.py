@@ -126,15 +126,16 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="delete-complete",
         sentence="After a deletion is answered, only names whose create was open when the deletion was invoked, or"
         " came later, are stored or listed; the others do not return by themselves, and a directory without"
-        " any files is not reported to exist.",
+        " any files is not reported to exist. A deletion of stored markers fails only under faults, or when it meets"
+        " other requests.",
         judge=delete_complete,
         judged_least=0.4,
     ),
     Guarantee(
         id="G11",
         slug="readable-while-written",
-        sentence="A listing contains every marker answered before it was invoked, and fails only under faults. A"
-        " directory with such a marker is reported to exist.",
+        sentence="A listing contains every marker answered before it was invoked, and a directory with such a marker is"
+        " reported to exist; both fail only under faults.",
         judge=readable_while_written,
         judged_least=0.7,
     ),

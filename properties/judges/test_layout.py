@@ -112,6 +112,28 @@ def test_type_files_that_were_read_are_judged_at_snapshots() -> None:
     story.breaks("G9")
 
 
+@pytest.mark.parametrize("repaired", [True, False])
+def test_a_type_file_that_a_kill_left_empty_breaks_it_unless_it_is_written_again(repaired: bool) -> None:
+    story = Story(witness="reads", storage="local")
+    story.start()
+    story.ask(A)
+    story.kill()
+    story.observe("file", path=f"{DIRECTORY}/MARKERS.type", value=b"")
+    story.observe("snapshot", path=DIRECTORY, caused_by=story.last)
+    story.says_nothing("G9")
+    story.start("server#2")
+    asked = story.ask(A)
+    if repaired:
+        story.observe("file", path=f"{DIRECTORY}/MARKERS.type", value=TYPE_BATCHED)
+    story.observe("file", path=f"{DIRECTORY}/MARKERS0", value=encode_names([A]))
+    story.observe("snapshot", path=DIRECTORY, caused_by=asked)
+    story.end(asked, "ok", "created")
+    if repaired:
+        story.holds("G9")
+    else:
+        assert story.breaks("G9", under="restart").cause == "after-kill"
+
+
 def test_direct_mode_has_no_type() -> None:
     assert not Story(mode="direct").finding("G9").applicable
 

@@ -84,10 +84,88 @@ def test_a_second_server_excuses_a_false_of_the_first_and_nothing_after_its_deat
     exists(story, False).breaks("G11", under="second-server")
 
 
-def test_an_answer_that_failed_owes_nothing() -> None:
+@pytest.mark.parametrize(
+    ("outcome", "error"), [("info", "500 no"), ("info", "malformed body: b''"), ("fail", "409 not now"), ("fail", None)]
+)
+def test_an_answer_that_failed_for_no_reason_is_none(outcome: str, error: str | None) -> None:
     story = begun()
-    story.end(story.invoke("exists"), "info", error="500 no")
+    story.end(story.invoke("exists"), outcome, error=error)
+    breach = story.breaks("G11")
+    assert f"ended {outcome} without a fault ({error or 'no reason given'})" in breach.message
+
+
+def test_where_nothing_has_to_be_there_exists_may_fail() -> None:
+    story = Story()
+    story.start()
+    story.end(story.invoke("exists"), "fail", error="404 no such directory")
     story.says_nothing("G11")
+
+
+def spoiled(story: Story, reason: str, operation: str) -> Story:
+    """A call that fails, for that reason."""
+    if reason == "storage":
+        story.fault("timeout-lost", path=MARKERS0)
+    asked = story.invoke(operation)
+    if reason == "wire":
+        story.fault("connection-reset", "client", caused_by=asked)
+    elif reason == "killed":
+        story.kill()
+    elif reason == "paused":
+        story.fault("pause", value="begin")
+        story.fault("pause", value="end")
+    elif reason == "another server":
+        story.fault("second-server", "second", value="begin")
+        story.start("server#2")
+    error = {"time": "no answer in 30 s", "another server": "503 not mine"}.get(reason, "500 no")
+    story.end(asked, "info", error=error)
+    return story
+
+
+@pytest.mark.parametrize("reason", ["storage", "wire", "killed", "paused", "another server", "time"])
+def test_under_a_fault_a_directory_with_markers_need_not_be_found_or_deleted(reason: str) -> None:
+    spoiled(begun(), reason, "exists").says_nothing("G11")
+    assert not spoiled(begun(), reason, "delete").finding("G10").breaches
+
+
+@pytest.mark.parametrize(("outcome", "error"), [("info", "500 no"), ("fail", "409 not now"), ("fail", None)])
+def test_a_deletion_that_fails_for_no_reason_breaks_it(outcome: str, error: str | None) -> None:
+    story = begun()
+    story.end(story.invoke("delete"), outcome, error=error)
+    assert story.breaks("G10").cause == "not-deleted"
+    story.wait(60_000)
+    story.delete()
+    story.breaks("G10")
+
+
+def test_a_directory_without_answered_markers_may_be_refused_to_be_deleted() -> None:
+    story = Story()
+    story.start()
+    story.end(story.invoke("delete"), "fail", error="404 no such directory")
+    story.create(A)
+    story.delete()
+    story.end(story.invoke("delete"), "fail", error="404 no such directory")
+    story.holds("G10")
+
+
+@pytest.mark.parametrize("other", ["create", "hostile", "delete", "unknown", "removed"])
+def test_a_deletion_that_meets_another_change_of_its_directory_may_fail(other: str) -> None:
+    story = begun()
+    beside = -1
+    if other == "unknown":
+        story.end(story.ask(B), "info", error="500 no")
+    elif other == "removed":
+        story.fault("directory-removed", "kit", path=DIRECTORY, value="begin")
+    elif other == "hostile":
+        beside = story.invoke("hostile", DIRECTORY, value="x")
+    else:
+        beside = story.ask(B) if other == "create" else story.invoke("delete")
+    asked = story.invoke("delete")
+    story.end(asked, "fail", error="409 busy")
+    if beside >= 0:
+        story.end(beside, "ok" if other == "delete" else "fail", other == "delete", error="400 no")
+    elif other == "removed":
+        story.fault("directory-removed", "kit", path=DIRECTORY, value="end")
+    assert not [breach for breach in story.finding("G10").breaches if asked in breach.evidence]
 
 
 def test_a_deleted_directory_does_not_exist() -> None:
@@ -103,7 +181,9 @@ def test_a_directory_that_was_written_to_again_may_exist() -> None:
     story = begun()
     story.delete()
     story.create(B)
+    beside = story.ask(A)
     story.delete("fail")
+    story.end(beside, "fail", error="400 no")
     exists(story, True).holds("G11")
     assert not story.finding("G10").breaches
     story.delete()
@@ -135,7 +215,7 @@ def test_an_answer_asked_for_before_the_deletion_was_may_be_true() -> None:
 
 def test_a_deletion_of_unknown_outcome_promises_no_false() -> None:
     story = begun()
-    story.delete("info")
+    story.end(story.invoke("delete"), "info", error="no answer")
     exists(story, True).says_nothing("G10")
 
 

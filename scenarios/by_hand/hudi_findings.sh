@@ -51,5 +51,36 @@ bytes_that_are_no_text() {
     done
     all; show; killed
 }
-[ $# -gt 0 ] || set -- exists_before_flush second_server_overwrites slow_directory_holds_up_others bytes_that_are_no_text
+kill_while_type_file_is_written() {
+    say "G9: a server that is killed between making MARKERS.type and writing it leaves it empty for ever"
+    directory empty-type; mkdir "$M"; mkfifo "$M/.MARKERS.type.crc"; start 1 50
+    echo "the checksum file of MARKERS.type is a named pipe that nobody reads: the write of MARKERS.type hangs, as on a slow disk"
+    create a.parquet.marker.CREATE 2; killed; rm "$M/.MARKERS.type.crc"; show
+    echo "the disk is quick again, and a new server takes over"
+    start 1 50; create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show; all; marker_type; killed
+    start 1 50; create c.parquet.marker.CREATE; show; killed
+}
+disk_full_while_type_file_is_written() {
+    say "G9: a full disk while MARKERS.type is written leaves it empty for ever, without a kill"
+    directory full-type; start 2 50
+    echo '$ prlimit --pid $SERVER --fsize=0:                          # each write fails, as on a full disk'
+    prlimit --pid "$PID" --fsize=0:; create a.parquet.marker.CREATE 2
+    echo '$ prlimit --pid $SERVER --fsize=unlimited:                 # there is room again'
+    prlimit --pid "$PID" --fsize=unlimited:; create b.parquet.marker.CREATE; create c.parquet.marker.CREATE; show; marker_type; killed
+}
+marker_type() { # what a reader makes of the type file: Hudi's own MarkerUtils.readMarkerType
+    cat > "$WORK/Type.java" <<'JAVA'
+import org.apache.hudi.common.util.MarkerUtils;
+import org.apache.hudi.storage.*;
+public class Type {
+    public static void main(String[] directory) throws Exception {
+        var conf = new org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(new org.apache.hadoop.conf.Configuration());
+        System.out.println(MarkerUtils.readMarkerType(HoodieStorageUtils.getStorage("file:" + directory[0], conf), directory[0]));
+    }
+}
+JAVA
+    printf '$ MarkerUtils.readMarkerType -> '; java -cp "$BUNDLE:$JARS" "$WORK/Type.java" "$M" 2>/dev/null || echo "not in this version's form"
+}
+[ $# -gt 0 ] || set -- exists_before_flush second_server_overwrites slow_directory_holds_up_others bytes_that_are_no_text \
+    kill_while_type_file_is_written disk_full_while_type_file_is_written
 for finding in "$@"; do "$finding"; done

@@ -21,8 +21,15 @@ class Refused(Exception):
     """Answered 400."""
 
 
+class Elsewhere(Exception):
+    """Answered 503: another server has to be asked."""
+
+
 class Markers(ABC):
     """What a server does; directories and names are checked. Called from a thread for each connection."""
+
+    def admit(self, directory: str) -> None:  # noqa: B027
+        """Raise Elsewhere for a directory that is not its own; asked before anything of a request is checked."""
 
     @abstractmethod
     def create(self, directory: str, name: str) -> bool:
@@ -50,6 +57,8 @@ def serve(port: int, root: str, markers: Markers) -> None:
                 status, value = 200, _answer(markers, root, self.command, self.path)
             except Refused as refused:
                 status, value = 400, str(refused)
+            except Elsewhere as elsewhere:
+                status, value = 503, str(elsewhere)
             except Exception as error:
                 status, value = 500, repr(error)
             body = json.dumps(value, ensure_ascii=False).encode()
@@ -84,6 +93,7 @@ def _answer(markers: Markers, root: str, method: str, target: str) -> Any:
     parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
     directory, name = query.get("markerdirpath", [""])[0], query.get("markername", [""])[0]
+    markers.admit(directory)
     if not (DIRECTORY.match(directory) and _plain(directory) and directory.startswith(f"{root}/")):
         raise Refused(f"{directory!a} is no marker directory below {root}")
     if directory.count("/.hoodie/") != 1:

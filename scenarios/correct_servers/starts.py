@@ -65,6 +65,7 @@ SERVERS = {
         reader="{python} -S {source} --names {dir}",
     ),
     "python-each-alone": Start(needs="python", source="each_alone.py", command="{python} -S {source} {port} {storage}"),
+    "python-owned": Start(needs="python", source="owned.py", command="{python} -S {source} {port} {storage}"),
     "python-one-key": Start(
         needs="python",
         source="one_key.py",

@@ -128,6 +128,25 @@ class HistoryIndex(EventReader):
         """Whether two servers were live at any time from `low` to `high`."""
         return any(begin <= high and low <= end for begin, end in self.crowded)
 
+    def answered_busy(self, call: RecordedCall) -> bool:
+        """Whether a call was answered 503: its server cannot serve that now, whatever it asks for."""
+        return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
+
+    def sent_elsewhere(self, call: RecordedCall) -> bool:
+        """Whether a call was answered 503 while two servers lived, each of which may own what the other leaves alone.
+
+        A second server may own something before it serves, and until it is dead.
+        """
+        if not self.answered_busy(call):
+            return False
+        seconds = (fault for fault in self.faults if fault.kind == "second-server")
+        lived = any(fault.begin <= call.done and call.invoke <= fault.end for fault in seconds)
+        return lived or self.overlapping_servers(call.invoke, call.done)
+
+    def refused(self, call: RecordedCall) -> bool:
+        """Whether the answer to a hostile request promises that it changed nothing."""
+        return self.had_no_effect(call) or self.sent_elsewhere(call)
+
     def killed(self, low: int, high: int) -> int | None:
         """The first event between `low` and `high` that killed a server."""
         at = bisect_right(self.kills, low)

@@ -6,7 +6,7 @@ breach only if no file of any kind is known to lie below the directory.
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import DAMAGE, NO_LIFE, Deletion, Directory, RecordedCall
+from marker_sim.history.index.calls import DAMAGE, MS, NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.findings import Breach, breach_of
@@ -37,12 +37,12 @@ class Owed:
 
 
 def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` had to be True, and a breach for each that was False."""
+    """How many answers of `exists` had to be True, and a breach for each that was False, or none without a reason."""
     judged = 0
     breaches: list[Breach] = []
     newest: RecordedCall | None = None
     at = 0
-    for call in _asked(directory):
+    for call in sorted(c for c in directory.others if c.operation == "exists" and c.outcome != "open"):
         while at < len(directory.answers) and directory.answers[at].done < call.invoke:
             answer = directory.answers[at]
             newest = answer if newest is None or newest.invoke < answer.invoke else newest
@@ -51,13 +51,17 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
             continue
         why = Owed(view, directory, call).excuse(newest)
         if why:
-            if call.value is False and not directory.deleted(newest.done, call.done):
+            if call.value is not True and not directory.deleted(newest.done, call.done):
                 view.excuse(why)
             continue
+        if call.outcome != "ok" and may_fail(view, directory, call):
+            continue
         judged += 1
-        if call.value is False:
+        if call.value is not True:
+            error = view.events[call.done].error or "no reason given"
+            how = "was answered False" if call.outcome == "ok" else f"ended {call.outcome} without a fault ({error})"
             message = (
-                f"exists of {directory.path} was answered False at event {call.done}, expected True: {newest.name!r}"
+                f"exists of {directory.path} {how} at event {call.done}, expected True: {newest.name!r}"
                 f" was answered at event {newest.done}"
             )
             evidence = (newest.invoke, newest.done, call.invoke, call.done)
@@ -168,3 +172,24 @@ def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCal
         else:
             there.add(event.path)
     return bool(there)
+
+
+def may_fail(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
+    """Whether a call may fail, or end unknown, for a reason other than the requests for its directory."""
+    if call.invoke in view.touched:
+        return view.excuse("wire-fault")
+    if not view.served_well(directory.path, call, call.done):
+        return view.excuse("server-unwell")
+    if view.timed_out(call):
+        return view.excuse("no-answer")
+    if view.sent_elsewhere(call):
+        return view.excuse("second-server")
+    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
+    begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(call.done)
+    return any(
+        fault.storage
+        and fault.concerns(directory.path)
+        and view.time_ns(fault.begin) <= end_ns
+        and begin_ns <= view.time_ns(fault.end) + lasting
+        for fault in view.faults
+    ) and view.excuse("storage-fault")

@@ -16,8 +16,8 @@ def exact_set(view: HistoryIndex) -> Finding:
     """G4, both ways: no name is stored or listed that was not requested before, and every answered one is stored in
     the end.
 
-    A create that provably had no effect does not count as a request. An answered name is not expected in the end when a
-    deletion may have had an effect after the create was invoked.
+    A create that provably had no effect, or a hostile request that was refused, does not count as a request. An
+    answered name is not expected in the end when a deletion may have had an effect after the create was invoked.
     """
     breaches: list[Breach] = []
     causes = Causes(view)
@@ -60,7 +60,7 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
         spans = view.rest.home(directory.path).spans
         asked |= {name: span[0] for name, span in spans.items() if span[0] < view.start}
     for call in (*directory.hostile, *aimed):
-        if not view.had_no_effect(call) and call.identity is not None:
+        if not view.refused(call) and call.identity is not None:
             identity = call.asked
             query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)
             for name in (identity, *query.get("markername", ())):

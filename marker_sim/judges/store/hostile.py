@@ -15,7 +15,8 @@ _ENDS = {"ok": "accepted", "fail": "refused-and-done"}
 def hostile_input_refused(view: HistoryIndex) -> Finding:
     """G12: an invocation `hostile` ends `fail`, and the files at its path are the same afterwards.
 
-    `ok` means that it was accepted, `info` that there was no clear error. No answer within the bound of
+    `ok` means that it was accepted, `info` that there was no clear error; 503 is one while two servers live, for a
+    directory may be the other one's, whatever the request is. No answer within the bound of
     every-request-answered is a breach as well, shown by the invocation alone, if server and client were well and no
     fault touched the connection. A change counts when its effect names the request as the cause, or happened during the
     request and no other request can be the reason.
@@ -28,9 +29,10 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
             if why:
                 view.excuse(why)
                 continue
-            silent = view.timed_out(call)
+            changed = None if view.timed_out(call) else _changed(view, call)
+            if changed is None and view.sent_elsewhere(call) and view.excuse("second-server"):
+                continue
             judged += 1
-            changed = None if silent else _changed(view, call)
             if call.outcome == "fail" and changed is None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r}"
@@ -124,7 +126,7 @@ def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, 
     directory = view.directories.get(directory_of(path or "") or "")
     if directory is None:
         return False
-    if any(other != call and other.invoke < until and not view.had_no_effect(other) for other in directory.hostile):
+    if any(other != call and other.invoke < until and not view.refused(other) for other in directory.hostile):
         return True
     if directory.disturbed(since, until):
         return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import MS, NO_LIFE, Deletion, Directory, RecordedCall
+from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.judges.store.directory_presence import Owed, denied, made_up, outlived
+from marker_sim.judges.store.directory_presence import Owed, denied, made_up, may_fail, outlived
 
 
 def delete_complete(view: HistoryIndex) -> Finding:
@@ -17,14 +17,16 @@ def delete_complete(view: HistoryIndex) -> Finding:
     A create of unknown outcome, or with a copy on the wire, is open as long as it may take effect. A listing of a
     server that did not delete is judged only if it was alone from the deletion on. Only deletions of at least one
     answered marker count. After those `exists` answers False, and before the first create (directory_presence.py).
+    A deletion of answered markers that no fault and no other request met does not fail.
     """
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
     for directory in view.directories.values():
         count, wrong = made_up(view, directory)
-        judged += count
-        breaches += wrong
+        refused = _refused(view, directory)
+        judged += count + len(refused)
+        breaches += wrong + refused
         done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
         if not done:
             continue
@@ -36,6 +38,36 @@ def delete_complete(view: HistoryIndex) -> Finding:
         judged += count
         breaches += wrong
     return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
+    """Deletions of answered markers that failed, or ended unknown, for no reason that another call or a fault gave."""
+    breaches = []
+    for call in directory.deletes:
+        if call.outcome not in ("fail", "info"):
+            continue
+        floor = directory.settled_before(call.invoke)
+        stored = any(answer.done < call.invoke and answer.invoke > floor for answer in directory.answers)
+        if not stored or may_fail(view, directory, call):
+            continue
+        if _met(view, directory, call) and view.excuse("other-request"):
+            continue
+        why = view.events[call.done].error or "no reason given"
+        message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
+        breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "not-deleted"))
+    return breaches
+
+
+def _met(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
+    """Whether another change of the directory, or another server, was under way during a call."""
+    others = (*directory.creates, *directory.hostile)
+    return (
+        view.overlapping_servers(call.invoke, call.done)
+        or any(
+            d.invoke != call.invoke and d.invoke < call.done and d.settled > call.invoke for d in directory.deletions
+        )
+        or any(other.invoke < call.done and view.over(other) > call.invoke for other in others)
+    )
 
 
 _Creates = dict[str, list[RecordedCall]]
@@ -139,7 +171,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
     `exists` answers True whenever a listing would have to show a name.
 
     Not expected are markers that a deletion may have removed, and at one server markers that another live server may
-    have stored. A listing may fail, or end unknown, under a fault: of storage in that directory, of its own connection,
+    have stored. Either may fail, or end unknown, under a fault: of storage in that directory, of its own connection,
     or of its server. Time-outs are judged by G6.
     """
     breaches: list[Breach] = []
@@ -167,7 +199,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
                 count, missing = _missing(view, directory, listing, shown[listing.operation])
                 judged += count > 0
                 breaches += [_short(view, causes, directory, listing, name, call) for name, call in missing]
-            elif listing.outcome in ("fail", "info") and not _may_fail(view, directory, listing):
+            elif listing.outcome in ("fail", "info") and not may_fail(view, directory, listing):
                 why = view.events[listing.done].error or "no reason given"
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
                 cause = _refused_by(view, causes, directory, listing)
@@ -231,21 +263,3 @@ def _refused_by(view: HistoryIndex, causes: Causes, directory: Directory, listin
         return "unreadable-file"
     busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)
     return "failed-during-creates" if busy else "failed"
-
-
-def _may_fail(view: HistoryIndex, directory: Directory, listing: RecordedCall) -> bool:
-    if listing.invoke in view.touched:
-        return view.excuse("wire-fault")
-    if not view.served_well(directory.path, listing, listing.done):
-        return view.excuse("server-unwell")
-    if view.timed_out(listing):
-        return view.excuse("no-answer")
-    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
-    begin_ns, end_ns = view.time_ns(listing.invoke), view.time_ns(listing.done)
-    return any(
-        fault.storage
-        and fault.concerns(directory.path)
-        and view.time_ns(fault.begin) <= end_ns
-        and begin_ns <= view.time_ns(fault.end) + lasting
-        for fault in view.faults
-    ) and view.excuse("storage-fault")

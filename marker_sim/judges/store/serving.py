@@ -254,9 +254,7 @@ def isolation(view: HistoryIndex) -> Finding:
         if not late and (view.timed_out(call) or call.operation in LISTINGS):
             why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
         if not late and not why:
-            busy = _is_refused_busy(view, call) and _is_busy_anyway(
-                view, [(since, over) for _, _, since, over in confined]
-            )
+            busy = view.answered_busy(call) and _is_busy_anyway(view, [(since, over) for _, _, since, over in confined])
             why = "busy-anyway" if busy else "outrun-by-another" if _outrun(view, directory, call) else ""
         if why:
             view.excuse(why)
@@ -283,14 +281,9 @@ def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> boo
     return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
 
 
-def _is_refused_busy(view: HistoryIndex, call: RecordedCall) -> bool:
-    """Whether a call was answered 503, which says that the server is overloaded."""
-    return call.done != NEVER and (view.events[call.done].error or "").startswith("503")
-
-
 def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
     """Whether a call was answered 503 outside these windows, so that the fault is not the reason."""
-    refused_ns = (view.time_ns(call.done) for _, call in view.calls() if _is_refused_busy(view, call))
+    refused_ns = (view.time_ns(call.done) for _, call in view.calls() if view.answered_busy(call))
     return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in refused_ns)
 
 

@@ -96,7 +96,7 @@ class ServerFaultInjector:
 
     def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up."""
-        directory = self.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        directory = self.world.address(MarkerDirectory(f"kit-probe-{slot}", PROBE_INSTANT))
         server = self.fleet.start(
             f"{self.workdir}/{slot}",
             self.num_threads,
