@@ -4,7 +4,7 @@
     python benchmarks/correct_ones.py --out DIR --seeds 3 --budget 40s --only hex     the default budget
     python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 400                  the same on a busy machine
     python benchmarks/correct_ones.py --out DIR --what chaos --budget 5m
-    python benchmarks/correct_ones.py --out DIR --what pytest,http --budget 60s
+    python benchmarks/correct_ones.py --out DIR --what pytest,http,command --budget 60s
 
 One line a run: exit code, runs, what was violated, what stayed inconclusive, what was not reached. Reports stay in DIR,
 and a run whose report is there is not made again. Ends with 1 when anything was accused or a run could not end.
@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from properties.correct.shape import SYSTEMS
+from scenarios.command.programs import NEEDS, command_of, lacks
 from scenarios.correct_servers.starts import SERVERS, missing, words
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "third-party.md"
 DOCUMENTED = "markers_of_mine:Markers"
 CLI = [sys.executable, "-m", "marker_sim"]
-WHAT = ("verify", "http", "pytest", "chaos")
+WHAT = ("verify", "http", "command", "pytest", "chaos")
 
 
 class Line(NamedTuple):
@@ -67,12 +68,13 @@ def main() -> int:
 
 
 def _run(what: str, given: argparse.Namespace, out: Path, seeds: range) -> Iterator[Line]:
-    names = sorted(SERVERS) if what == "http" else [DOCUMENTED, *SYSTEMS]
+    kinds = {"http": (sorted(SERVERS), missing), "command": (sorted(NEEDS), lacks)}
+    names, needed = kinds.get(what, ([DOCUMENTED, *SYSTEMS], lambda name: ""))
     for name in names:
         if given.only not in name:
             continue
-        if what == "http" and (lacks := missing(name)):
-            print(f"{name:45} left out: {lacks} is not here", flush=True)
+        if absent := needed(name):
+            print(f"{name:45} left out: {absent} is not here", flush=True)
             continue
         for line in _of_one(what, name, given, out, seeds):
             print(f"{line.name:45} {what} exit {line.code}  {line.said}", flush=True)
@@ -97,10 +99,14 @@ def _of_one(what: str, name: str, given: argparse.Namespace, out: Path, seeds: r
         for seed in seeds:
             effort = ["--runs", given.runs] if given.runs else ["--budget", given.budget]
             report = out / f"{what}-{label}-{effort[1]}-{seed}"
-            sut = words(name, out) if what == "http" else ["--sut", name]
+            sut = words(name, out) if what == "http" else ["--sut", _sut(what, name, out)]
             command = [*CLI, "verify", *sut, "--seed", str(seed), *effort, "--report", str(report)]
             code = _do(command, work, out / f"{report.name}.log", report / "verdict.json")
             yield Line(f"{label} seed {seed}", code, _verdict(report / "verdict.json"), code not in (0, 3))
+
+
+def _sut(what: str, name: str, out: Path) -> str:
+    return f"command:{command_of(name, out)}" if what == "command" else name
 
 
 def _work(out: Path) -> Path:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -30,16 +29,15 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from scenarios.command.exchange import NAME, lines_of, perform
+from scenarios.command.programs import command_of, lacks
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "command.md"
 SOURCES = ROOT / "scenarios" / "command"
-BUILD_S = 300
 PROFILE = load_profile("python")
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local"))
 SEEDS = 10
-JAVA = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xmx64m"
-FAULTS = {"java": ("--answers-first", "G1"), "go": ("-forgets", "G3")}
+FAULTS = {"java": ("--answers-first", "G1"), "go": ("-forgets", "G3"), "node": ("--believes-failures", "G1")}
 JAVA_WRITES = ("--file-first", "G13")
 
 
@@ -47,16 +45,7 @@ JAVA_WRITES = ("--file-first", "G13")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The command of each example that can be built here, by its language."""
     out = tmp_path_factory.mktemp("programs")
-    built: dict[str, str] = {}
-    if shutil.which("go"):
-        command = ["go", "build", "-o", str(out / "markers"), "."]
-        subprocess.run(command, check=True, cwd=SOURCES / "go_markers", timeout=BUILD_S)
-        built["go"] = str(out / "markers")
-    if shutil.which("javac") and shutil.which("java"):
-        command = ["javac", "-d", str(out), *map(str, SOURCES.glob("*.java"))]
-        subprocess.run(command, check=True, timeout=BUILD_S)
-        built["java"] = f"{JAVA} -cp {shlex.quote(str(out))} Markers"
-    return built
+    return {language: command_of(language, out) for language in FAULTS if not lacks(language)}
 
 
 @pytest.fixture(params=sorted(FAULTS))
@@ -64,7 +53,7 @@ def language(request: pytest.FixtureRequest, programs: dict[str, str]) -> str:
     """Each that is installed."""
     name: str = request.param
     if name not in programs:
-        pytest.skip(f"the example in {name} cannot be built: no {'javac' if name == 'java' else name} on PATH")
+        pytest.skip(f"the example in {name} cannot be built: no {lacks(name)} on PATH")
     return name
 
 

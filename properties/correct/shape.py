@@ -25,6 +25,7 @@ SYSTEMS = (
     "properties.correct.nested_json:Markers",
     "properties.correct.one_object:Markers",
     "properties.correct.owner_batches:SYSTEM",
+    "properties.correct.segments:Markers",
     "properties.correct.two_copies:Markers",
 )
 

@@ -52,6 +52,7 @@ SERVERS = {
         command="java -Xshare:auto -XX:TieredStopAtLevel=1 {source} {port} {storage}",
         reader=_CAT % "bucket-[0-9]",
     ),
+    "rust-leaves": Start(needs="rustc", source="leaves.rs", command="{built} {port} {storage} {threads}"),
     "python-sqlite": Start(
         needs="python",
         source="in_sqlite.py",
@@ -87,8 +88,8 @@ def start(name: str, out: Path) -> tuple[str, str]:
     server = SERVERS[name]
     source = HERE / server.source
     built = out / name
-    if server.needs == "go":
-        build_go(source, built)
+    if server.needs in BUILDS:
+        BUILDS[server.needs](source, built)
     values = {"{built}": built, "{source}": source, "{python}": sys.executable}
     texts = [server.command, server.reader]
     for key, path in values.items():
@@ -100,6 +101,14 @@ def build_go(source: Path, built: Path) -> None:
     """One file and the standard library: no module, and nothing is fetched."""
     command = ["go", "build", "-o", str(built), source.name]
     subprocess.run(command, check=True, cwd=source.parent, timeout=BUILD_S)
+
+
+def build_rust(source: Path, built: Path) -> None:
+    """One file and the standard library (1.89 or later, which has locks of files)."""
+    subprocess.run(["rustc", "-O", "--edition", "2021", "-o", str(built), str(source)], check=True, timeout=BUILD_S)
+
+
+BUILDS = {"go": build_go, "rustc": build_rust}
 
 
 def words(name: str, out: Path) -> list[str]:
