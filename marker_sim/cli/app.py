@@ -101,11 +101,13 @@ def _replay(
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
+    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
+
     A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
     were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
     violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
 
-    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 all is fixed.
+    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 nothing of it.
     """
     from marker_sim.cli.replay import Wanted, replay
     from marker_sim.cli.request import parse_number

@@ -1,7 +1,8 @@
 """`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
-FIXED when all of them are. Failures that `chaos` stored move to `fixed/` once they are fixed.
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, and of which
+nothing says that it ever did, was never broken to be mended: NO FAILURE KNOWN.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
+UNKNOWN = "nothing beside it says that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = 3
+NOTHING_KNOWN = "no failure known"
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
     NOT_REPRODUCED: "not reproduced",
     FIXED: "fixed",
+    NOTHING_KNOWN: NOTHING_KNOWN,
 }
 
 
@@ -219,8 +223,10 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
     if gap:
         _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
         return NOT_REPRODUCED
-    broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks no guarantee"
-    _print(console, f"FIXED: {stored.name}: {system}{broke}{runs}")
+    if stored.guarantee is None:
+        _print(console, f"NO FAILURE KNOWN: {stored.name}: {system} breaks no guarantee{runs}, and {UNKNOWN}")
+        return NOTHING_KNOWN
+    _print(console, f"FIXED: {stored.name}: {system} no longer breaks {stored.guarantee}{runs}")
     return FIXED
 
 
@@ -237,7 +243,8 @@ def _run_on_servers(stored: StoredPlan, system: str, profile: Profile, times: in
         _print(console, f"STILL VIOLATED, {runs}: {stored.name}: {system}")
         _print(console, str(violation(*shown)), indent="  ")
         return VIOLATED
-    _print(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; that does not mean that it is fixed")
+    why = UNKNOWN if stored.guarantee is None else "that does not mean that it is fixed"
+    _print(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; {why}")
     return NOT_REPRODUCED
 
 

@@ -1,4 +1,4 @@
-"""The failures that are stored at a path: a plan, a history, a report or a chaos directory."""
+"""The failures that are stored at a path: a plan, a finding, a history, a report or a chaos directory."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def failure_of_chaos(file: Path) -> StoredPlan:
 
 
 def failures_at(path: Path) -> tuple[StoredPlan, ...]:
-    """Those of a report directory, a plan or a history; UsageError when there are none."""
+    """Those of a report directory, a finding, a plan or a history; UsageError when there are none."""
     if path.is_dir():
         return _failures_in_report(path)
     if not path.is_file():
@@ -98,6 +98,9 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
         hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
         world = "server" if header.world == "foreign" else "simulated"
         return (StoredPlan(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint, world=world),)
+    finding = _finding_at(path)
+    if finding is not None:
+        return (finding,)
     plan = read_plan(path)
     for folder in (path.parent, path.parent.parent):
         if (folder / "verdict.json").is_file():
@@ -108,6 +111,35 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
             return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
     world = SERVER if plan.shape is not None else "simulated"
     return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan, world=world),)
+
+
+def _finding_at(path: Path) -> StoredPlan | None:
+    """A finding of docs/findings.md, which has its plan and what that breaks in one file; None for another file."""
+    try:
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(raw, dict) or "name" not in raw or not {"plan", "missed"} & raw.keys():
+        return None
+    if "plan" not in raw:
+        raise UsageError(f"{path} is a finding without a plan: {raw['missed']}")
+    try:
+        return StoredPlan(
+            name=f"{_guarantee(raw['guarantee'])}, {path.name}",
+            sut=raw["sut"],
+            guarantee=raw["guarantee"],
+            cause=raw.get("cause", ""),
+            plan=Plan.from_dict(raw["plan"], f"the plan in {path}"),
+            world=SERVER,
+            server=ServerOptions(),
+            also=tuple(raw.get("also", ())),
+            message=raw.get("message", ""),
+            often=raw.get("often", ""),
+            version=raw.get("version", ""),
+            kit_version=raw.get("kit_version", ""),
+        )
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{path} is no whole finding: {error} is missing or wrong; give a report or a plan") from error
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
