@@ -43,7 +43,7 @@ ELSEWHERE = 16  # Runs of a campaign that another process makes again.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
 NO_TIME = "there was no time left"
-NONE_SMALLER = "no smaller plan was found that breaks it often enough"
+NONE_SMALLER = "no smaller plan was found that breaks it"
 
 Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 

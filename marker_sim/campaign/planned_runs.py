@@ -231,7 +231,8 @@ class PlannedRuns:
     def _as_small(self, kind: Kind, plan: Plan) -> Broken | None:
         """What breaks in a shrunk plan; None when it broke the promise only sometimes."""
         history, findings = findings_of(plan, self._system, kind[0])
-        shown = (promised_breach(finding, plan, self._request.profile, kind[3]) for finding in findings)
+        profile = self._request.profile
+        shown = (promised_breach(each, plan, profile, cause) for cause in (kind[3], "") for each in findings)
         breach = next((breach for breach in shown if breach is not None), None)
         return None if breach is None else Broken(self._search.found[kind].number, plan, history, breach)
 

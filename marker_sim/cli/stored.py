@@ -29,6 +29,7 @@ class StoredPlan:
     guarantee: None when only a plan is known.
     cause: of its breach, "" for unknown.
     plan: None when there is none to run; hint says then what can be done.
+    report: the report directory that it is a failure of; plan_name: its plan there.
     profile: None for the one that is shipped for the system.
     story: of a report, the number of the failure that it is told with, "" where that is not known.
     world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
@@ -37,6 +38,7 @@ class StoredPlan:
     also: what else its story breaks.
     message: what was seen; evidence: the events that prove it, of the history in a file.
     often: how often its plan breaks it, "" where nobody counted.
+    entries_before: of the plan that it was made small from, 0 where it was not.
     version: of the system; kit_version: of the kit that found it.
     """
 
@@ -47,6 +49,8 @@ class StoredPlan:
     cause: str = ""
     story: str = ""
     hint: str = ""
+    report: Path | None = None
+    plan_name: str = ""
     profile: Profile | None = None
     world: str = "simulated"
     server: ServerOptions | None = None
@@ -56,6 +60,7 @@ class StoredPlan:
     evidence: tuple[int, ...] = ()
     history: Path | None = None
     often: str = ""
+    entries_before: int = 0
     version: str = ""
     kit_version: str = ""
 
@@ -181,6 +186,8 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         story=str(entry.get("story", "")),
         plan=plan,
         hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
+        report=directory,
+        plan_name=entry["plan"],
         **_seen(entry, verdict, directory),
         profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
         **_world(verdict),
@@ -200,6 +207,7 @@ def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> di
         "evidence": tuple(entry.get("evidence", ())),
         "history": next((file for file in histories if file.is_file()), None),
         "often": entry.get("confirmed", ""),
+        "entries_before": entry.get("entries_before", 0),
         "version": verdict.get("sut_version", ""),
         "kit_version": verdict.get("kit_version", ""),
     }
