@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from marker_sim.campaign.pieces import SearchState
+from marker_sim.campaign.pieces import NO_TIME, SearchState
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
+from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
@@ -54,6 +55,53 @@ def test_the_result_is_the_smallest_plan_that_fails_nearly_always(lucky: int, en
     kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G4")
     made = PlayedShrinker(Server(4, lucky).again, PROFILE).shrink(kind, [broken], time.monotonic() + 60)
     assert (made.plan.entries, made.failed, made.runs) == (entries, 10, 10)
+
+
+class Slow:
+    """A faulty system whose runs take a second of a clock that the test has, and are cut when their time is over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.begun: list[float] = []
+        self._lock = threading.Lock()
+        monkeypatch.setattr("marker_sim.campaign.played_shrinking.time.monotonic", lambda: self.now)
+
+    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
+        with self._lock:
+            self.begun.append(self.now)
+            self.now = min(self.now + RUN_S, until)
+            cut = self.now >= until
+        return None if cut else run(plan, MUTANT)
+
+
+RUN_S = 1.0
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 1.5, 3.0, 4.5, 9.5, 40.0])
+def test_a_run_that_the_time_cut_short_is_not_counted(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Slow(monkeypatch)
+    kind, broken = next(
+        (kind, each) for kind, each in broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items() if kind[0] == "G4"
+    )
+    made = PlayedShrinker(clock.again, PROFILE).shrink(kind, [broken], seconds)
+    assert made.failed == made.runs, "each run that was not cut broke the guarantee"
+    assert (made.told is None) == (made.runs == 0) and made.sentence == (
+        f"breaks in {made.runs} of {made.runs} runs" if made.runs else ""
+    )
+    assert clock.now <= seconds
+    assert made.stopped == ("" if seconds == 40.0 else NO_TIME)
+    if made.runs == 0:
+        assert made.plan == PLAN, "a plan of which nothing was seen takes no other's place"
+
+
+def test_a_run_that_the_kit_could_not_complete_is_not_counted_as_a_promise_kept() -> None:
+    kind, broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items()))
+    made = PlayedShrinker(_fails_to_start, PROFILE).shrink(kind, [broken], time.monotonic() + 5)
+    assert (made.plan, made.told, made.runs, made.sentence) == (PLAN, None, 0, "")
+
+
+def _fails_to_start(plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+    raise HarnessError("no server")
 
 
 def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:

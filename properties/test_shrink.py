@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.runs import fails_with
+from marker_sim.campaign.runs import fails_with, make_small
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write
+from marker_sim.search.shrinking.operations import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -41,19 +43,6 @@ def first_failure(name: str) -> tuple[Plan, Fails]:
         if fails(plan):
             return plan, fails
     raise AssertionError(f"{name} survives the swarm")
-
-
-def without_one(plan: Plan) -> list[Plan]:
-    """The plan without each one of its entries."""
-    smaller = [replace(plan, ops=plan.ops[:n] + plan.ops[n + 1 :]) for n in range(len(plan.ops))]
-    smaller += [replace(plan, faults=plan.faults[:n] + plan.faults[n + 1 :]) for n in range(len(plan.faults))]
-    for n, write in enumerate(plan.writes):
-        if len(write.tasks) <= 1:
-            smaller.append(replace(plan, writes=plan.writes[:n] + plan.writes[n + 1 :]))
-        for t in range(len(write.tasks) if len(write.tasks) > 1 else 0):
-            less = replace(write, tasks=write.tasks[:t] + write.tasks[t + 1 :])
-            smaller.append(replace(plan, writes=(*plan.writes[:n], less, *plan.writes[n + 1 :])))
-    return smaller
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -181,3 +170,68 @@ def test_a_fault_at_a_site_stays_there_and_strikes_earlier() -> None:
     )
     small = shrink(plan, lambda p: any(f.site == site for f in p.faults))
     assert small.faults == (fault.at(1).but(restart_ms=0),) and small.entries == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "entries"),
+    [("no-last-line-end", "file-cut", 0), ("parent-directories-accepted", "no-clear-answer", 1),
+     ("known-by-its-end", "another-server", 2)],
+)  # fmt: skip
+def test_an_entry_that_only_names_the_cause_is_not_kept(name: str, cause: str, entries: int) -> None:
+    mutant, profile = find_mutant(name), load_profile("reference")
+    system = load_mutant(mutant)
+    by_cause = fails_with(mutant.kills, system, profile, cause)
+    plan = next(plan for seed in range(400) if by_cause(plan := make_plan(seed, *PLACES[seed % len(PLACES)])))
+    small = make_small(plan, system, mutant.kills, profile, cause, 60.0)
+    assert small.entries <= entries, small
+    assert fails_with(mutant.kills, system, profile)(small)
+
+
+TWO_DEFECTS = """
+from marker_sim.markers.store import Created
+from marker_sim.names import data_path, is_append
+from marker_sim.seams import Condition, StorageError
+
+class Two:
+    def __init__(self, context):
+        self.storage, self.prefix = context.storage, f"{context.directory}/"
+    def create(self, name):
+        if name.startswith("odd"):
+            return Created.CREATED
+        try:
+            self.storage.put(self.prefix + name, b"", Condition.IF_ABSENT)
+        except StorageError:
+            pass
+        return Created.CREATED
+    def list_all(self):
+        return tuple(path.removeprefix(self.prefix) for path in self.storage.list(self.prefix))
+    def list_data_paths(self):
+        return tuple({data_path(name) for name in self.list_all() if not is_append(name)})
+    def list_log_paths(self):
+        return tuple({data_path(name) for name in self.list_all() if is_append(name)})
+    def exists(self):
+        return bool(self.list_all())
+    def delete(self):
+        paths = self.storage.list(self.prefix)
+        for path in paths:
+            self.storage.delete(path)
+        return bool(paths)
+"""
+
+
+def test_one_defect_does_not_become_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ways to lose a marker in one class: a put that failed, and a name that is never stored."""
+    (tmp_path / "two_defects_for_test.py").write_text(TWO_DEFECTS, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    system, profile = load_system("two_defects_for_test:Two"), load_profile("reference")
+    ops = tuple(
+        Op(actor="executor-0", kind="create", name=f"{name}.parquet.marker.CREATE", after_ms=50)
+        for name in ("odd", "a", "b", "odd", "c")
+    )
+    faults = tuple(Fault.of(FaultKind.SERVER_ERROR, "executor-0", Step(step)) for step in (2, 3, 4, 5))
+    plan = Plan(mode="direct", storage="s3", ops=ops, faults=faults)
+    for cause in ("put-failed", "never-stored"):
+        small = make_small(plan, system, "G1", profile, cause, 60.0)
+        assert [op.name.startswith("odd") for op in small.ops] == [cause == "never-stored"], small
+        assert bool(small.faults) == (cause == "put-failed")
+        assert fails_with("G1", system, profile, cause)(small)

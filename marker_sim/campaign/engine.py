@@ -12,12 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from marker_sim.campaign.pieces import PieceResult, SearchState
+from marker_sim.campaign.pieces import NO_TIME, PieceResult, SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_runs import PlayedRuns
 from marker_sim.campaign.result import Campaign, Failure
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
+from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
@@ -111,6 +112,8 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
         shown = search.small.get(kind) or broken
         story = search.story_of(kind)
         entries, before = (each.plan.entries if each.plan else 0 for each in (shown, broken))
+        counted = kind in (*search.small, story.kind)  # The runs of a small plan say nothing of a long one.
+        large = search.large.get(kind, NO_TIME) if search.request.shrinking and entries > SMALL else ""
         failures.append(
             Failure(
                 guarantee=kind[0],
@@ -122,7 +125,8 @@ def _failures(search: SearchState) -> tuple[Failure, ...]:
                 entries_before=before if entries < before else 0,
                 mode=kind[1],
                 cause=kind[3],
-                confirmed=story.confirmed,
+                confirmed=story.confirmed if counted else "",
+                large=large,
                 story=story.kind,
             )
         )

@@ -42,6 +42,9 @@ COLLECT_EVERY = 200
 ELSEWHERE = 16  # Runs of a campaign that another process makes again.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
+NO_TIME = "there was no time left"
+NONE_SMALLER = "no smaller plan was found that breaks it"
+
 Kind = tuple[str, str, str, str]  # Guarantee, mode, storage and cause.
 
 
@@ -212,6 +215,7 @@ class SearchState:
     began: time.monotonic().
     found: the first run of each kind of violation.
     small: the shrunk ones; None for one that broke the promise only sometimes.
+    large: why others were not made small, or why a shrunk one may become smaller yet.
     stories: the failure that each kind is told with, by what broke in the runs of its small plan.
     trouble: why the kit could not finish, "" when it did.
     listed: a row of each run, when that is wanted.
@@ -224,6 +228,7 @@ class SearchState:
     steps: int = 0
     found: dict[Kind, Broken] = field(default_factory=dict)
     small: dict[Kind, Broken | None] = field(default_factory=dict)
+    large: dict[Kind, str] = field(default_factory=dict)
     stories: dict[Kind, Story] = field(default_factory=dict)
     last: History | None = None
     trouble: str = ""

@@ -26,6 +26,7 @@ from marker_sim.campaign.coverage.fault_matrix import fault_rows
 from marker_sim.campaign.coverage.goals import reached
 from marker_sim.campaign.pieces import (
     ELSEWHERE,
+    NONE_SMALLER,
     PIECE,
     Broken,
     Kind,
@@ -143,7 +144,10 @@ class PlannedRuns:
         for kind, plan in zip(plans, smaller, strict=True):
             if plan != plans[kind]:
                 search.small[kind] = self._as_small(kind, plan)
+            search.large[kind] = "" if search.small.get(kind) else NONE_SMALLER
             search.tell(kind, self._broken_in(plan))
+            rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
+            search.large |= {each: rest for each in search.found if each[0] == kind[0] and each != kind}
 
     def check(self) -> None:
         """Compare some runs with another process."""
@@ -227,7 +231,8 @@ class PlannedRuns:
     def _as_small(self, kind: Kind, plan: Plan) -> Broken | None:
         """What breaks in a shrunk plan; None when it broke the promise only sometimes."""
         history, findings = findings_of(plan, self._system, kind[0])
-        shown = (promised_breach(finding, plan, self._request.profile, kind[3]) for finding in findings)
+        profile = self._request.profile
+        shown = (promised_breach(each, plan, profile, cause) for cause in (kind[3], "") for each in findings)
         breach = next((breach for breach in shown if breach is not None), None)
         return None if breach is None else Broken(self._search.found[kind].number, plan, history, breach)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,14 +11,14 @@ from typing import Any
 
 from marker_sim.campaign.coverage import tampered_history
 from marker_sim.campaign.pieces import Broken, Kind, PieceResult, SearchState, stops
-from marker_sim.campaign.played_shrinking import PlayedShrinker
+from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
 from marker_sim.targets.target import PlayedRun, RealRuns
 
-SHRINK_SHARE = 0.5
+SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
 CLOSING_S = 2.0
 FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
 
@@ -62,7 +62,8 @@ class PlayedRuns:
         search = self._search
         self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
-            self._runs.spare(SHRINK_SHARE)
+            waits = self._runs.at_once > 1 and any(kind[0] in WAITING for kind in new)
+            self._runs.spare(WAITING_SHARE if waits else SHRINK_SHARE)
 
     def shrink(self) -> None:
         """One failure after the other, the first found first; what breaks beside it is not made small again."""
@@ -77,11 +78,12 @@ class PlayedRuns:
         while left and time.monotonic() < until:
             kind = left.pop(0)
             broken, left_s = search.found[kind], until - time.monotonic()
-            share_s = left_s * FIRST_SHARE if left else left_s
+            share_s = left_s * _share(kind, left)
             search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
             seen = self._broken.get(kind) or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
             same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
+            search.large[kind] = small.stopped
             if small.told is None:
                 unseen[kind] = small.sentence
                 continue
@@ -89,14 +91,18 @@ class PlayedRuns:
             for each in (small.told, *same):
                 if each in small.broken:
                     search.keep(each, small.broken[each])
+                    search.large[each] = small.stopped
+                else:
+                    search.large[each] = f"{small.told[0]} was, and most likely has the same cause"
             search.tell(small.told, same, small.sentence)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
             if search.story_of(kind).kind == kind:
                 search.tell(kind, (), sentence)
 
-    def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History:
-        return self._runs.again(plan, until, fresh, probing).history
+    def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
+        played = self._runs.again(plan, until, fresh, probing)
+        return None if played.cut else played.history
 
     def check(self) -> None:
         """Real time decides what meets what, so no run comes out twice."""
@@ -155,3 +161,10 @@ class PlayedRuns:
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1
         return piece
+
+
+def _share(kind: Kind, left: Sequence[Kind]) -> float:
+    """How much of the time that is left a failure gets: most, unless one that takes much longer comes after it."""
+    if not left:
+        return 1.0
+    return FIRST_SHARE if kind[0] in WAITING or not any(each[0] in WAITING for each in left) else 1 - FIRST_SHARE

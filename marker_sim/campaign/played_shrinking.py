@@ -7,19 +7,21 @@ breaks in eight of ten runs, and the most reliable one where none does. What els
 same cause, so it is not made small again.
 
 Where a run takes a quarter of a minute and the machine for itself, as a table on Spark does, one of two runs is enough,
-and three of four in the end; none begins that the time has no room for.
+and three of four in the end. No run begins that the time has no room for, and one that the end of the time cut short
+decides nothing: it is counted neither as broken nor as kept.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from marker_sim.campaign.pieces import Broken, Kind, first_of_each_kind
+from marker_sim.campaign.pieces import NO_TIME, NONE_SMALLER, Broken, Kind, first_of_each_kind
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -29,27 +31,28 @@ from marker_sim.search.shrinking import by_evidence, by_history, tables
 from marker_sim.search.shrinking.shrinker import shrink
 
 BESIDE = 2  # Runs beside each other.
-WAITING = ("G6", "G7")  # A run that breaks one of them waits for ten seconds, in which nobody is busy.
+WAITING = ("G6", "G7")  # A run that breaks one of them waits as long as an answer may take, in which nobody is busy.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
 RELIABLE, FEW_RELIABLE = 8, 3  # Of the last runs.
-SLOW_TRIES = 2
-ENTRY_S, FRAME = 5.0, 2  # Of a slow run: how long it takes for each entry, and as for how many more.
+KEPT_MAX = 1  # Runs of a candidate that keep the guarantee.
+ENTRY_S, FRAME = 5.0, 2  # How long a slow run takes for each entry, and any run as for how many more.
 FEW = 12  # Entries of a plan that has to break in five of six runs.
 CLOSING_SHARE = 0.3  # Of the time, for the last runs.
 PLANS_MAX = 2  # Failing plans whose candidates are tried.
 EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
 PROBES = ("probe-", "once-")
-Again = Callable[[Plan, float, bool, bool], History]
+Again = Callable[[Plan, float, bool, bool], History | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlan:
     """What became of a plan.
 
-    broken: what broke in the last runs of it, by kind, as it was seen first.
+    broken: what broke in the runs that are counted, by kind, as it was seen first.
     failed, runs: in how many of them a guarantee broke that it was made small for.
     told: how it breaks that most often, None when it never did.
+    stopped: why it is no smaller, "" when nothing was left to try.
     """
 
     plan: Plan
@@ -57,6 +60,7 @@ class SmallPlan:
     told: Kind | None
     failed: int
     runs: int
+    stopped: str = ""
 
     @property
     def sentence(self) -> str:
@@ -71,7 +75,8 @@ class PlayedShrinker:
     """Makes plans small.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time. at_once: from how many, when runs wait most of the time; 1 for runs that are slow.
+        several threads at a time. None for a run that the time cut short.
+    at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
     """
 
     def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE) -> None:
@@ -84,7 +89,7 @@ class PlayedShrinker:
         self._slow = at_once == 1
         self._beside = BESIDE
         self._last_runs_max, self._reliable = (FEW_LAST_RUNS, FEW_RELIABLE) if self._slow else (LAST_RUNS, RELIABLE)
-        self._entry_s = ENTRY_S
+        self._entry_s, self._wait_s, self._longest_s = ENTRY_S, 0.0, math.inf
 
     def shrink(
         self, kind: Kind, seen: Sequence[Broken], until: float, over: float | None = None, runs_max: int = 2_000
@@ -95,22 +100,25 @@ class PlayedShrinker:
         over: until when the last runs may go on.
         """
         began = time.monotonic()
-        last = until - (until - began) * CLOSING_SHARE
         ordered = sorted(seen, key=lambda broken: (_plan_of(broken).asked, _plan_of(broken).entries))[:PLANS_MAX]
-        kept = [_plan_of(ordered[0])]
+        kept = [self._counted(_plan_of(ordered[0]), ())]
         self._wanted = self._as_seen_in(ordered, kind[0])
         self._beside = self._at_once if kind[0] in WAITING or self._slow else BESIDE
+        self._expect(kind[0], ordered[0])
+        last = until - self._closing_s(kept[0].plan, until - began)
 
         def fails(candidate: Plan) -> bool:
-            failed = self._fails(candidate, until)
-            if failed:
-                kept.append(candidate)
-            return failed
+            failing = self._failing(candidate, last, until)
+            kept.extend([] if failing is None else [failing])
+            return failing is not None
 
         self._first(ordered, fails, began + (last - began) * EVIDENCE_SHARE)
-        shrink(kept[-1], fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        shrink(kept[-1].plan, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        ended = not self._has_room(kept[-1].plan, last)
         self._probing = True
-        return self._most_reliable(kept, until if over is None else over)
+        small = self._most_reliable(kept, until if over is None else over)
+        none = NONE_SMALLER if small.plan == kept[0].plan else ""
+        return replace(small, stopped=NO_TIME if ended else none)
 
     def _as_seen_in(self, seen: Sequence[Broken], guarantee: str) -> frozenset[str]:
         """The guarantees that a smaller plan may break instead: those that the same loss broke in the same runs."""
@@ -119,36 +127,39 @@ class PlayedShrinker:
         beside = {kind[0] for each in seen for kind in broken_in(each.history, each.plan, self._profile)}
         return frozenset((guarantee, *(LOST & beside)))
 
-    def _most_reliable(self, kept: list[Plan], until: float) -> SmallPlan:
+    def _most_reliable(self, kept: list[SmallPlan], until: float) -> SmallPlan:
         """The last of the plans that were kept that breaks often enough, else the one that breaks most often.
 
-        It is looked for from the last one back in growing steps, then between the last two of them.
+        It is looked for from the last one back in growing steps, then between the last two of them. Where none breaks
+        any more, the plan that was given stands, with its own runs.
         """
         best, back, rare = self._last_runs(kept[-1], until), 1, 0
-        while best.failed < self._reliable and back < len(kept) and time.monotonic() < until:
+        seen = best
+        while best.failed < self._reliable and back < len(kept) and self._has_room(kept[-back].plan, until):
             rare, back = back, min(2 * back, len(kept))
             seen = self._last_runs(kept[-back], until)
             if seen.failed * best.runs > best.failed * seen.runs:
                 best = seen
-        while best.failed >= self._reliable and back - rare > 1 and time.monotonic() < until:
+        while best.failed >= self._reliable and back - rare > 1 and self._has_room(best.plan, until):
             middle = (back + rare) // 2
             seen = self._last_runs(kept[-middle], until)
             back, rare, best = (middle, rare, seen) if seen.failed >= self._reliable else (back, middle, best)
-        return best
+        given = seen if seen.plan == kept[0].plan else kept[0]
+        return best if best.failed else given
 
-    def _last_runs(self, plan: Plan, until: float) -> SmallPlan:
-        """Ten runs; fewer when the time is over, or when too many of them kept the guarantee."""
-        failed, beside, runs, told = 0, dict[Kind, Broken](), 0, Counter[Kind]()
-        spare = self._last_runs_max - self._reliable
-        while runs < self._last_runs_max and runs - failed <= spare and self._has_room(plan, until, first=not runs):
-            for seen in self._some(plan, until):
-                wanted = [each for each in seen if each[0] in self._wanted]
-                failed += bool(wanted)
-                told.update(wanted)
-                beside = {**seen, **beside}
-                runs += 1
-        most = next((each for each, _ in told.most_common(1)), None)
-        return SmallPlan(plan=plan, broken=beside, told=most, failed=failed, runs=runs)
+    def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
+        """Ten runs; fewer when the time is over, or when too many of them kept the guarantee.
+
+        Where there is no time for one, the runs for which the plan was kept stand.
+        """
+        spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Broken]](), kept
+        while self._has_room(kept.plan, until):
+            some = self._some(kept.plan, until)
+            seen += some
+            small = self._counted(kept.plan, seen) if seen else kept
+            if not some or len(seen) >= self._last_runs_max or small.runs - small.failed > spare:
+                break
+        return small
 
     def _first(self, seen: list[Broken], fails: Callable[[Plan], bool], until: float) -> None:
         """Candidates of all runs in turn until one fails."""
@@ -163,45 +174,85 @@ class PlayedShrinker:
             if candidate.entries < _plan_of(broken).entries and fails(candidate):
                 return
 
-    def _fails(self, plan: Plan, until: float) -> bool:
+    def _failing(self, plan: Plan, last: float, until: float) -> SmallPlan | None:
+        """What was seen of a candidate that breaks often enough; None for another, or one that no run decided about.
+
+        last: until when a run has to be over, most likely.
+        """
+        seen: list[dict[Kind, Broken]] = []
+        while self._has_room(plan, last):
+            some = self._some(plan, until)
+            seen += some
+            small = self._counted(plan, seen)
+            if self._often(small):
+                return small
+            if not some or small.runs - small.failed > KEPT_MAX:
+                break
+        return None
+
+    def _often(self, small: SmallPlan) -> bool:
+        """Whether a candidate broke the guarantee in enough of its runs."""
+        always = small.failed == small.runs
         if self._slow:
-            return any(self._has_room(plan, until) and self._count(plan, until) for _ in range(SLOW_TRIES))
-        failed = runs = 0
-        while runs - failed <= 1:
-            failed += self._count(plan, until)
-            runs += self._beside
-            if failed >= (4 if failed == runs else 5) or (
-                plan.entries > FEW and failed >= (2 if failed == runs else 3)
-            ):
-                return True
-        return False
+            return small.failed > 0
+        few, many = (4, 2) if always else (5, 3)
+        return small.failed >= (many if small.plan.entries > FEW else few)
 
-    def _has_room(self, plan: Plan, until: float, first: bool = False) -> bool:
-        """Whether one more run most likely fits; of those that are short, any does, and the first of all."""
-        if not self._slow:
-            return first or time.monotonic() < until
-        return time.monotonic() + self._entry_s * (plan.entries + FRAME) < until
+    def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Broken]]) -> SmallPlan:
+        """A plan with what broke in some runs of it."""
+        wanted = [[kind for kind in broken if kind[0] in self._wanted] for broken in seen]
+        told = Counter(kind for kinds in wanted for kind in kinds).most_common(1)
+        return SmallPlan(
+            plan=plan,
+            broken={kind: each for broken in reversed(seen) for kind, each in broken.items()},
+            told=told[0][0] if told else None,
+            failed=sum(map(bool, wanted)),
+            runs=len(seen),
+        )
 
-    def _count(self, plan: Plan, until: float) -> int:
-        return sum(any(each[0] in self._wanted for each in seen) for seen in self._some(plan, until))
+    def _expect(self, guarantee: str, broken: Broken) -> None:
+        """How long runs will take, by one that failed: who waits for an answer does so however small the plan is."""
+        if self._slow:
+            return
+        events, bound_ms = broken.history.events, broken.history.header.answer_bound_ms
+        self._longest_s = (events[-1].time_ns - events[0].time_ns) / 1e9 if events else 0.0
+        self._wait_s = bound_ms / 1000 if guarantee in WAITING and bound_ms else 0.0
+        self._entry_s = max(0.0, self._longest_s - self._wait_s) / (_plan_of(broken).entries + FRAME)
+
+    def _closing_s(self, plan: Plan, seconds: float) -> float:
+        """How much of the time is kept for the last runs; nothing where no candidate would have room before them."""
+        closing_s, run_s = seconds * CLOSING_SHARE, self._run_s(plan)
+        return closing_s if self._slow or run_s < closing_s else run_s if 2 * run_s < seconds else 0.0
+
+    def _run_s(self, plan: Plan) -> float:
+        """How long a run of a plan that fails takes most likely."""
+        return min(self._longest_s, self._wait_s + self._entry_s * (plan.entries + FRAME))
+
+    def _has_room(self, plan: Plan, until: float) -> bool:
+        """Whether one more run most likely fits."""
+        return time.monotonic() + self._run_s(plan) < until
 
     def _some(self, plan: Plan, until: float) -> list[dict[Kind, Broken]]:
-        """What breaks in runs beside each other; one that the kit could not complete says nothing."""
+        """What breaks in runs beside each other, without those that the kit could not complete or the time cut."""
 
-        def run(_: int) -> dict[Kind, Broken]:
+        def run(_: int) -> dict[Kind, Broken] | None:
             try:
-                return broken_in(self._again(plan, until, fresh, self._probing), plan, self._profile)
+                history = self._again(plan, until, fresh, self._probing)
+                return None if history is None else broken_in(history, plan, self._profile)
             except HarnessError:
-                return {}
+                return None
 
         fresh, began = self._fresh, time.monotonic()
         if self._beside == 1:  # Here Ctrl-C is heard.
-            seen = [run(0)]
+            made = [run(0)]
         else:
             with ThreadPoolExecutor(self._beside) as pool:
-                seen = list(pool.map(run, range(self._beside)))
-        self._entry_s = (time.monotonic() - began) / (plan.entries + FRAME)
-        self._fresh = any(seen)  # A server that did wrong once may have kept something of it.
+                made = list(pool.map(run, range(self._beside)))
+        seen, took_s = [each for each in made if each is not None], time.monotonic() - began
+        if seen:
+            self._longest_s = max(self._longest_s, took_s)
+            self._entry_s = max(0.0, took_s - self._wait_s) / (plan.entries + FRAME)
+        self._fresh = any(made)  # A server that did wrong once may have kept something of it.
         return seen
 
 

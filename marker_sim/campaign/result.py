@@ -23,6 +23,7 @@ class Failure:
     plan: shrunk; None where a plan does not determine a run.
     seed: of the run in which it was found.
     confirmed: the result of its plan with real processes, "" where it was not tried.
+    large: why its plan was not made small, or may become smaller yet; "" for a small one.
     story: guarantee, mode, storage and cause of the failure that it most likely has its defect in common with; its own
         for the one that is told.
     """
@@ -36,6 +37,7 @@ class Failure:
     entries_before: int = 0
     mode: str = ""
     confirmed: str = ""
+    large: str = ""
     cause: str = ""
     story: tuple[str, str, str, str] = ("", "", "", "")
 

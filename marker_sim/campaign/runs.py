@@ -1,22 +1,27 @@
-"""One plan run and judged in the simulated world, by one guarantee or all of them, in one mode or both."""
+"""One plan run and judged in the simulated world, by one guarantee or all, in one mode or both; and made small."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.errors import HarnessError
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import History
 from marker_sim.judges import modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
+from marker_sim.search.shrinking.operations import without_one
+from marker_sim.search.shrinking.shrinker import RUNS_MAX, shrink
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.watchdog import watched
 
 MODES_AGREE = "G21"
+Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
 
 
 def execute(plan: Plan, system: System) -> tuple[History, int]:
@@ -65,3 +70,50 @@ def fails_with(guarantee: str, system: System, profile: Profile, cause: str = ""
         return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
 
     return fails
+
+
+def make_small(
+    plan: Plan, system: System, guarantee: str, profile: Profile, cause: str, budget_s: float, runs_max: int = RUNS_MAX
+) -> Plan:
+    """The smallest plan found that breaks a guarantee by a cause, or without an entry by which the cause is named so.
+
+    A kill makes a loss lost-at-kill that would have been never-stored without it. So when no smaller plan breaks the
+    guarantee by the cause, single entries are taken away that it breaks without for the same name or directory, by
+    whatever cause; what that is then counts. Nothing else may change the cause, or one defect would become another.
+    """
+    until, left = time.monotonic() + budget_s, runs_max
+
+    def breaches(candidate: Plan, cause: str = "") -> list[tuple[Breach, frozenset[Subject]]]:
+        nonlocal left
+        left -= 1
+        try:
+            history, findings = findings_of(candidate, system, guarantee)
+        except HarnessError:
+            return []
+        broken = (breach for each in findings for breach in profile.broken_by(each, candidate.mode, candidate.storage))
+        return [(breach, _subject(history, breach)) for breach in broken if cause in ("", breach.cause)]
+
+    def fails(candidate: Plan) -> bool:
+        return bool(breaches(candidate, cause))
+
+    while True:
+        plan = shrink(plan, fails, left, until - time.monotonic())
+        about = next((subject for _, subject in breaches(plan, cause)), frozenset())
+        for less in without_one(plan):
+            if left <= 0 or time.monotonic() > until:
+                return plan
+            found = next((breach for breach, subject in breaches(less) if subject & about), None)
+            if found is not None:
+                plan, cause = less, found.cause
+                break
+        else:
+            return plan
+
+
+def _subject(history: History, breach: Breach) -> frozenset[Subject]:
+    """What a breach is about: the names in calls that prove it, else files, else directories."""
+    events = [history.events[index] for index in breach.evidence]
+    named = [event for event in events if event.path]
+    called = [event for event in named if event.kind in ("invoke", "ok", "fail", "info")]
+    about = called or named or [event for event in events if event.instant]
+    return frozenset((event.table, event.instant, event.path) for event in about)

@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from marker_sim.campaign.pieces import Kind, Piece, PieceResult, collected_by_hand, explore
-from marker_sim.campaign.runs import fails_with
+from marker_sim.campaign.runs import make_small
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import System
 from marker_sim.targets.table import parse_target
 
@@ -32,8 +31,8 @@ def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Pla
     _, asked = task
     if isinstance(asked, Piece):
         return explore(asked, system)
-    fails = fails_with(asked.kind[0], system, asked.profile, asked.kind[3])
-    return shrink(asked.plan, fails, runs_max=asked.runs, budget_s=asked.seconds)
+    guarantee, _, _, cause = asked.kind
+    return make_small(asked.plan, system, guarantee, asked.profile, cause, asked.seconds, asked.runs)
 
 
 class SearchDesk:

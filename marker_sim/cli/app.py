@@ -23,7 +23,7 @@ from marker_sim import __version__
 from marker_sim.cli import options as given
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
-from marker_sim.targets.table import DEFAULT, NAMES, PLANNED
+from marker_sim.targets.table import DEFAULT, NAMES
 
 REPORT = "marker-sim-report"
 CHAOS = "chaos"
@@ -76,36 +76,24 @@ def _verify(
 
 def _replay(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
-    sut: Annotated[
-        str | None, typer.Option(metavar="SUT", help=f"Run a system other than the stored one: {', '.join(PLANNED)}.")
-    ] = None,
+    sut: given.OtherSut = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not move fixed failures of a chaos directory.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
-    times: Annotated[
-        str | None,
-        typer.Option(metavar="K", help="Run each plan K times. Default: 1; on servers 10, else in real time 3."),
-    ] = None,
-    real: Annotated[
-        bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
-    ] = False,
-    script: Annotated[
-        bool, typer.Option("--script", help="Run nothing; write a script that shows the violation without the kit.")
-    ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Run nothing; write a text for an issue tracker, with that script.")
-    ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="What --script and --markdown write; of several stories a folder."),
-    ] = None,
+    times: given.Times = None,
+    real: given.Real = False,
+    script: given.Script = False,
+    markdown: given.Markdown = False,
+    file: given.HandedOver = None,
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
+
+    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
 
     A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
     were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
     violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
 
-    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 all is fixed.
+    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 nothing of it.
     """
     from marker_sim.cli.replay import Wanted, replay
     from marker_sim.cli.request import parse_number
@@ -124,15 +112,29 @@ def _replay(
     return replay(path, wanted, output_console())
 
 
+def _shrink(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
+) -> int:
+    """Go on making stored failures smaller, one for each cause, on the system that showed them.
+
+    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
+    replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
+    """
+    from marker_sim.cli.request import parse_duration
+    from marker_sim.cli.shrinking import shrink_stored
+    from marker_sim.report.table import output_console
+
+    return shrink_stored(path, parse_duration(budget, "--budget"), output_console())
+
+
 def _chaos(
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time of the whole run: 8h, 20m, 30s.")] = "8h",
     directory: Annotated[
         str, typer.Option("--dir", metavar="DIR", help="Directory for ledger, failures and summary.")
     ] = CHAOS,
     sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}.")] = None,
-    storage: Annotated[
-        str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")
-    ] = None,
+    storage: given.ChaosStorage = None,
     start: given.Start = None,
     reader: given.Reader = None,
     dir_format: given.Form = None,
@@ -142,9 +144,7 @@ def _chaos(
     s3_bucket: given.S3Bucket = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="Worker processes. Default: one per core.")] = None,
-    stages: Annotated[
-        str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")
-    ] = None,
+    stages: given.Stages = None,
     spark_master: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Run plans on executors: local[N], local-cluster[N,C,MB], spark://HOST:PORT."),
@@ -321,6 +321,7 @@ def _audit(
 COMMANDS: dict[str, Callable[..., int]] = {
     "verify": _verify,
     "replay": _replay,
+    "shrink": _shrink,
     "judge": _judge,
     "mutants": _mutants,
     "serve": _serve,

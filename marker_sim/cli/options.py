@@ -12,7 +12,7 @@ import typer
 
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
-from marker_sim.targets.table import NAMES
+from marker_sim.targets.table import NAMES, PLANNED
 
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
 Junit = Annotated[
@@ -92,6 +92,28 @@ StuckAfter = Annotated[
 SparkMaster = Annotated[
     str | None, typer.Option(metavar="URL", help="Data files are listed and judged by executors of this Spark master.")
 ]
+OtherSut = Annotated[
+    str | None,
+    typer.Option("--sut", metavar="SUT", help=f"Run a system other than the stored one: {', '.join(PLANNED)}."),
+]
+Times = Annotated[
+    str | None,
+    typer.Option(metavar="K", help="Run each plan K times. Default: 1; on servers 10, else in real time 3."),
+]
+Real = Annotated[
+    bool, typer.Option("--real", help="Also run plans that still fail with real processes (seconds each).")
+]
+Script = Annotated[
+    bool, typer.Option("--script", help="Run nothing; write a script that shows the violation without the kit.")
+]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Run nothing; write a text for an issue tracker, with that script.")
+]
+HandedOver = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="What --script and --markdown write; of several stories a folder.")
+]
+Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
+ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]
 
 
 def check_endpoint(url: str | None) -> None:

@@ -1,7 +1,8 @@
 """`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
-FIXED when all of them are. Failures that `chaos` stored move to `fixed/` once they are fixed.
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, and of which
+nothing says that it ever did, was never broken to be mended: NO FAILURE KNOWN.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
+UNKNOWN = "nothing beside it says that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = 3
+NOTHING_KNOWN = "no failure known"
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
     NOT_REPRODUCED: "not reproduced",
     FIXED: "fixed",
+    NOTHING_KNOWN: NOTHING_KNOWN,
 }
 
 
@@ -67,7 +71,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
     """
     files = stored_files(path)
     if not files and not (path.is_dir() and has_ledger(path)):
-        return _end(_run_all([*failures_at(path)], wanted, console), console)
+        return conclude(_run_all([*failures_at(path)], wanted, console), console)
     if path.is_file() or wanted.keep or wanted.sut is not None:
         failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
         return _ended(_run_all(failures, wanted, console), path, console)
@@ -78,7 +82,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
             if status:
                 pruned.note(file, status)
     for file in pruned.moved:
-        _print(console, f"moved to {file}")
+        print_lines(console, f"moved to {file}")
     return _ended(results, path, console)
 
 
@@ -95,18 +99,18 @@ def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]
 
 def _ended(results: Sequence[str], path: Path, console: Console) -> int:
     if not results:
-        _print(console, f"{path} contains no open failures")
-    return _end(results, console)
+        print_lines(console, f"{path} contains no open failures")
+    return conclude(results, console)
 
 
-def _end(results: Sequence[str], console: Console) -> int:
+def conclude(results: Sequence[str], console: Console) -> int:
     """Print the totals of several failures; the exit code of the worst."""
     ran = [status for status in results if status]
     if len(results) > 1:
         counts = ", ".join(f"{ran.count(status)} {word}" for status, word in WORDS.items() if status in ran)
         left = len(results) - len(ran)
         more = f"; {left} more with the same causes were not run (--all runs them)" if left else ""
-        _print(console, f"{len(results)} failures: {counts}{more}")
+        print_lines(console, f"{len(results)} failures: {counts}{more}")
     codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
     return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
 
@@ -120,7 +124,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
         parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
     for stored in failures:
         if isinstance(stored, str):
-            _print(console, f"CANNOT RUN: {stored}")
+            print_lines(console, f"CANNOT RUN: {stored}")
             results.append(CANNOT_RUN)
             continue
         cause = (*stored.defect, stored.world)
@@ -130,7 +134,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
         try:
             results.append(_run_one(stored, wanted, console))
         except HarnessError as error:
-            _print(console, f"CANNOT RUN: {stored.name}: {error}")
+            print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
             results.append(CANNOT_RUN)
         if results[-1] == VIOLATED:
             seen.add(cause)
@@ -139,14 +143,13 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
 
 def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
     system = wanted.sut or stored.sut
-    if _is_for_servers(stored, system):
+    if is_for_servers(stored, system):
         stored = replace(stored, world=SERVER)
-    why = _missing(stored, system)
+    why = missing(stored, system)
     if why:
-        _print(console, f"CANNOT RUN: {stored.name}: {why}")
+        print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
-    same = system == stored.sut and stored.profile is not None
-    profile = stored.profile if same and stored.profile else load_profile(parse_target(system).can.profile)
+    profile = profile_of(stored, system)
     if stored.world == SERVER:
         times = TABLE_TIMES if stored.plan is not None and stored.plan.shape is not None else SERVER_TIMES
         return _run_on_servers(stored, system, profile, wanted.times or times, console)
@@ -155,7 +158,14 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
     return _run_simulated(stored, system, profile, wanted, console)
 
 
-def _is_for_servers(stored: StoredPlan, system: str) -> bool:
+def profile_of(stored: StoredPlan, system: str) -> Profile:
+    """What the system is held to: what it was when the failure was stored, or what is shipped for it."""
+    if system == stored.sut and stored.profile is not None:
+        return stored.profile
+    return load_profile(parse_target(system).can.profile)
+
+
+def is_for_servers(stored: StoredPlan, system: str) -> bool:
     """Whether a plan that somebody wrote, and no report says where it ran, is run on a server."""
     can, plan = parse_target(system).can, stored.plan
     if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
@@ -163,7 +173,7 @@ def _is_for_servers(stored: StoredPlan, system: str) -> bool:
     return plan.mode in can.modes and plan.storage in can.storages
 
 
-def _missing(stored: StoredPlan, system: str) -> str:
+def missing(stored: StoredPlan, system: str) -> str:
     """Why a failure cannot be run here, "" when it can."""
     target = parse_target(system)
     of_table = stored.plan is not None and stored.plan.shape is not None
@@ -207,20 +217,22 @@ def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wa
                 break
     runs = f", in {broken} of {times} runs" if times > 1 else ""
     if broken:
-        _print(console, f"STILL VIOLATED: {stored.name}: {system}{runs}")
-        _print(console, shown, indent="  ")
+        print_lines(console, f"STILL VIOLATED: {stored.name}: {system}{runs}")
+        print_lines(console, shown, indent="  ")
         if also:
-            _print(console, f"also breaks {also}", indent="  ")
+            print_lines(console, f"also breaks {also}", indent="  ")
         if wanted.real:
-            _print(console, confirm(plan, system, guarantee, profile, times), indent="  ")
+            print_lines(console, confirm(plan, system, guarantee, profile, times), indent="  ")
         return VIOLATED
     steady = stored.deterministic or system != stored.sut
     gap = undecided(plan, load_system(system), stored.guarantee, history, findings, steady)
     if gap:
-        _print(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
+        print_lines(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
         return NOT_REPRODUCED
-    broke = f" no longer breaks {stored.guarantee}" if stored.guarantee else " breaks no guarantee"
-    _print(console, f"FIXED: {stored.name}: {system}{broke}{runs}")
+    if stored.guarantee is None:
+        print_lines(console, f"NO FAILURE KNOWN: {stored.name}: {system} breaks no guarantee{runs}, and {UNKNOWN}")
+        return NOTHING_KNOWN
+    print_lines(console, f"FIXED: {stored.name}: {system} no longer breaks {stored.guarantee}{runs}")
     return FIXED
 
 
@@ -234,10 +246,11 @@ def _run_on_servers(stored: StoredPlan, system: str, profile: Profile, times: in
     )
     runs = f"{broken} of {times}"
     if shown is not None:
-        _print(console, f"STILL VIOLATED, {runs}: {stored.name}: {system}")
-        _print(console, str(violation(*shown)), indent="  ")
+        print_lines(console, f"STILL VIOLATED, {runs}: {stored.name}: {system}")
+        print_lines(console, str(violation(*shown)), indent="  ")
         return VIOLATED
-    _print(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; that does not mean that it is fixed")
+    why = UNKNOWN if stored.guarantee is None else "that does not mean that it is fixed"
+    print_lines(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; {why}")
     return NOT_REPRODUCED
 
 
@@ -248,13 +261,14 @@ def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int,
     runs = f"{system}, in {broken} of {times} runs with real processes"
     if broken:
         known = BY_ID[stored.guarantee]
-        _print(console, f"STILL VIOLATED: {stored.name}: {runs}")
-        _print(console, f"{known.id} {known.slug}: {known.sentence}", indent="  ")
+        print_lines(console, f"STILL VIOLATED: {stored.name}: {runs}")
+        print_lines(console, f"{known.id} {known.slug}: {known.sentence}", indent="  ")
         return VIOLATED
-    _print(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not mean that it is fixed")
+    print_lines(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not mean that it is fixed")
     return NOT_REPRODUCED
 
 
-def _print(console: Console, text: str, indent: str = "") -> None:
+def print_lines(console: Console, text: str, indent: str = "") -> None:
+    """Print a text as it is, each line indented."""
     for line in text.splitlines():
         console.print(indent + printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The failures that are stored at a path: a plan, a history, a report or a chaos directory."""
+"""The failures that are stored at a path: a plan, a finding, a history, a report or a chaos directory."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class StoredPlan:
     guarantee: None when only a plan is known.
     cause: of its breach, "" for unknown.
     plan: None when there is none to run; hint says then what can be done.
+    report: the report directory that it is a failure of; plan_name: its plan there.
     profile: None for the one that is shipped for the system.
     story: of a report, the number of the failure that it is told with, "" where that is not known.
     world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
@@ -37,6 +38,7 @@ class StoredPlan:
     also: what else its story breaks.
     message: what was seen; evidence: the events that prove it, of the history in a file.
     often: how often its plan breaks it, "" where nobody counted.
+    entries_before: of the plan that it was made small from, 0 where it was not.
     version: of the system; kit_version: of the kit that found it.
     """
 
@@ -47,6 +49,8 @@ class StoredPlan:
     cause: str = ""
     story: str = ""
     hint: str = ""
+    report: Path | None = None
+    plan_name: str = ""
     profile: Profile | None = None
     world: str = "simulated"
     server: ServerOptions | None = None
@@ -56,6 +60,7 @@ class StoredPlan:
     evidence: tuple[int, ...] = ()
     history: Path | None = None
     often: str = ""
+    entries_before: int = 0
     version: str = ""
     kit_version: str = ""
 
@@ -87,7 +92,7 @@ def failure_of_chaos(file: Path) -> StoredPlan:
 
 
 def failures_at(path: Path) -> tuple[StoredPlan, ...]:
-    """Those of a report directory, a plan or a history; UsageError when there are none."""
+    """Those of a report directory, a finding, a plan or a history; UsageError when there are none."""
     if path.is_dir():
         return _failures_in_report(path)
     if not path.is_file():
@@ -98,6 +103,9 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
         hint = f"a history without a plan; `marker-sim judge {shlex.quote(str(path))}` judges it again"
         world = "server" if header.world == "foreign" else "simulated"
         return (StoredPlan(name=path.name, sut=header.sut, guarantee=None, plan=plan, hint=hint, world=world),)
+    finding = _finding_at(path)
+    if finding is not None:
+        return (finding,)
     plan = read_plan(path)
     for folder in (path.parent, path.parent.parent):
         if (folder / "verdict.json").is_file():
@@ -108,6 +116,35 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
             return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
     world = SERVER if plan.shape is not None else "simulated"
     return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan, world=world),)
+
+
+def _finding_at(path: Path) -> StoredPlan | None:
+    """A finding of docs/findings.md, which has its plan and what that breaks in one file; None for another file."""
+    try:
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(raw, dict) or "name" not in raw or not {"plan", "missed"} & raw.keys():
+        return None
+    if "plan" not in raw:
+        raise UsageError(f"{path} is a finding without a plan: {raw['missed']}")
+    try:
+        return StoredPlan(
+            name=f"{_guarantee(raw['guarantee'])}, {path.name}",
+            sut=raw["sut"],
+            guarantee=raw["guarantee"],
+            cause=raw.get("cause", ""),
+            plan=Plan.from_dict(raw["plan"], f"the plan in {path}"),
+            world=SERVER,
+            server=ServerOptions(),
+            also=tuple(raw.get("also", ())),
+            message=raw.get("message", ""),
+            often=raw.get("often", ""),
+            version=raw.get("version", ""),
+            kit_version=raw.get("kit_version", ""),
+        )
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{path} is no whole finding: {error} is missing or wrong; give a report or a plan") from error
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
@@ -149,6 +186,8 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         story=str(entry.get("story", "")),
         plan=plan,
         hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
+        report=directory,
+        plan_name=entry["plan"],
         **_seen(entry, verdict, directory),
         profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
         **_world(verdict),
@@ -168,6 +207,7 @@ def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> di
         "evidence": tuple(entry.get("evidence", ())),
         "history": next((file for file in histories if file.is_file()), None),
         "often": entry.get("confirmed", ""),
+        "entries_before": entry.get("entries_before", 0),
         "version": verdict.get("sut_version", ""),
         "kit_version": verdict.get("kit_version", ""),
     }

@@ -100,7 +100,7 @@ def _refuse_other_files(directory: Path) -> None:
 def _begin(directory: Path, argv: Sequence[str]) -> Path | None:
     """Move an earlier report aside, completely or not at all; its new place, None without any."""
     names = [name for name in _OURS if os.path.lexists(directory / name)]
-    aside = _new_folder(directory / EARLIER) if names else None
+    aside = new_folder(directory / EARLIER) if names else None
     try:
         for name in names:
             assert aside is not None
@@ -124,7 +124,7 @@ def _put_back(directory: Path, aside: Path) -> None:
     aside.rmdir()
 
 
-def _new_folder(parent: Path) -> Path:
+def new_folder(parent: Path) -> Path:
     """A new folder named by the time."""
     parent.mkdir(exist_ok=True)
     now = datetime.now(UTC).strftime(_TIME_FORMAT)

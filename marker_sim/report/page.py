@@ -168,6 +168,7 @@ def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
         "entries": failure.plan.entries if failure.plan else 0,
         "entries_before": failure.entries_before,
         "confirmed": printable(failure.confirmed),
+        "unfinished": printable(outcome.unfinished(number)),
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }

@@ -158,6 +158,8 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console, beside
             _say(console, brief(sentence), 4)
         if failure.confirmed:
             _say(console, printable(failure.confirmed), 2)
+        if unfinished := outcome.unfinished(number):
+            _say(console, printable(unfinished), 2)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
     if row is not None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # In one piece, to be copied.

@@ -62,6 +62,13 @@ class VerdictOutcome:
             return EXIT_HARNESS
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
 
+    def unfinished(self, number: int) -> str:
+        """That a failure's plan was not made small, why, and what goes on; "" for one that was."""
+        failure = self.failures[number]
+        how = "it may become smaller yet" if failure.entries_before else "it was not made small"
+        command = self.again[number].replace(" replay ", " shrink ", 1)
+        return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
+
     def _told(self) -> list[int]:
         """For each failure the number of the one that its story is told by."""
         groups = stories(self.failures)
@@ -260,6 +267,7 @@ def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, A
         "message": failure.message,
         "evidence": list(failure.evidence),
         "confirmed": failure.confirmed,
+        "large": failure.large,
         "entries_before": failure.entries_before,
         "plan": plan_name(number, failure) if failure.plan else "",
         "replay": again,

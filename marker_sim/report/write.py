@@ -10,17 +10,21 @@ verdict.json is written last, so that a directory that has one is complete.
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.pieces import Broken
 from marker_sim.campaign.result import Failure
-from marker_sim.files import replacing
+from marker_sim.errors import UsageError
+from marker_sim.files import held, replacing
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
-from marker_sim.report.directory import unwritable
+from marker_sim.report.directory import EARLIER, new_folder, unwritable
 from marker_sim.report.junit import junit_xml
 from marker_sim.report.page import render_page
 from marker_sim.report.trace import write_trace
@@ -51,6 +55,44 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     except OSError as error:
         raise unwritable(directory, error) from error
     return content
+
+
+def write_smaller(directory: Path, name: str, broken: Broken, profile: Profile, seen: Mapping[str, Any]) -> Path:
+    """Put a smaller plan of a stored failure, the run that shows it and what is said of it in the place of the earlier.
+
+    name: of the plan in verdict.json; seen: what changes in its entry there. Returns where what was there is kept.
+    """
+    plan, kept = directory / name, _with_profile(broken.history, profile)
+    first = name == "plan.json"
+    runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")] if first else [plan.with_suffix(".jsonl")]
+    verdict = directory / "verdict.json"
+    try:
+        with held(directory):
+            aside = new_folder(directory / EARLIER)
+            for file in (plan, *runs, verdict):
+                if file.is_file():
+                    (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
+                    shutil.copy2(file, aside / file.relative_to(directory))
+            content = json.loads(verdict.read_bytes())
+            own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
+            rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
+            for entry in own:
+                entry.update(seen)
+            for row in rows:
+                row.update(message=seen["message"], evidence=seen["evidence"])
+            with replacing(plan) as path:
+                assert broken.plan is not None
+                write_plan(broken.plan, path)
+            _write_history(kept, runs[0])
+            for file in runs[1:]:
+                with replacing(file) as path:
+                    write_parquet(kept, path)
+            write_text(verdict, json.dumps(content, indent=1) + "\n")
+    except BlockingIOError as error:
+        raise UsageError(f"{directory} is in use by another marker-sim process; wait until it ends") from error
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    return aside
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:

@@ -147,6 +147,7 @@ class PlayedRun(Protocol):
     counts: what happened how often.
     plan: what was run, None for a run that is no plan.
     interrupted: by Ctrl-C.
+    cut: by its deadline, so that what it did not break it may well have broken.
     trouble: of the kit, or "".
     """
 
@@ -158,6 +159,8 @@ class PlayedRun(Protocol):
     def plan(self) -> Plan | None: ...
     @property
     def interrupted(self) -> bool: ...
+    @property
+    def cut(self) -> bool: ...
     @property
     def trouble(self) -> str: ...
 

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from marker_sim.campaign import replay as searching
 from marker_sim.cli import main
 from marker_sim.cli.confirming import SIMULATED_ONLY
+from marker_sim.cli.stored import failures_at
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import read_jsonl
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
-from marker_sim.plan import Plan
+from marker_sim.plan import Op, Plan, write_plan
 
 ROOT = Path(__file__).parents[2]
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
@@ -254,3 +255,40 @@ def test_a_failure_that_chaos_stored_is_handed_over_as_one_of_a_report(tmp_path:
     assert main(["replay", str(stored), "--script", str(script)]) == 0
     text = script.read_text(encoding="utf-8")
     assert "G3 acked-marker-survives" in text and "hudi:1.2.0" in text and "d.parquet.marker.CREATE" in text
+
+
+def test_a_plan_of_which_no_failure_is_known_is_not_called_fixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan(mode="direct", storage="local", ops=(Op(actor="executor-0", kind="create", name="a.marker.CREATE"),))
+    write_plan(plan, tmp_path / "plan.json")
+    assert main(["replay", str(tmp_path / "plan.json")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("NO FAILURE KNOWN: plan.json: reference breaks no guarantee") and "FIXED" not in out
+
+
+def test_a_stored_finding_is_opened_with_its_guarantee_and_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ROOT / "scenarios" / "findings" / "stored"
+    for file in sorted(folder.glob("*.json")):
+        raw = json.loads(file.read_bytes())
+        if "plan" not in raw:
+            assert main(["replay", str(file)]) == 2
+            assert raw["missed"] in capsys.readouterr().err
+            continue
+        (found,) = failures_at(file)
+        assert (found.guarantee, found.cause, found.sut, found.world) == (
+            raw["guarantee"],
+            raw["cause"],
+            raw["sut"],
+            "server",
+        )
+        assert found.plan == Plan.from_dict(raw["plan"], "test")
+    glued = folder / "names-glued-together-after-a-restart.json"
+    assert main(["replay", str(glued), "--script", str(tmp_path / "show.sh")]) == 0
+    assert main(["replay", str(glued), "--sut", "reference"]) == 0
+    assert "FIXED: G2 exists-is-durable, names-glued-together-after-a-restart.json" in capsys.readouterr().out
+    (tmp_path / "half.json").write_text(json.dumps({"name": "half", "plan": {"ops": []}}))
+    assert main(["replay", str(tmp_path / "half.json")]) == 2
+    assert "is no whole finding: 'guarantee' is missing" in capsys.readouterr().err

@@ -36,7 +36,7 @@ from marker_sim.campaign.nightly.failures import (
 from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import undecided
 from marker_sim.campaign.result import Campaign, Failure
-from marker_sim.campaign.runs import fails_with, findings_of, promised_breach
+from marker_sim.campaign.runs import findings_of, make_small, promised_breach
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach
@@ -45,7 +45,6 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 from marker_sim.targets.python import served
@@ -192,9 +191,9 @@ def shrunk_sighting(
 ) -> Sighting | None:
     """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
     left_s = min(SHRINK_S, until - time.monotonic())
-    smaller = shrink(plan, fails_with(guarantee, system, profile, cause), budget_s=left_s) if left_s > 0 else plan
+    smaller = make_small(plan, system, guarantee, profile, cause, left_s) if left_s > 0 else plan
     history, findings = findings_of(smaller, system, guarantee)
-    shown = (promised_breach(finding, smaller, profile, cause) for finding in findings)
+    shown = (promised_breach(each, smaller, profile, by) for by in (cause, "") for each in findings)
     breach = next((breach for breach in shown if breach is not None), None)
     if breach is None:
         return None

@@ -105,8 +105,9 @@ class ForeignWork:
         if worth and until > now:
             first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
 
-            def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History:
-                return self._run(task, storage, candidate, fresh, probing).history
+            def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
+                played = self._run(task, storage, candidate, fresh, probing)
+                return None if played.cut else played.history
 
             made = PlayedShrinker(again, profile, 1 if alone else BESIDE).shrink(first, [broken[first]], until)
             small, text = (made.broken, made.sentence) if made.told is not None else ({}, made.sentence)

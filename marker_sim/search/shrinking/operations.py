@@ -71,6 +71,20 @@ def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
     )
 
 
+def without_one(plan: Plan) -> Iterator[Plan]:
+    """The plan without each one of its entries."""
+    for n in range(len(plan.ops)):
+        yield replace(plan, ops=plan.ops[:n] + plan.ops[n + 1 :])
+    for n in range(len(plan.faults)):
+        yield replace(plan, faults=plan.faults[:n] + plan.faults[n + 1 :])
+    for n, write in enumerate(plan.writes):
+        for t in range(len(write.tasks) if len(write.tasks) > 1 else 0):
+            less = replace(write, tasks=write.tasks[:t] + write.tasks[t + 1 :])
+            yield replace(plan, writes=(*plan.writes[:n], less, *plan.writes[n + 1 :]))
+        if len(write.tasks) <= 1:
+            yield replace(plan, writes=plan.writes[:n] + plan.writes[n + 1 :])
+
+
 def without_two(plan: Plan) -> Iterator[Plan]:
     """The plan without any two of its operations and faults."""
     entries = [*plan.ops, *plan.faults]

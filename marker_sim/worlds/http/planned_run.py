@@ -30,11 +30,12 @@ HOSTILE = "hostile directory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPlan:
-    """A run that is over. counts: what happened how often."""
+    """A run that is over. counts: what happened how often. cut: its deadline came first."""
 
     history: History
     counts: dict[str, int]
     plan: Plan
+    cut: bool = False
     interrupted: bool = False
     trouble: str = ""
 
@@ -171,7 +172,8 @@ class _PlannedRun(RunStage):
         if rewritten:
             self.injector.note(rewritten)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
-        return PlayedPlan(history=self.history(self.plan), counts=counts, plan=self.plan)
+        cut = time.monotonic() >= self.deadline
+        return PlayedPlan(history=self.history(self.plan), counts=counts, plan=self.plan, cut=cut)
 
     def leave(self, keep: bool) -> Server | None:
         """Stop every thread, and every server but one that is kept."""

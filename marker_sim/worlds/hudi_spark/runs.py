@@ -14,6 +14,7 @@ from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.settings import describe, hudi_options, shape_of, spark_conf
+from marker_sim.worlds.hudi_spark.steps import steps_of
 from marker_sim.worlds.hudi_spark.table import Count, Pace, Table, WriteRefused
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, bucket_place, local_place
 from marker_sim.worlds.recorder import Recorder
@@ -49,6 +50,7 @@ class PlayedTable:
 
     plan: of it, without the steps that there was no time for.
     interrupted: by Ctrl-C.
+    cut: there was no time for the rest of it.
     trouble: of the kit's surroundings, which ended it.
     """
 
@@ -56,6 +58,7 @@ class PlayedTable:
     count: Count
     plan: Plan
     interrupted: bool
+    cut: bool = False
     trouble: str = ""
 
     @property
@@ -93,7 +96,7 @@ def play_table(
     """
     recorder, target, name = Recorder(), TriggerActions(), f"t{number}"
     here = scratch / name
-    interrupted, trouble = False, ""
+    interrupted, cut, trouble = False, False, ""
     with _place(plan, recorder, target, here, name) as place, _master(plan, program, here) as master:
 
         def begin(process: str) -> DriverLife:
@@ -108,7 +111,10 @@ def play_table(
         )  # fmt: skip
         try:
             table.play()
-        except (OutOfTime, WriteRefused):
+            cut = table.begun < len(steps_of(plan))
+        except OutOfTime:
+            cut = True
+        except WriteRefused:
             pass
         except KeyboardInterrupt:
             interrupted = True
@@ -122,7 +128,7 @@ def play_table(
     shutil.rmtree(here, ignore_errors=True)
     return PlayedTable(
         history=History(header, tuple(recorder.events)), count=table.count, plan=table.played, interrupted=interrupted,
-        trouble=trouble,
+        cut=cut, trouble=trouble,
     )  # fmt: skip
 
 
