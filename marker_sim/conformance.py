@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -43,7 +44,7 @@ from marker_sim.report.table import print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign, stories
 from marker_sim.report.words import brief
 from marker_sim.report.write import write_outcome
-from marker_sim.targets.python import served
+from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 
@@ -74,15 +75,23 @@ def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
     """What the options of pytest ask for; UsageError in one sentence when there is no such system or baseline."""
     try:
         system = load_system(sut)
+        places = tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage))
+        with suppress(HarnessError):  # Which the items of the place say as well.
+            for place in places:
+                try_every_call(system, *place)
     except UsageError as error:
-        raise UsageError(" ".join(str(error).replace("--sut", "--marker-sut").split())) from error
+        raise UsageError(_as_option(error)) from error
     return Judging(
         sut=sut,
-        places=tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage)),
+        places=places,
         profile=load_profile(system.profile),
         baseline=None if expect is None else load_baseline(expect),
         seed=seed,
     )
+
+
+def _as_option(error: UsageError) -> str:
+    return " ".join(str(error).replace("--sut", "--marker-sut").split())
 
 
 def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> VerdictOutcome:
@@ -114,7 +123,7 @@ class Place(pytest.Collector):
     def __init__(self, *, judging: Judging, mode: str, storage: str, **node: Any) -> None:
         super().__init__(**node)
         self.judging, self.mode, self.storage = judging, mode, storage
-        self._outcome: VerdictOutcome | HarnessError | None = None
+        self._outcome: VerdictOutcome | HarnessError | UsageError | None = None
 
     @property
     def played(self) -> bool:
@@ -132,14 +141,14 @@ class Place(pytest.Collector):
             yield item
 
     def outcome(self) -> VerdictOutcome:
-        """What the machines found; they run once. HarnessError, each time, when the kit failed."""
+        """What the machines found; they run once. HarnessError or UsageError, each time, when nothing can be judged."""
         if self._outcome is None:
             folder = Path(os.path.relpath(self.config.rootpath / PLANS, self.config.invocation_params.dir))
             try:
                 self._outcome = judge_place(self.judging, self.mode, self.storage, folder)
-            except HarnessError as error:
+            except (HarnessError, UsageError) as error:
                 self._outcome = error
-        if isinstance(self._outcome, HarnessError):
+        if isinstance(self._outcome, HarnessError | UsageError):
             raise self._outcome
         return self._outcome
 
@@ -166,6 +175,8 @@ class GuaranteeItem(pytest.Item):
         first = not self.place.played
         try:
             outcome = self.place.outcome()
+        except UsageError as error:
+            self._fail(_as_option(error))
         except HarnessError as error:
             self._fail(f"the kit or its environment failed, which says nothing about the class: {error}")
         if first:

@@ -2,7 +2,7 @@
 
 A factory takes a Context and returns a MarkerStore (markers/store.py). It is tried in the modes asked for: as the store
 of executors and driver in direct mode, as the timeline server's store in timeline mode. An attribute that is a System
-already is taken as it is. The reader of a foreign format is a fresh instance on the same storage.
+already keeps its factories and parts. The reader of a foreign format is a fresh instance on the same storage.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from dataclasses import replace
+from inspect import signature
 
 from marker_sim.command.pool import PREFIX
 from marker_sim.command.system import program_system
 from marker_sim.errors import UsageError
+from marker_sim.markers.checked import Refuse, checked, refuse_at_once
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import System, reference
 
@@ -21,8 +24,11 @@ from marker_sim.system import System, reference
 NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND")
 
 
-def load_system(sut: str) -> System:
-    """The system a name stands for; UsageError says what is accepted."""
+def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
+    """The system a name stands for; UsageError says what is accepted.
+
+    refuse: gets the sentence about a foreign store that returns what the contract does not allow.
+    """
     if sut == "reference":
         return reference()
     if sut.startswith("mutant:"):
@@ -41,8 +47,22 @@ def load_system(sut: str) -> System:
         why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({why})") from error
     target = getattr(module, attribute, None)
-    if isinstance(target, System):
-        return target
-    if not callable(target):
-        raise UsageError(f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context")
-    return System(name=sut, direct=target, server=target, layout="names", profile="python")
+    if not isinstance(target, System):
+        if not _takes_one(target):
+            raise UsageError(
+                f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context"
+            )
+        target = System(name=sut, direct=target, server=target, layout="names", profile="python")
+    direct, server = (each and checked(each, sut, refuse) for each in (target.direct, target.server))
+    return replace(target, direct=direct, server=server)
+
+
+def _takes_one(target: object) -> bool:
+    """Whether it can be called with one argument, as far as it says how it is called."""
+    try:
+        signature(target).bind(None)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    except ValueError:  # Some that are written in C say nothing.
+        return True
+    return True

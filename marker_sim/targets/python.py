@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from marker_sim.errors import UsageError
 from marker_sim.loading import load_system
-from marker_sim.plan import STORAGES
+from marker_sim.plan import STORAGES, Op, Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
+from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.storage import CAPABILITIES
+from marker_sim.worlds.simulated.watchdog import watched
 
 # What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
 MODELS = {
@@ -23,6 +25,10 @@ MODELS = {
     "hdfs": ("hdfs",),
 }
 OF_REFERENCE = TargetCapabilities(profile="reference", storages=MODELS, plans=True)
+EVERY_CALL = tuple(
+    Op(actor="executor-0", kind=kind, name="f0_0-0-0_001.parquet.marker.CREATE" if kind == "create" else "")
+    for kind in ("create", "create", "list", "list-data", "list-log", "exists", "delete")
+)
 # On a factory the kit's own write client runs, so it has a write path.
 OF_FACTORY = TargetCapabilities(profile="python", storages=MODELS, plans=True)
 
@@ -38,8 +44,17 @@ class PythonTarget(Target):
         return load_system(self.sut)
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Import it and see whether it has a factory for something that was asked for."""
-        served_places(self.load(), request)
+        """Import it, and in each place that was asked for and has a factory make every call once, without faults."""
+        system = self.load()
+        for place in served_places(system, request):
+            try_every_call(system, *place)
+
+
+def try_every_call(system: System, mode: str, storage: str) -> None:
+    """Run a plan without faults that makes every call; UsageError for an answer that the contract does not allow."""
+    cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
+    with watched(lambda: cluster.scheduler.steps):
+        cluster.run()
 
 
 def served(system: System, mode: str, storage: str) -> bool:

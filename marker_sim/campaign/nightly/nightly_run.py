@@ -29,7 +29,9 @@ from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.campaign.pieces import left_of, rates_of
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.plan import PLACES
+from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
@@ -61,7 +63,10 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     begun = next(read_lines(request.directory), None)
     sut = request.sut or (DEFAULT if begun is None else begun["sut"])
     check_place(sut, request)
-    parse_target(sut).load()  # Before anything is made or changed.
+    if (system := parse_target(sut).load()) is not None:  # Before anything is made or changed.
+        for place in PLACES:
+            if served(system, *place):
+                try_every_call(system, *place)
     with writing(request.directory) as ledger:
         totals = opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
@@ -261,6 +266,8 @@ class _Night:
         """An answer: a unit, once nothing of it is left to be made small, or what was asked besides units."""
         task, seconds = answer.task, answer.seconds
         result = answer.result or {"trouble": answer.died or str(answer.error)}
+        if "refused" in result:
+            raise UsageError(result["refused"])
         self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
         if task.stream == SPACE:
             self._points, self._digest = result.get("points", 0), result.get("digest", "")

@@ -25,11 +25,12 @@ class Desk:
         self._leave()
 
     def do(self, task: NightlyTask) -> dict[str, Any]:
-        """The answer to a task; trouble is part of it."""
+        """The answer to a task; trouble is part of it, and so is why the system cannot be judged, `refused`."""
         try:
             return self._done(task)
         except (HarnessError, UsageError) as error:
-            return {"trouble": str(error)}
+            refused = isinstance(error, UsageError) and task.failure is None
+            return {"refused" if refused else "trouble": str(error)}
         except Exception as error:
             traceback.print_exc()
             sys.stderr.flush()

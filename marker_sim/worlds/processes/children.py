@@ -82,7 +82,8 @@ class Child(ProcessEnvironment):
         storage, locks = self._storage(spec["storage"], me.name)
         runtime = ThreadRuntime(self.steps, locks, self._actor_died)
         wire = HttpWire(link, self.steps.step, partial(address_of, spec["storage"]), lambda: me.invoke)
-        settings = ClusterSettings(spec["plan"], load_system(spec["system"]), storage.capabilities)
+        system = load_system(spec["system"], partial(link.ask, "wrong-return"))
+        settings = ClusterSettings(spec["plan"], system, storage.capabilities)
         super().__init__(me, link, settings, settings.options, (storage, runtime, wire))
 
     def step(self, site: str) -> None:

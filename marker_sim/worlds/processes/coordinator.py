@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
@@ -28,7 +29,7 @@ class Coordinator:
 
     def __init__(self, path: Path) -> None:
         self.address = str(path)
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, Answer] = {"wrong-return": _refuse}
         self._known: dict[str, bytes | None] = {}
         self._inboxes: dict[str, Connection] = {}
         self._arrived = threading.Condition()
@@ -200,3 +201,8 @@ class Coordinator:
         self._known[call.path] = now
         operation = "delete" if now is None else "put" if call.operation != "overwrite" else "overwrite-piece"
         self.interceptor.applied(None, call, operation, call.path, now)
+
+
+def _refuse(_: str, sentence: str) -> None:
+    """A store in a child returned what the contract does not allow: the run fails, and nothing of it is judged."""
+    raise UsageError(sentence)

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault
 from marker_sim.faults.sites import SITES
 from marker_sim.history import Event, Value
+from marker_sim.markers.checked import WrongReturn
 from marker_sim.worlds.cluster.lives import Life
 
 MS = 1_000_000
@@ -190,6 +191,8 @@ class Scheduler:
             except (SystemExit, GeneratorExit) as error:
                 self.record(process.name, process.role, "observe", "exited", error=repr(error))
                 self._on_exit(process)
+            except WrongReturn as wrong:
+                raise UsageError(str(wrong)) from None  # To the coordinator, whose run ends with it.
             except Exception as error:
                 # As with a thread: the actor is gone, its process lives on without it.
                 self.record(process.name, process.role, "observe", "actor-died", error=repr(error))

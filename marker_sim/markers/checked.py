@@ -1,0 +1,106 @@
+"""A foreign marker store whose every answer is checked against the contract (store.py) before the kit uses it.
+
+An answer of another type is a mistake in how the class was written down, and no evidence about its markers: it ends
+whatever is being done with a sentence, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from reprlib import repr as shortened
+from typing import Any, NoReturn
+
+from marker_sim.markers.protocol import takes_identity
+from marker_sim.markers.store import Context, Created, Factory, MarkerStore
+
+Refuse = Callable[[str], NoReturn]
+METHODS = ("create", "list_all", "list_data_paths", "list_log_paths", "exists", "delete")
+_CREATED = "Created.CREATED or Created.EXISTS of marker_sim.markers.store"
+_NAMES = "a tuple, list or set of str"
+_TEXT = frozenset({str})
+
+
+class WrongReturn(BaseException):
+    """Not an Exception, so that nothing on the way takes it for an error of the implementation."""
+
+
+def refuse_at_once(sentence: str) -> NoReturn:
+    """End the run in which it was returned."""
+    raise WrongReturn(sentence)
+
+
+def checked(factory: Factory, sut: str, refuse: Refuse) -> Factory:
+    """The same factory, of stores that are checked. refuse: gets the sentence about a wrong answer."""
+
+    def make(context: Context) -> MarkerStore:
+        store = factory(context)
+        missing = [name for name in METHODS if not callable(getattr(store, name, None))]
+        if missing:
+            refuse(
+                f"--sut {sut}: the factory returned {shortened(store)}, which has no method {', '.join(missing)};"
+                f" return a store with {', '.join(METHODS)}"
+            )
+        kind = _IdentifiedStore if takes_identity(type(store)) else _CheckedStore
+        return kind(store, sut, refuse)
+
+    return make
+
+
+class _CheckedStore:
+    """A store behind its checks."""
+
+    def __init__(self, store: MarkerStore, sut: str, refuse: Refuse) -> None:
+        self._store: Any = store
+        self._sut = sut
+        self._refuse = refuse
+
+    def create(self, name: str) -> Created:
+        """One of the two answers of a create."""
+        return self._created(self._store.create(name))
+
+    def list_all(self) -> tuple[str, ...]:
+        """Names."""
+        return self._names("list_all", self._store.list_all())
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        """Paths."""
+        return self._names("list_data_paths", self._store.list_data_paths())
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        """Paths."""
+        return self._names("list_log_paths", self._store.list_log_paths())
+
+    def exists(self) -> bool:
+        """Yes or no."""
+        return self._bool("exists", self._store.exists())
+
+    def delete(self) -> bool:
+        """Yes or no."""
+        return self._bool("delete", self._store.delete())
+
+    def _created(self, value: Any) -> Created:
+        return value if isinstance(value, Created) else self._wrong("create", value, _CREATED)
+
+    def _bool(self, method: str, value: Any) -> bool:
+        return value if isinstance(value, bool) else self._wrong(method, value, "True or False")
+
+    def _names(self, method: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, Collection) or isinstance(value, str | bytes | bytearray):
+            self._wrong(method, value, _NAMES)
+        names = tuple(value)
+        if not _TEXT.issuperset(map(type, names)):
+            for name in names:
+                if not isinstance(name, str):
+                    self._wrong(method, value, f"{_NAMES}, of which {shortened(name)} is none")
+        return names
+
+    def _wrong(self, method: str, value: Any, expected: str) -> NoReturn:
+        self._refuse(f"--sut {self._sut}: {method} returned {shortened(value)}; return {expected}")
+
+
+class _IdentifiedStore(_CheckedStore):
+    """One whose create takes the identity of a request."""
+
+    def create(self, name: str, request: str = "") -> Created:
+        """One of the two answers of a create."""
+        return self._created(self._store.create(name, request))
