@@ -25,7 +25,15 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
 # Of the HTTP of a request, each with the meaning of the usual one (worlds/http/request_forms.py).
-REQUEST_FORMS = ("empty-chunk", "escaped", "more-parameters", "last-on-connection", "offers-upgrade", "in-pieces")
+REQUEST_FORMS = (
+    "empty-chunk",
+    "escaped",
+    "more-parameters",
+    "last-on-connection",
+    "offers-upgrade",
+    "in-pieces",
+    "uncompressed",
+)
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)

@@ -25,8 +25,8 @@ from marker_sim.odd_names import REFUSED
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.worlds.http.conditions import ONE_REFUSED
 from marker_sim.worlds.http.local_reader import LocalReader
-from marker_sim.worlds.http.plan_faults import CONFINED
 from marker_sim.worlds.http.planned_run import OF_PLANS
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
@@ -80,8 +80,8 @@ def test_a_correct_server_of_odd_shape_is_not_accused(tmp_path: Path, name: str)
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert {name for name in ("G1", "G4", "G6") if rows[name].judged == 0} == set()
     if name in QUICK:
-        met = done.statistics.reached[OF_PLANS + CONFINED]
-        assert met, "storage failed below one directory, whatever files are called"
+        met = done.statistics.reached[OF_PLANS + ONE_REFUSED]
+        assert met, "storage was refused below one directory, whatever files are called"
 
 
 MINE, THEIRS = 0, 1  # Directories, as the first server sees them.

@@ -27,8 +27,8 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.worlds.http.conditions import REFUSED
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
-from marker_sim.worlds.http.plan_faults import CONFINED
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from marker_sim.worlds.http.small_disk import why_not
 from scenarios.test_http import START, campaign
@@ -256,7 +256,7 @@ def test_a_server_that_puts_nothing_has_met_no_failing_put(tmp_path: Path, broke
     plan = Plan(mode="timeline", storage="s3", num_threads=2, directories=(FAILING,), ops=(ONE,), faults=(fails,))
     with real_runs(tmp_path, broken, "s3") as opened:
         played = opened.again(plan, time.monotonic() + 60, False, False)
-    assert bool(played.counts[OF_PLANS + CONFINED]) == (broken == "none")
+    assert bool(played.counts.get(OF_PLANS + REFUSED)) == (broken == "none")
     assert ("G1" in {kind[0] for kind in broken_in(played.history, plan, load_profile("http"))}) == (broken != "none")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Call, Fault, FaultKind, Step, When
 from marker_sim.odd_names import PARTITIONS, twins
 from marker_sim.plan import COPY, Op
 
@@ -13,9 +14,9 @@ CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
 SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
 HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for the same name at the same moment.
 HOT_NAMES = (1, 4)
-SIDE_BY_SIDE = 0.6  # Of the runs with two servers from the beginning, each of which has a crowd.
 SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
 SPACED_MS = 50  # The longest interval between batches that they wait for.
+REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd that storage refuses.
 READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
 READS = ("list", "list", "list-data", "list-log", "exists")
 LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
@@ -63,15 +64,17 @@ def _exchange(rng: random.Random) -> list[tuple[str, int]]:
     return calls
 
 
-def removed_elsewhere(rng: random.Random, directories: int, askers: list[str]) -> tuple[list[Op], list[Fault]]:
+def removed_elsewhere(
+    rng: random.Random, directories: dict[str, int], askers: list[str]
+) -> tuple[list[Op], list[Fault]]:
     """Other programs remove a marker directory: sometimes while all ask, and once while a client of its own waits.
 
     That client asks for names before and after: the same, one that is as long, and what is there.
     """
     names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
     before = rng.choices(names, k=rng.choice((1, 2, 4)))
-    after = [rng.choice((*names, "")) for _ in range(rng.choice((2, 4)))]
-    directory, actor = rng.randrange(directories), "executor-r0"
+    after = [rng.choice(before), *(rng.choice((*names, "")) for _ in range(rng.choice((1, 3))))]
+    directory, actor = directories.setdefault("away/t/.hoodie/.temp/1", len(directories)), "executor-r0"
     ops = [
         Op(
             actor=actor,
@@ -88,20 +91,47 @@ def removed_elsewhere(rng: random.Random, directories: int, askers: list[str]) -
     return ops, faults
 
 
-def around_a_failure(rng: random.Random, failing: int, directories: int) -> list[Op]:
-    """Clients that ask for markers again and again: some below a directory whose storage fails, others in the next."""
-    beside = (failing + 1) % directories
+def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
+    """Crowds below directories whose storage fails, each client of which asks for its name again; others beside them.
+
+    Those wait for each other no longer than for an answer, and so do the crowds.
+    """
+    crowds = [(directory, rng.choice(REFUSED[storage]), rng.choice((0, 0, 60))) for directory in failing]
     return [
         Op(
             actor=f"executor-f{directory}",
             kind="create",
             directory=directory,
             name=f"around/f{COPY}_0-0-0_001.parquet.marker.CREATE",
+            after_ms=after_ms,
             copies=clients,
-            apart_ms=rng.choice((60, 150)),
+            apart_ms=apart_ms,
         )
-        for directory, clients in ((failing, 5), (beside, 12))
+        for directory, clients, apart_ms in (*crowds, (beside, 12, rng.choice((60, 150))))
+        for after_ms in ((0, rng.choice((0, 300, 900))) if directory in failing else (0,))
     ]
+
+
+def killed_at_a_rewrite(
+    rng: random.Random, storage: str, directories: dict[str, int], num_threads: int
+) -> tuple[list[Op], Fault]:
+    """A server dies at one of the first writes of a file that holds answered names, some of which are asked for again.
+
+    In a directory of its own, where one client asks for one name after the other, so that each is in a batch of its
+    own: when each file has been written once, the next write is of one with something in it.
+    """
+    path, numbers = "late/t/.hoodie/.temp/1", range(num_threads + 4)
+    directory = directories.setdefault(path, len(directories))
+    ops = [
+        Op(
+            actor="executor-k0", kind="create" if number >= 0 else "list", directory=directory,
+            name=f"late/k{number}_0-0-0_001.parquet.marker.CREATE" if number >= 0 else "",
+        )
+        for number in (*numbers, -1, *rng.sample(numbers, 3))
+    ]  # fmt: skip
+    when: When = rng.choice(("before", "after")) if storage == "s3" else "after"
+    trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", ("put",), num_threads + rng.choice((1, 2, 3)), when)
+    return ops, Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100)))
 
 
 def crowd(rng: random.Random, storage: str, first: int, directories: int, latin: bool) -> list[Op]:
@@ -161,25 +191,38 @@ def readers(seed: int, storage: str, directories: int) -> list[Op]:
     ]
 
 
+def repeated_listings(seed: int, directory: int) -> list[Op]:
+    """A client that reads one directory again and again: at every endpoint, with and without compression."""
+    rng = random.Random(f"repeated/1/{seed}")
+    kinds = ("list", "list-data", "list-log")
+    forms = ("", "uncompressed", rng.choice(("", "last-on-connection")))
+    reads = [(kind, form) for form in forms for kind in rng.sample(kinds, len(kinds))]
+    return [
+        Op(actor="executor-v0", kind=kind, directory=directory, form=form, after_ms=rng.choice((0, 100, 200)))
+        for kind, form in reads
+    ]
+
+
 def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
-    """A crowd at each of two servers, which ask for names of their own in one directory at the same time; or none."""
+    """A crowd at each of two servers, which ask for names of their own in one directory at the same time.
+
+    Each client asks the second server something first, for which it waits until that one serves.
+    """
     rng = random.Random(f"side by side/1/{seed}/{storage}")
-    if rng.random() > SIDE_BY_SIDE:
-        return []
-    directory, after_ms = rng.randrange(directories), rng.choice((0, 100, 300))
+    directory = rng.randrange(directories)
     clients, apart_ms = rng.choice(((15, 30), (30, 40), (30, 5), (12, 80)))
     return [
         Op(
             actor=f"executor-t{server}",
-            kind="create",
+            kind=kind,
             directory=directory,
-            name=f"side/t{server}-{COPY}_0-0-0_001.parquet.marker.CREATE",
-            server=server,
-            after_ms=after_ms,
+            name=f"side/t{server}-{COPY}_0-0-0_001.parquet.marker.CREATE" if kind == "create" else "",
+            server=asked,
             copies=clients,
-            apart_ms=apart_ms,
+            apart_ms=apart_ms if kind == "create" else 0,
         )
         for server in (0, 1)
+        for kind, asked in (("exists", 1), ("create", server))
     ]
 
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
+from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
     around_a_failure,
     crowd,
     hot,
+    killed_at_a_rewrite,
     readers,
     removed_elsewhere,
+    repeated_listings,
     short_scripts,
     side_by_side,
     spaced,
@@ -33,7 +37,7 @@ PARTS = (1, 1, 2, 3, 5, 8)
 SEVERAL = 3  # From here on there are several directories.
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
-DEATHS_MAX = 2
+DEATHS_MAX = 1  # Besides that at a rewrite.
 OUTAGES = 0.35
 CRASHES = 0.4
 CRASH_SITES = (
@@ -42,18 +46,22 @@ CRASH_SITES = (
     "server: batch file put",
     "server: batch file written",
 )
-SECOND = 0.3  # A second server from the beginning, where none comes later.
-REMOVED = 0.25  # Another program removes a marker directory.
+DIES_LATE = 0.4  # One of two servers, when they have been asked for most of what they are asked for.
+PAUSED_MS = (400, 1_200)
 LATE = 0.5
 ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
 HANG_UPS = (0, 1, 3, 6)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
 WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
+ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # What table paths begin with.
 SERVER_STEPS, CLIENT_STEPS = 6, 4
 READS = ("get", "list")
 FOR_GOOD = 1_000_000
 AWHILE_MS = 700
+SECOND_MS = 10_000
+# Files of which one alone cannot be written. What stood where the type file belongs might be taken for one.
+ONE_FILE = {"local": (marker_file(0),), "s3": (TYPE_FILE, TYPE_FILE, marker_file(0))}
 # What fails below one directory. On a local directory the n-th file and those after it cannot be written.
 CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
     "local": (
@@ -70,6 +78,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int
         (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
     ),
 }
+Theme = Literal["deaths", "confined", "two servers"]
 IN_FORMS, NAME_IN_FORMS_MAX = 0.15, 300
 MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
 
@@ -80,19 +89,26 @@ def make_merged_plan(
     threads: tuple[int, ...],
     intervals_ms: tuple[int, ...],
     done: Callable[[Fault, str], Fault | None],
-    confined: bool = False,
+    theme: Theme = "deaths",
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
     threads, intervals_ms: what servers may be told.
     done: the fault as the world does it, None when it cannot.
-    confined: storage fails below one marker directory, and nothing else goes wrong.
+    theme: what goes wrong besides what happens to clients: servers die, are paused, and have storage that fails for
+        all; or storage fails below some marker directories alone; or there are two servers, and none dies early.
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
-    latin = rng.random() < 0.5
+    latin, second = rng.random() < 0.5, theme == "two servers"
+    if second:  # Exchanges are asked one by one, so each takes many batches.
+        threads, intervals_ms = (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
     num_threads, interval_ms = batches(rng, threads, intervals_ms)
     directories: dict[str, int] = {}
-    ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[SEVERAL:] if confined else PARTS))
+    parts = rng.choice(PARTS[SEVERAL:] if theme == "confined" else PARTS)
+    ops, faults = _merged(rng, storage, directories, parts, latin)
+    odd = [
+        op.directory for op in ops if op.kind == "create" and tuple(directories)[op.directory].startswith(ODD_TABLES)
+    ]
     if latin:
         ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
@@ -100,34 +116,30 @@ def make_merged_plan(
     ops += hot(rng, storage, _clients(ops), len(directories))
     ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
     askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
-    second = rng.random() < SECOND
     ops += short_scripts(rng, directories, second)
+    possible = [fault for each in faults if (fault := done(each, storage)) is not None]
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
-    if confined:
-        faults = [_confined(rng, storage, asked_for)]
-        ops += around_a_failure(rng, tuple(directories).index(asked_for), len(directories))
-    else:
-        possible = [fault for each in faults if (fault := done(each, storage)) is not None]
-        asked = sum(op.copies for op in ops)
-        crash = tuple(fault for each in _crash(rng) if (fault := done(each, storage)) is not None)
-        early = (*_few(rng, possible, second), *crash)
-        faults = [*(_late(rng, fault, asked) for fault in early), *_outage(rng, storage), *_hang_ups(rng, askers)]
-        if second and not any(fault.kind is FaultKind.SECOND_SERVER for fault in faults):
-            faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=1_500))
-        if rng.random() < REMOVED:
-            more, removals = removed_elsewhere(rng, len(directories), askers)
-            ops, faults = [*ops, *more], [*faults, *removals]
-        if rng.random() < ALSO_CONFINED:
-            trouble = _confined(rng, storage, asked_for)
-            faults.append(trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble)
-    crowds = side_by_side(seed, storage, len(directories)) if second and not confined else []
+    match theme:
+        case "confined":
+            more, faults = _confined_to_some(rng, storage, directories, asked_for)
+        case "two servers":
+            more = side_by_side(seed, storage, len(directories))
+            faults = _of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more)))
+        case "deaths":
+            crash = [fault for each in _crash(rng) if (fault := done(each, storage)) is not None]
+            early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
+            late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
+            removed, removals = removed_elsewhere(rng, directories, askers)
+            more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
+            faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers)]
+    reads = [*readers(seed, storage, len(directories)), *repeated_listings(seed, max(odd, key=odd.count, default=0))]
     return Plan(
         mode="timeline",
         storage=storage,
-        num_threads=min(threads) if crowds else num_threads,
+        num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=in_other_forms(seed, [*ops, *crowds, *readers(seed, storage, len(directories))]),
+        ops=in_other_forms(seed, [*ops, *more, *reads]),
         faults=tuple(faults),
         seed=seed,
     )
@@ -145,19 +157,25 @@ def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
     rng = random.Random(f"forms/1/{seed}")
     return tuple(
         replace(op, form=rng.choice(REQUEST_FORMS))
-        if op.copies == 1 and len(op.name) <= NAME_IN_FORMS_MAX and rng.random() < IN_FORMS
+        if op.copies == 1 and not op.form and len(op.name) <= NAME_IN_FORMS_MAX and rng.random() < IN_FORMS
         else op
         for op in ops
     )
 
 
-def _merged(rng: random.Random, storage: str, directories: dict[str, int], parts: int) -> tuple[list[Op], list[Fault]]:
-    """Operations and faults of some plans of the swarm. directories: gets those that they use."""
+def _merged(
+    rng: random.Random, storage: str, directories: dict[str, int], parts: int, latin: bool
+) -> tuple[list[Op], list[Fault]]:
+    """Operations and faults of some plans of the swarm, the first with tables of an odd name.
+
+    directories: gets those that they use.
+    """
     ops: list[Op] = []
     faults: list[Fault] = []
     for part in range(parts):
         plan = make_plan(rng.randrange(MADE_OF), "timeline", storage)
-        prefix, first = rng.choice(PREFIXES), _clients(ops)
+        odd = [prefix for prefix in ODD_TABLES if not latin or prefix.isascii()]
+        prefix, first = rng.choice(PREFIXES if part else odd), _clients(ops)
         numbers = [directories.setdefault(f"{prefix}{path}", len(directories)) for path in plan.directories]
         names = {op.actor: _actor(op.actor, first) for op in plan.ops}
         longest_ms = rng.choice(WAITS_MS)
@@ -179,19 +197,22 @@ def _clients(ops: list[Op]) -> int:
     return len({op.actor for op in ops})
 
 
-def _outage(rng: random.Random, storage: str) -> tuple[Fault, ...]:
-    """Sometimes what a server does to its marker files goes wrong for long, or it stops or dies in the middle of it."""
+def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]:
+    """A server is paused; sometimes what it does to its marker files goes wrong for long, or it dies in the middle."""
+    yield Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice(PAUSED_MS))
+    if rng.random() < ALSO_CONFINED:
+        trouble = _confined(rng, storage, asked_for)
+        yield trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble
     if rng.random() > OUTAGES:
-        return ()
+        return
     site = Site("server: batch file put", rng.randint(1, 6))
-    if rng.random() < 0.3:
-        return (Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice((400, 1_200))),)
-    if storage == "local" and rng.random() < 0.5:
-        return (Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100))),)
-    if storage == "local":
+    if storage == "s3":
+        yield Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200)))
+    elif rng.random() < 0.5:
+        yield Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100)))
+    else:
         kind = rng.choice((FaultKind.DISK_FULL, FaultKind.NO_SPACE))
-        return (Fault.of(kind, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200))),)
-    return (Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200))),)
+        yield Fault.of(kind, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
 
 
 def _crash(rng: random.Random) -> tuple[Fault, ...]:
@@ -216,6 +237,28 @@ def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
     trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 2) if storage == "local" else (1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
+
+
+def _confined_to_some(
+    rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
+) -> tuple[list[Op], list[Fault]]:
+    """Storage that fails below a directory, and in another one for a single file, while crowds ask for both."""
+    one, beside = "one/t/.hoodie/.temp/1", "beside/t/.hoodie/.temp/1"
+    failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
+    ops = around_a_failure(rng, storage, failing, directories.setdefault(beside, len(directories)))
+    kind, operations, settings = CONFINED_FAULTS[storage][0]
+    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE[storage]))}$", operations)
+    return ops, [_confined(rng, storage, asked_for), Fault.of(kind, "server", trigger, **settings)]
+
+
+def _of_two_servers(rng: random.Random, possible: list[Fault], asked: int) -> list[Fault]:
+    """A second server from the beginning, which lives as long as clients ask; what happens to clients; a late death."""
+    faults = [fault for fault in _few(rng, possible) if fault.target != "server"]
+    faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=SECOND_MS))
+    if rng.random() < DIES_LATE:
+        late = Step(rng.randint(asked * 3 // 4, asked))
+        faults.append(Fault.of(FaultKind.KILL, "server", late, restart_ms=rng.choice((0, 100))))
+    return faults
 
 
 def _hang_ups(rng: random.Random, askers: list[str]) -> tuple[Fault, ...]:
@@ -252,13 +295,10 @@ def _accepted(op: Op) -> Op:
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
 
 
-def _few(rng: random.Random, faults: list[Fault], second: bool) -> tuple[Fault, ...]:
-    """Some of the faults; each death and each second server costs the start of a server.
-
-    second: whether there is a second server, for which much is not promised.
-    """
+def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:
+    """Some of the faults, without second servers; each death costs the start of a server."""
     chosen = rng.sample(faults, min(len(faults), rng.choice(FAULTS_MAX)))
     deaths = [fault for fault in chosen if fault.kind.row.kills and fault.target == "server"][DEATHS_MAX:]
-    seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER][int(second) :]
+    seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER]
     left_out = {id(fault) for fault in (*deaths, *seconds)}
     return tuple(sorted((each for each in chosen if id(each) not in left_out), key=lambda f: (f.target, f.n)))

@@ -93,7 +93,7 @@ class HttpTarget(Target):
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        decided = decided_by(server.endpoint, wires_on(storage, server.endpoint))
+        decided = decided_by(storage, server, wires_on(storage, server.endpoint))
         return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:

@@ -16,40 +16,51 @@ from queue import Empty, LifoQueue
 from marker_sim.campaign.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
-from marker_sim.search.merged_plans import make_merged_plan
+from marker_sim.search.merged_plans import Theme, make_merged_plan
 from marker_sim.search.wire_plans import make_wire_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.target import CampaignRequest, ServerOptions
-from marker_sim.worlds.http import file_rewrites
-from marker_sim.worlds.http.plan_faults import CONFINED, STORAGE_FAULT, done
+from marker_sim.worlds.http import conditions, file_rewrites
+from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.stage import ForeignSystem
-from marker_sim.worlds.http.world import Endpoint
 
 CLOSING_S = 1.0
 AT_A_TIME = 2
 FIRST_S = 5.0  # What a plan takes, as long as none is over.
-EVERY, HOSTILE_AT, CONFINED_AT = 6, 1, 2  # Of so many plans: the hostile one, that with storage failing in one place.
-WIRES_EVERY, WIRES_AT = 12, {WIRE: 3, STORAGE_WIRE: 5}  # Those with connections that fail, where they can.
+EVERY, HOSTILE_AT = 6, 1  # Of so many plans: the hostile one.
+THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of the same; the others have the deaths of servers.
+WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Those with connections that fail, where they can.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
-# What has to happen in plans before a guarantee holds.
+# What has to happen in plans before a guarantee holds, as it is measured in their histories.
 PLANS_DECIDE = {
     "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
-    "kill": ("G1", "G2", "G3", "G4", "G6", "G9"),
-    "second-server": ("G1", "G2", "G3", "G4"),
-    "pause": ("G3", "G6"),
-    "directory-removed": ("G1", "G2", "G3", "G4"),
-    STORAGE_FAULT: ("G2", "G3", "G6", "G11"),
-    CONFINED: ("G7",),
+    conditions.KILLED: ("G1", "G2", "G3", "G4", "G6", "G9"),
+    conditions.IN_TURN: ("G1", "G2", "G3", "G4"),
+    conditions.AT_ONCE: ("G1", "G2", "G3", "G4"),
+    conditions.PAUSED: ("G3", "G6"),
+    conditions.REMOVED: ("G1", "G2", "G3", "G4"),
+    conditions.REFUSED: ("G2", "G3", "G6", "G11"),
+    conditions.TYPE_REFUSED: ("G9",),
+    conditions.ASKED_AGAIN: ("G2",),
+    conditions.CROWD_REFUSED: ("G6",),
+    conditions.ONE_REFUSED: ("G7",),
     HOSTILE: ("G12",),
-    "deletion": ("G10", "G11"),
+    conditions.DELETED: ("G10", "G11"),
+    conditions.ODD_TABLE: ("G4", "G11"),
+    conditions.ELSEWHERE: ("G4", "G11"),
+    conditions.COMPRESSED: ("G4", "G11"),
     WIRE: ("G4", "G5", "G6"),
     STORAGE_WIRE: ("G3", "G6"),
 }
+OF_STORAGE = {
+    conditions.REFUSED, conditions.TYPE_REFUSED, conditions.ASKED_AGAIN, conditions.CROWD_REFUSED,
+    conditions.ONE_REFUSED,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +184,7 @@ class ServerPlans:
                     tried=int(OF_PLANS + name in reached),
                     met=reached.get(OF_PLANS + name, 0),
                 )
-                for name in decided_by(self._server.endpoint, self._ground.wires)
+                for name in decided_by(self._choices.storage, self._server, self._ground.wires)
             ),
             left_out=(*self._ground.left_out, *file_rewrites.unknown(reached)),
             s3=self._ground.probed,
@@ -182,13 +193,17 @@ class ServerPlans:
         )
 
 
-def decided_by(endpoint: Endpoint | None, wires: tuple[str, ...]) -> tuple[str, ...]:
+def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> tuple[str, ...]:
     """What has to happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
 
-    endpoint: an object store of the user's own.
-    wires: where connections can be made to fail.
+    wires: where connections can be made to fail. An object store of the user's own does not fail otherwise, and only
+    where the kit sees each call, and knows how files are called, can it refuse the type file alone.
     """
-    impossible = {WIRE, STORAGE_WIRE} - {*wires} | ({STORAGE_FAULT, CONFINED} if endpoint is not None else set())
+    impossible = {WIRE, STORAGE_WIRE} - {*wires}
+    if server.endpoint is not None:
+        impossible |= OF_STORAGE
+    elif storage == "local" or server.reader:
+        impossible.add(conditions.TYPE_REFUSED)
     return tuple(name for name in PLANS_DECIDE if name not in impossible)
 
 
@@ -203,7 +218,7 @@ class PlanChoices:
     def __init__(
         self, seed: int, budget_s: float, began: float, storage: str, batches: Batching, wires: tuple[str, ...]
     ) -> None:
-        self._seed, self._storage, self._batches, self._wires = seed, storage, batches, wires
+        self._seed, self.storage, self._batches, self._wires = seed, storage, batches, wires
         self._budget_s = budget_s
         self.run_s = max(RUN_S, RUN_SHARE * budget_s)
         self.deadline = self._until = began + budget_s - CLOSING_S
@@ -220,7 +235,7 @@ class PlanChoices:
         if self._begun and now + (self._taken_s or FIRST_S) > self._until:
             return None
         self._begun[number] = now
-        plan = plan_for_servers(number, plan_seed(self._seed, number), self._storage, self._batches, self._wires)
+        plan = plan_for_servers(number, plan_seed(self._seed, number), self.storage, self._batches, self._wires)
         return NumberedPlan(number=number, plan=plan)
 
     def took(self, drawn: NumberedPlan) -> None:
@@ -240,5 +255,5 @@ def plan_for_servers(number: int, seed: int, storage: str, batches: Batching, wi
         if number % WIRES_EVERY == WIRES_AT[wire]:
             cls, turn = "wire" if wire == WIRE else "storage", number // WIRES_EVERY
             return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn)
-    confined = number % EVERY == CONFINED_AT
-    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, confined)
+    theme: Theme = THEMES.get(number % EVERY, "deaths")
+    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, theme)

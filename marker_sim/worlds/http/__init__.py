@@ -8,6 +8,7 @@ fault_injector.py     faults of server processes
 file_rewrites.py      how marker files are rewritten: in place, replaced, cut
 requests.py           a request as an operation of the history
 http_client.py        one request, and what its result means; request_forms.py writes it in other ways
+conditions.py         what of a run can decide a guarantee, measured in its history
 starvation.py         how long a server waited for a processor
 world.py              the storage of a run, as a protocol
 local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from marker_sim.worlds.file_watch import Watch
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
-FULL_DISK_SPARE_BYTES = 64
 IO_ERROR, DISK_FULL, NO_SPACE = FaultKind.IO_ERROR.value, FaultKind.DISK_FULL.value, FaultKind.NO_SPACE.value
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
@@ -180,15 +179,16 @@ class LocalWorld:
         watch.start()
 
     def _obstruct(self, fault: Fault) -> bool:
-        """Make writing the marker files fail that do not exist so far, below the directories of a fault.
+        """Make writing the marker files of a fault fail that do not exist so far.
 
         Where nobody knows how files are called, a file stands where the directory would be made, if none is there.
         """
         assert isinstance(fault.trigger, Call)
         below, injector = re.compile(fault.trigger.pattern), self._stage.injector
         for place in self._stage.places:
-            names = ("",) if self._command else tuple(map(marker_file, range(injector.num_threads)))
-            for name in names if below.search(f"{place.path}/") else ():
+            files = tuple(map(marker_file, range(injector.num_threads)))
+            names = tuple(name for name in files if below.search(f"{place.path}/{name}"))
+            for name in names[:1] and ("",) if self._command else names:
                 path = f"{place.path}/{name}"
                 with contextlib.suppress(FileExistsError):
                     (self._root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,7 @@ class LocalWorld:
             injector.note("no space left")
             return
         sizes = [path.stat().st_size for path in self._mine.rglob("MARKERS*") if path.is_file()]
-        size_bytes = max(sizes, default=0) + FULL_DISK_SPARE_BYTES
+        size_bytes = max(sizes, default=0)
         injector.recorder.fault("storage", DISK_FULL, "begin")
         for pid in injector.pids():
             try:

@@ -37,9 +37,8 @@ from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
 from marker_sim.worlds.proxies.faults import described
 
-STORAGE_FAULT = "storage fault"
-CONFINED = "storage fault below one marker directory"
 FOR_MS_MAX = 1_500
+SECOND_MS_MAX = 10_000  # A second server lives as long as its clients ask, which ends the faults of a run.
 SILENT_CALLS_MAX = 3
 TYPE_FILES = f"/{TYPE_FILE}$"
 
@@ -111,7 +110,8 @@ def done(fault: Fault, storage: str) -> Fault | None:
         if kind not in OF_SERVERS[storage] or fault.target == "second":
             return None
         if isinstance(fault.trigger, Call):
-            return fault if kind.row.family == "storage" and (storage == "s3" or kind is FaultKind.IO_ERROR) else None
+            here = kind is FaultKind.IO_ERROR if storage == "local" else kind.row.family == "storage"
+            return fault if here or kind is FaultKind.KILL else None
         if kind is FaultKind.IO_ERROR:
             return None
         if site and site not in OF_REQUESTS and site not in CALLS:
@@ -123,11 +123,17 @@ def done(fault: Fault, storage: str) -> Fault | None:
             return None
     elif kind not in OF_CLIENTS or (site and site not in _CLIENT_SITES):
         return None
-    shorter = {"for_ms": FOR_MS_MAX} if "for_ms" in kind.row.settings else {}
+    longest = SECOND_MS_MAX if kind is FaultKind.SECOND_SERVER else FOR_MS_MAX
+    shorter = {"for_ms": longest} if "for_ms" in kind.row.settings else {}
     if kind in (FaultKind.TIMEOUT_LOST, FaultKind.TIMEOUT_APPLIED):
         shorter["calls"] = SILENT_CALLS_MAX
     changed = {name: most for name, most in shorter.items() if getattr(fault.settings, name) > most}
     return fault.but(**changed) if changed else fault
+
+
+def refuses_calls(fault: Fault) -> bool:
+    """Whether storage fails at calls that fit, until the fault is over."""
+    return isinstance(fault.trigger, Call) and not fault.kind.row.kills
 
 
 def _at_a_call(fault: Fault) -> bool:
@@ -179,7 +185,7 @@ class PlanFaults:
         """Aim the faults at calls on storage."""
         interceptor, only_after = world.interceptor, world.whens == ("after",)
         for drawn in self._plan.faults:
-            below = isinstance(drawn.trigger, Call)
+            below = refuses_calls(drawn)
             fault = self._here(drawn)
             if below and only_after and (fault.n == 1 or interceptor is None):
                 self._begin(self._injector.first, fault)
@@ -244,11 +250,6 @@ class PlanFaults:
             for armed in world.interceptor.disarm():
                 if not armed.injected:
                     self.met[armed.kind.value] += armed.fired
-        self.met[STORAGE_FAULT] = sum(
-            self.met[kind.value] for kind in FaultKind if kind.row.cls == "storage" and kind.row.family != "proxy"
-        )
-        confined = any(isinstance(fault.trigger, Call) for fault in self._plan.faults)
-        self.met[CONFINED] = self.met[STORAGE_FAULT] if confined else 0
         while self._due:
             self._do_what_is_due(all_of_it=True)
         while self._at_end:
@@ -372,8 +373,9 @@ class PlanFaults:
     def _call(self, fault: Fault, world: RunStorage) -> Call | None:
         """What the interceptor waits for; None where it cannot see the call."""
         if isinstance(fault.trigger, Call):
-            before = fault.trigger._replace(n=fault.n - 1, when="after")
-            return before if world.whens == ("after",) else fault.trigger
+            if world.whens != ("after",):
+                return fault.trigger
+            return fault.trigger._replace(n=fault.n - refuses_calls(fault), when="after")
         site, kind = CALLS[fault.site], fault.kind
         operations, when = site.operations, site.when
         if world.whens == ("after",):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
+from marker_sim.worlds.http.conditions import conditions_met
 from marker_sim.worlds.http.fault_injector import NobodyLives
-from marker_sim.worlds.http.plan_faults import PlanFaults
+from marker_sim.worlds.http.plan_faults import PlanFaults, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
@@ -104,7 +105,7 @@ def fills_disk(plan: Plan) -> bool:
 
 def _lasts(fault: Fault) -> bool:
     """Whether it goes on until the clients are through."""
-    return isinstance(fault.trigger, Call) and not fault.settings.for_ms
+    return refuses_calls(fault) and not fault.settings.for_ms
 
 
 class _PlannedRun(RunStage):
@@ -138,7 +139,8 @@ class _PlannedRun(RunStage):
         self.scripts.start()
         try:
             lasting = any(map(_lasts, self.plan.faults))
-            longer = lasting or wires_of(self.plan)
+            second = any(fault.kind is FaultKind.SECOND_SERVER for fault in self.plan.faults)  # It takes time to start.
+            longer = lasting or second or wires_of(self.plan)
             until = min(time.monotonic() + (LONGER_S if longer else SCRIPTS_S), self.deadline)
             self.faults.drive(lambda: self._through(lasting), until)
             self.scripts.stop()
@@ -162,18 +164,16 @@ class _PlannedRun(RunStage):
 
     def over(self) -> PlayedPlan:
         """The history of the run."""
-        events = self.recorder.events
-        deletions = sum(event.kind == "ok" and event.operation == "delete" for event in events)
-        usual = (None, *(place.path for place in self.places))
-        ended = [each for each in events if each.operation == "hostile" and each.kind in ("ok", "fail")]
+        history, usual = self.history(self.plan), (None, *(place.path for place in self.places))
+        ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]
         hostile = sum(each.path not in usual for each in ended)
-        met = {**self.faults.met, "plan": 1, "deletion": deletions, HOSTILE: hostile}
+        met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
         rewritten = self.world.rewrites.found() if self.world.rewrites is not None else ""
         if rewritten:
             self.injector.note(rewritten)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
-        return PlayedPlan(history=self.history(self.plan), counts=counts, plan=self.plan, cut=cut)
+        return PlayedPlan(history=history, counts=counts, plan=self.plan, cut=cut)
 
     def leave(self, keep: bool) -> Server | None:
         """Stop every thread, and every server but one that is kept."""

@@ -6,6 +6,9 @@ more-parameters      with `basepath`, as Hudi's clients send it, and one that no
 last-on-connection   the client says `Connection: close`
 offers-upgrade       the client could speak a protocol that nobody knows, so nothing changes (RFC 9110, 7.8)
 in-pieces            a few bytes at a time, on a connection of its own
+uncompressed         the client reads no other content coding than the identity
+
+Those on connections of their own (`ALONE`) do not offer gzip; all others do.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPResponse
 from urllib.parse import urlencode
 
-ALONE = ("empty-chunk", "last-on-connection", "offers-upgrade", "in-pieces")  # On connections of their own.
+ALONE = ("empty-chunk", "last-on-connection", "offers-upgrade", "in-pieces", "uncompressed")
 _HEADERS = {
     "last-on-connection": "Connection: close\r\n",
+    "uncompressed": "Accept-Encoding: identity\r\n",
     "offers-upgrade": "Connection: Upgrade\r\nUpgrade: nobody-knows/1\r\n",
 }
 PIECE_BYTES, PIECES = 23, 12

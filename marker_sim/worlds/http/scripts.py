@@ -64,6 +64,7 @@ class Scripts:
     def servers(self, living: tuple[Server, ...]) -> None:
         with self._news:
             self._servers = living
+            self._asked_s = time.monotonic()  # Whoever waited for a server goes on now.
             self._news.notify_all()
 
     @property
@@ -73,7 +74,7 @@ class Scripts:
 
     @property
     def idle_s(self) -> float:
-        """Seconds since a client asked or was answered."""
+        """Seconds since a client asked or was answered, or had another server to ask."""
         return time.monotonic() - self._asked_s
 
     def start(self) -> None:

@@ -1,0 +1,236 @@
+"""What of a run against real servers can decide a guarantee, measured in its history: a fault that a plan has decides
+nothing by itself.
+
+    a server killed after an answer     it had answered "created" for a name that no deletion may have removed since
+    a server killed at a rewrite        at a write of a marker file that held answered names
+    two servers asked in turn           one answers, the other one a change, the first again; both alive, none paused
+    two servers asked at once           creates in one directory at the same time, likewise
+    a server paused while asked         it had a request when it was paused, and ended it later
+    a directory removed and missed      another program removed answered names, and one of them was asked for again
+    a write refused                     a create met failing storage: an error, or no answer before storage worked again
+    a type file refused                 the same, and what failed was the type file
+    a refused name asked for again      answered by the server that had refused it
+    a crowd refused                     many of these creates waited at the same moment
+    storage refused in one directory    meanwhile a create of another directory was answered
+    an answered name deleted            by a deletion that was answered
+    a table of an odd name listed       with %, + or = in it, after a create was answered there
+    a listing at another endpoint       by a client that had read the directory, with a name in it, at one before
+    a listing compressed and not        the same, one with and one without compression offered
+
+A server that refuses to run beside another one keeps what two servers must keep; it counts for both.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from marker_sim.history import History
+from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, FaultSpan, RecordedCall
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER, TEMP, directory_of
+from marker_sim.names import TYPE_FILE, marker_file_index
+from marker_sim.plan import Plan
+from marker_sim.worlds.http.request_forms import ALONE
+
+KILLED, REWRITTEN = "a server killed after an answer", "a server killed at a rewrite"
+IN_TURN, AT_ONCE = "two servers asked in turn", "two servers asked at once"
+PAUSED, REMOVED = "a server paused while asked", "a directory removed and missed"
+REFUSED, TYPE_REFUSED = "a write refused", "a type file refused"
+ASKED_AGAIN, CROWD_REFUSED = "a refused name asked for again", "a crowd refused"
+ONE_REFUSED, DELETED = "storage refused in one directory", "an answered name deleted"
+ODD_TABLE = "a table of an odd name listed"
+ELSEWHERE, COMPRESSED = "a listing at another endpoint", "a listing compressed and not"
+CONDITIONS = (
+    KILLED, REWRITTEN, IN_TURN, AT_ONCE, PAUSED, REMOVED, REFUSED, TYPE_REFUSED, ASKED_AGAIN, CROWD_REFUSED,
+    ONE_REFUSED, DELETED, ODD_TABLE, ELSEWHERE, COMPRESSED,
+)  # fmt: skip
+CROWD = 8
+_STATUS = re.compile(r"\d{3}\b")
+_ODD = re.compile("[%+=]")
+
+
+def conditions_met(history: History) -> Counter[str]:
+    """How often each of `CONDITIONS` was met in a run; those that were not are left out."""
+    return +_Conditions(history).met
+
+
+class _Conditions:
+    def __init__(self, history: History) -> None:
+        self.view = view = HistoryIndex(history)
+        self.met: Counter[str] = Counter()
+        self.refused: dict[str, list[tuple[RecordedCall, FaultSpan]]] = {}
+        for path, directory in view.directories.items():
+            self._of_servers(directory)
+            self._of_storage(path, directory)
+            self._of_reads(path, directory)
+        self._of_deaths()
+        self._of_forms(history)
+        if any(span.kind == "second-server" and not self._started(span.begin, span.end) for span in view.faults):
+            self.met.update((IN_TURN, AT_ONCE))
+
+    def _started(self, low: int, high: int) -> bool:
+        return any(low < start < high for start in self.view.lives)
+
+    def answered(self, call: RecordedCall) -> bool:
+        """Whether a server ended it, with an error or not."""
+        if call.outcome == "ok":
+            return True
+        return call.done < NEVER and _STATUS.match(self.view.events[call.done].error or "") is not None
+
+    def _both(self, one: RecordedCall, other: RecordedCall, low: int, high: int) -> bool:
+        lives = self.view.lives
+        return one.life != other.life and all(
+            each.life in lives and lives[each.life].well(low, high) for each in (one, other)
+        )
+
+    def _of_servers(self, directory: Directory) -> None:
+        """What two servers were asked for in one directory, one after the other and at the same time."""
+        own = (directory.creates, directory.listings, directory.deletes, directory.others)
+        calls = sorted(call for kind in own for call in kind if self.answered(call) and call.life in self.view.lives)
+        last: dict[int, RecordedCall] = {}
+        changed: dict[int, RecordedCall] = {}  # By the server that another one's change came after.
+        for call in calls:
+            change = changed.get(call.life)
+            if change is not None and change.done < call.invoke:
+                before = last[call.life]
+                self.met[IN_TURN] += self._both(call, change, before.invoke, call.done)
+                del changed[call.life]
+            if call.operation in ("create", "delete"):
+                for life, earlier in last.items():
+                    if life != call.life and earlier.done < call.invoke:
+                        changed[life] = call
+            if call.life not in changed:
+                last[call.life] = call
+        creates = sorted(call for call in directory.creates if self.answered(call))
+        for one, other in pairwise(creates):
+            if other.invoke < one.done:
+                self.met[AT_ONCE] += self._both(one, other, one.invoke, max(one.done, other.done))
+
+    def _of_storage(self, path: str, directory: Directory) -> None:
+        """Creates that met failing storage."""
+        spans = [span for span in self.view.faults if span.storage and span.concerns(path)]
+        refused: list[tuple[RecordedCall, FaultSpan]] = []
+        for call in directory.creates:
+            span = next((span for span in spans if self._refused(call, span)), None)
+            if span is not None:
+                refused.append((call, span))
+        self.met[REFUSED] += len(refused)
+        self.met[TYPE_REFUSED] += sum((span.path or "").endswith(f"/{TYPE_FILE}") for _, span in refused)
+        moments = sorted([(call.invoke, 1) for call, _ in refused] + [(call.done, -1) for call, _ in refused])
+        waiting = most = 0
+        for _, step in moments:
+            waiting += step
+            most = max(most, waiting)
+        self.met[CROWD_REFUSED] += most >= CROWD
+        earliest: dict[tuple[str, int], int] = {}
+        for call, _ in refused:
+            key = call.name, call.life
+            earliest[key] = min(call.done, earliest.get(key, NEVER))
+        self.met[ASKED_AGAIN] += sum(
+            self.answered(call) and call.invoke > earliest.get((call.name, call.life), NEVER)
+            for call in directory.creates
+        )
+        confined = [(call, span) for call, span in refused if directory_of(f"{span.path}/") == path]
+        others = [each for home, each in self.view.directories.items() if home != path]
+        answers = sorted(call for each in others for call in each.answers)
+        self.met[ONE_REFUSED] += sum(
+            any(call.invoke < other.done < call.done for other in answers) for call, _ in confined
+        )
+
+    def _refused(self, call: RecordedCall, span: FaultSpan) -> bool:
+        """Whether a create was asked before a fault of storage was over, and not answered well meanwhile."""
+        life = self.view.lives.get(call.life)
+        if life is None or not (call.invoke <= span.end and span.begin <= call.done):
+            return False
+        if span.begin == span.end and span.process != life.process:
+            return False
+        if call.outcome == "ok":
+            return span.begin < call.invoke and span.end < call.done
+        return self.answered(call) and not life.paused(call.invoke, call.done)
+
+    def _of_reads(self, path: str, directory: Directory) -> None:
+        first = min((call.done for call in directory.answers), default=NEVER)
+        table = path.partition(TEMP)[0].partition("/")[2]
+        if _ODD.search(table):
+            self.met[ODD_TABLE] += sum(call.outcome == "ok" and call.invoke > first for call in directory.listings)
+        removals = {span.begin for span in self.view.faults if span.kind in CHANGED_BY_KIT}
+        for deletion in directory.deletions:
+            lost = {call.name for call in directory.answers if call.done < deletion.invoke}
+            if not lost:
+                continue
+            self.met[DELETED] += not deletion.kit and deletion.answered < NEVER
+            if deletion.kit and deletion.invoke in removals:
+                self.met[REMOVED] += any(
+                    call.name in lost and call.invoke > deletion.settled and self.answered(call)
+                    for call in directory.creates
+                )
+
+    def _of_deaths(self) -> None:
+        """Kills and pauses of servers, and what they had to lose."""
+        view = self.view
+        for life in view.lives.values():
+            for begin, end in life.pauses:
+                self.met[PAUSED] += any(
+                    call.life == life.start and call.invoke < begin and end < call.done < NEVER
+                    for _, call in view.calls()
+                )
+            if life.end not in view.kills or view.events[life.end].value is not None:
+                continue
+            self.met[KILLED] += any(
+                call.life == life.start and call.done < life.end and not directory.disturbed(call.done, life.end)
+                for directory in view.directories.values()
+                for call in directory.answers
+            )
+            self.met[REWRITTEN] += self._rewritten(life.end)
+
+    def _rewritten(self, kill: int) -> bool:
+        """Whether the path of a kill is a marker file with content that was seen some time before."""
+        path = self.view.events[kill].path or ""
+        if marker_file_index(path.rpartition("/")[2]) is None:
+            return False
+        seen = [
+            event.value
+            for event in self.view.events[:kill]
+            if event.path == path and (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
+        ]
+        directory = self.view.directories.get(directory_of(path) or "")
+        content = next((value for value in reversed(seen[:-1] or seen) if isinstance(value, bytes)), b"")
+        lines = set(content.split(b"\n"))
+        return directory is not None and any(
+            call.done < kill and call.name.encode("utf-8", "surrogatepass") in lines
+            and not directory.disturbed(call.done, kill)
+            for call in directory.answers
+        )  # fmt: skip
+
+    def _of_forms(self, history: History) -> None:
+        """Listings of one client and directory, one after the other, in different forms."""
+        if not history.header.plan:
+            return
+        asked: dict[str, list[str]] = {}
+        for op in Plan.from_dict(history.header.plan).single_ops:
+            asked.setdefault(op.actor, []).append(op.form)
+        turns: Counter[str] = Counter()
+        forms: dict[int, str] = {}
+        for event in history.events:
+            actor = event.process.partition(".")[0]
+            if event.kind == "invoke" and turns[actor] < len(asked.get(actor, ())):
+                forms[event.index] = asked[actor][turns[actor]]
+                turns[actor] += 1
+        for before, after in self._read_twice(history, forms):
+            self.met[ELSEWHERE] += before.operation != after.operation
+            self.met[COMPRESSED] += (forms[before.invoke] in ALONE) != (forms[after.invoke] in ALONE)
+
+    def _read_twice(self, history: History, forms: dict[int, str]) -> Iterator[tuple[RecordedCall, RecordedCall]]:
+        for directory in self.view.directories.values():
+            first = sorted(call.done for call in directory.answers)
+            own: dict[str, list[RecordedCall]] = {}
+            for call in sorted(directory.listings):
+                known = call.outcome == "ok" and call.operation in LISTINGS and call.invoke in forms
+                if known and bisect_right(first, call.invoke):
+                    own.setdefault(history.events[call.invoke].process, []).append(call)
+            for calls in own.values():
+                yield from pairwise(calls)

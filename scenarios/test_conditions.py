@@ -1,0 +1,105 @@
+"""Plans for servers meet what decides guarantees, in real time: correct servers pass, and one mistake each shows."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.seeds import plan_seed
+from marker_sim.targets.batching import batching
+from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.http_plans import plan_for_servers
+from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.worlds.http import conditions
+from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
+
+SERVERS = Path(__file__).parent / "servers"
+REFUSED, DEATHS, TWO = 2, 3, 4  # The numbers of plans in a campaign.
+SEEDS = (1, 2, 3)
+OPTIONS = "--port {port} --storage {storage} --threads {threads} --interval-ms {interval_ms}"
+
+
+@contextmanager
+def real_runs(tmp_path: Path, storage: str, program: str) -> Iterator[RealRuns]:
+    endpoint = " --endpoint {endpoint}" if storage == "s3" else ""
+    start = (
+        f"{shlex.quote(sys.executable)} {'-S ' if storage == 'local' else ''}{SERVERS}/{program} {OPTIONS}{endpoint}"
+    )
+    request = CampaignRequest(
+        target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
+        budget_s=600.0, server=ServerOptions(start=start), report=tmp_path,
+    )  # fmt: skip
+    with request.target.real_runs(request, lambda line: None) as opened:
+        yield opened
+
+
+def played(opened: RealRuns, storage: str, number: int, seed: int) -> PlayedPlan:
+    batches = batching(OPTIONS, None)
+    plan = plan_for_servers(number, plan_seed(seed, number), storage, batches, ())
+    run = opened.again(plan, time.monotonic() + 60)
+    assert isinstance(run, PlayedPlan)
+    return run
+
+
+MET = {
+    REFUSED: (
+        conditions.REFUSED,
+        conditions.ASKED_AGAIN,
+        conditions.CROWD_REFUSED,
+        conditions.ONE_REFUSED,
+        conditions.ODD_TABLE,
+        conditions.ELSEWHERE,
+        conditions.COMPRESSED,
+    ),
+    DEATHS: (conditions.KILLED, conditions.REWRITTEN, conditions.PAUSED, conditions.REMOVED),
+    TWO: (conditions.IN_TURN, conditions.AT_ONCE),
+}
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+@pytest.mark.parametrize("number", [REFUSED, DEATHS, TWO])
+def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(
+    tmp_path: Path, storage: str, number: int
+) -> None:
+    met: set[str] = set()
+    with real_runs(tmp_path, storage, "marker_server.py") as opened:
+        for seed in SEEDS:  # On a busy machine a server may be slower than its plan.
+            run = played(opened, storage, number, seed)
+            assert broken_in(run.history, run.plan, load_profile("http")) == {}
+            met |= {name for name in conditions.CONDITIONS if run.counts.get(OF_PLANS + name)}
+            if met >= {*MET[number]}:
+                break
+    assert {*MET[number]} - met == set()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "storage", "number", "guarantees"),
+    [
+        ("shrugs-at-type", "s3", REFUSED, {"G9"}),
+        ("answers-some", "local", REFUSED, {"G6"}),
+        ("knows-what-failed", "s3", REFUSED, {"G2"}),
+        ("short-for-identity", "local", REFUSED, {"G4", "G11"}),
+        ("decodes-twice", "local", DEATHS, {"G1", "G3", "G4"}),
+        ("deletes-before-put", "s3", DEATHS, {"G1", "G3", "G4"}),
+        ("reads-once", "local", TWO, {"G1", "G2", "G3", "G4"}),
+    ],
+)
+def test_one_mistake_is_caught_where_its_condition_is_met(
+    tmp_path: Path, mistake: str, storage: str, number: int, guarantees: set[str]
+) -> None:
+    broken: set[str] = set()
+    with real_runs(tmp_path, storage, f"rarely_wrong_server.py --mistake {mistake}") as opened:
+        for seed in SEEDS:
+            run = played(opened, storage, number, seed)
+            broken |= {kind[0] for kind in broken_in(run.history, run.plan, load_profile("http"))}
+            if broken & guarantees:
+                break
+    assert broken & guarantees, broken
