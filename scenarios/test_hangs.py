@@ -97,6 +97,20 @@ def test_a_replay_in_which_a_run_hangs_ends(tmp_path: Path) -> None:
     assert "the replay of plan.json did not end within 3 s" in done.stderr and "in stands_still" in done.stderr
 
 
+def test_a_test_that_hangs_is_ended_and_named_and_the_next_one_runs(tmp_path: Path) -> None:
+    code = "import threading\ndef test_one():\n    threading.Event().wait()\ndef test_two(): pass\n"
+    (tmp_path / "test_it.py").write_text(code, encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-p", "conftest", "-n", "1", "--timeout", "2"]
+    done = subprocess.run(
+        [*words, "-c", str(ROOT / "pyproject.toml"), "--rootdir", ".", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=ENDS_S, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout
+    assert re.search("crashed while running '.*test_one'", done.stdout)
+    assert "threading.Event().wait()" in done.stdout + done.stderr, "where its thread stood"
+
+
 def test_a_command_that_ends_by_itself_leaves_no_clock_and_no_handler(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children()}
     assert main(["verify", "--runs", "5", "--report", str(tmp_path / "r")]) == 3
