@@ -67,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
     return _GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-class _GroupScheduling(LoadGroupScheduling):
+class _GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
     """A test that ended its worker is not run again, and the worker in its place gets work that it can begin.
 
     pytest-xdist 3.8 gives it the same test again, and alone: a worker begins a test when it knows the one after it.
