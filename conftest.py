@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
 
 import marker_sim
 
@@ -24,6 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 EXAMPLES = {"quick": 30, "ci": 100, "nightly": 2000}
+NIGHTLY_S = 12 * 3600.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if profile not in EXAMPLES:
         raise pytest.UsageError(f"MARKER_SIM_PROFILE is {profile!r}; set it to one of {', '.join(EXAMPLES)}")
     settings.load_profile(profile)
+    if profile == "nightly" and config.option.timeout is None:
+        config.option.timeout = NIGHTLY_S
     stale = _differs(Path(marker_sim.__file__).parent, Path(__file__).parent / "marker_sim")
     if stale:
         raise pytest.UsageError(
@@ -53,6 +59,34 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: two more workers than cores, because many tests mostly wait for processes that they started."""
     return len(os.sched_getaffinity(0)) + 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    """Another one than xdist's for groups, which waits for ever once a test has ended its worker."""
+    return _GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+class _GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
+    """A test that ended its worker is not run again, and the worker in its place gets work that it can begin.
+
+    pytest-xdist 3.8 gives it the same test again, and alone: a worker begins a test when it knows the one after it.
+    """
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        units = self.assigned_work[node].values()
+        left = [(unit, test) for unit in units for test, over in unit.items() if not over]
+        if left:
+            unit, test = left[0]
+            unit[test] = True
+        super().remove_node(node)
+        return left[0][1] if left else None
+
+    def _reschedule(self, node: WorkerController) -> None:
+        while node in self.registered_collections and not node.shutting_down:
+            super()._reschedule(node)
+            if self._pending_of(self.assigned_work[node]) > 1:
+                break
 
 
 def _differs(used: Path, here: Path) -> str:

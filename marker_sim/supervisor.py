@@ -1,12 +1,14 @@
 """Starts and ends processes of the operating system; each leads a session of its own, so that all of it can be ended.
 
-What may leave its session carries a mark: a variable in its environment, which processes hand down.
+What may leave its session carries a mark: a variable in its environment, which processes hand down. A file system that
+the kit mounts is named after its process, so whoever ends what a dead kit left behind finds it as well.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import time
@@ -22,6 +24,7 @@ from marker_sim.errors import HarnessError
 END_S = 10.0
 POLL_S = 0.02
 _PR_SET_PDEATHSIG = 1
+_MOUNT = "marker-sim-"
 Stream = int | IO[bytes]
 
 
@@ -88,7 +91,7 @@ def end(process: subprocess.Popen[Any]) -> int:
         if time.monotonic() > deadline:
             raise HarnessError(f"process {process.pid} or another of its session did not end after SIGKILL")
         time.sleep(POLL_S)
-    return process.wait()
+    return int(process.returncode)
 
 
 def _in_session(session: int) -> Iterator[int]:
@@ -107,7 +110,7 @@ def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(variable: str, mark: str) -> None:
-    """SIGKILL for whatever is marked but this process; HarnessError when something stays."""
+    """SIGKILL for whatever is marked but this process, and unmount what dead kits left; HarnessError when one stays."""
     deadline = time.monotonic() + END_S
     while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
         for process in left:
@@ -116,6 +119,43 @@ def end_marked(variable: str, mark: str) -> None:
         if time.monotonic() > deadline:
             raise HarnessError(f"processes {[process.pid for process in left]} do not end")
         time.sleep(POLL_S)
+    _unmount_left()
+
+
+def mount(kind: str, options: str, path: Path) -> bool:
+    """Mount a file system of this process; False where that is not allowed."""
+    return _runs("mount", "-t", kind, "-o", options, f"{_MOUNT}{os.getpid()}-{_born(os.getpid())}", str(path))
+
+
+def unmount(path: str) -> None:
+    """Unmount a file system, for those who have files of it open as soon as they close them."""
+    _runs("umount", "-l", path)
+
+
+def _unmount_left() -> None:
+    """Unmount the file systems of processes that are dead."""
+    with suppress(OSError):
+        for line in Path("/proc/mounts").read_bytes().splitlines():
+            name, path = line.split()[:2]
+            owner = re.fullmatch(rf"{_MOUNT}(\d+)-(\d+)", os.fsdecode(name))
+            if owner is not None and _born(int(owner[1])) != owner[2]:
+                unmount(os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path)))
+
+
+def _born(pid: int) -> str:
+    """When a process began, in ticks of the kernel; "" when it is dead."""
+    try:
+        state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if state in "ZX" else numbers[18]
+
+
+def _runs(*words: str) -> bool:
+    try:
+        return subprocess.run(words, capture_output=True, timeout=END_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def die_with_parent() -> None:

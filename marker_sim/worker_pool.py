@@ -220,7 +220,10 @@ def guarded(variable: str, mark: str) -> Iterator[None]:
         yield
     finally:
         guard.stdin.close()
-        guard.wait()
+        try:
+            guard.wait(2 * END_S)
+        except subprocess.TimeoutExpired:
+            supervisor.end(guard)
 
 
 def end_when_alone() -> None:

@@ -43,7 +43,7 @@ LAYERS = (
     ("marker_sim.odd_names",),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
-    ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
+    ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges", "marker_sim.time_limit"),
     ("marker_sim.markers", "marker_sim.storages"),
     ("marker_sim.writer", "marker_sim.tables"),
     ("marker_sim.system", "marker_sim.serve"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from marker_sim import supervisor
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.campaign.result import Failure
 from marker_sim.cli.replay import Wanted, replay
@@ -170,6 +173,40 @@ def test_a_disk_without_a_free_block_is_survived_unless_errors_are_swallowed(tmp
     created = {event.path for event in history.events if event.kind == "ok" and event.operation == "create"}
     assert later.name in created and (meanwhile.name in created) == (broken != "none")
     assert bool(broken_in(history, None, load_profile("http"))) == (broken != "none")
+
+
+# A kit in the middle of a run with a small file system, below the directory given.
+IN_A_RUN = """
+import sys, tempfile
+from pathlib import Path
+from scenarios.test_plans_on_servers import ONE, OTHER, Fault, FaultKind, Step, history_of, real_runs, replace
+tempfile.tempdir = sys.argv[1]
+with real_runs(Path(sys.argv[1])) as opened:
+    full = Fault.of(FaultKind.NO_SPACE, "server", Step(1), for_ms=600_000)
+    history_of(opened, full, ops=(ONE, replace(OTHER, after_ms=600_000)))
+"""
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_a_kit_that_is_killed_in_the_middle_of_a_run_leaves_no_mount(tmp_path: Path) -> None:
+    def mounts() -> int:
+        return len(re.findall(f" {tmp_path}/.*/storage/", Path("/proc/mounts").read_text()))
+
+    def wait_for(number: int, living: bool) -> None:
+        deadline = time.monotonic() + 60
+        while mounts() != number:
+            assert time.monotonic() < deadline, f"{mounts()} mounts"
+            assert not living or kit.poll() is None
+            time.sleep(0.02)
+
+    environment = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    kit = supervisor.start([sys.executable, "-c", IN_A_RUN, str(tmp_path)], environment, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(1, living=True)
+        kit.kill()
+        wait_for(0, living=False)
+    finally:
+        supervisor.end(kit)
 
 
 @pytest.mark.parametrize(("storage", "broken"), [("local", "none"), ("s3", "none"), ("local", "memory-only")])

@@ -32,6 +32,7 @@ from marker_sim.report.words import printable
 from marker_sim.spark_session import parse_master
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import REAL_STORAGES, ServerOptions
+from marker_sim.time_limit import REST_S, TimeLimit
 from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
@@ -68,7 +69,8 @@ def chaos(
         server=server,
         storages=storages,
     )
-    with Progress() as progress:
+    with Progress() as progress, TimeLimit() as limit:
+        limit.set(request.budget_s + REST_S, f"a night with a budget of {budget}")
         ended = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress)
     if as_json:
         print(json.dumps(summary_of(ended.totals), indent=1))

@@ -30,12 +30,14 @@ from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
+from marker_sim.time_limit import REST_S, TimeLimit
 
 UNKNOWN = "nothing beside it says that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = 3
 NOTHING_KNOWN = "no failure known"
+RUN_S = 120.0
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -122,22 +124,24 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
     for system in sorted(systems):
         parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
-    for stored in failures:
-        if isinstance(stored, str):
-            print_lines(console, f"CANNOT RUN: {stored}")
-            results.append(CANNOT_RUN)
-            continue
-        cause = (*stored.defect, stored.world)
-        if cause in seen and not wanted.every:
-            results.append("")
-            continue
-        try:
-            results.append(_run_one(stored, wanted, console))
-        except HarnessError as error:
-            print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
-            results.append(CANNOT_RUN)
-        if results[-1] == VIOLATED:
-            seen.add(cause)
+    with TimeLimit() as limit:
+        for stored in failures:
+            if isinstance(stored, str):
+                print_lines(console, f"CANNOT RUN: {stored}")
+                results.append(CANNOT_RUN)
+                continue
+            cause = (*stored.defect, stored.world)
+            if cause in seen and not wanted.every:
+                results.append("")
+                continue
+            try:
+                limit.set(RUN_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
+                results.append(_run_one(stored, wanted, console))
+            except HarnessError as error:
+                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
+                results.append(CANNOT_RUN)
+            if results[-1] == VIOLATED:
+                seen.add(cause)
     return results
 
 

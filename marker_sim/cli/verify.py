@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.targets.target import CampaignRequest
+from marker_sim.time_limit import REST_S, TimeLimit
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
@@ -38,18 +40,24 @@ def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -
         for each in (request, request.against):
             if each is not None:
                 each.target.prepare(each, progress)
-    with open_report(request.report, request.argv) as earlier:
+    with open_report(request.report, request.argv) as earlier, TimeLimit() as limit:
         if earlier is not None:
             _say(f"the earlier report in {request.report} was moved to {earlier}")
         if short := request.target.forecast(request if request.against is None else its_share(request)):
             _say(short)
-        return _verify(request, as_json, junit)
+        return _verify(request, as_json, junit, limit)
 
 
-def _verify(request: CampaignRequest, as_json: bool, junit: Path | None) -> int:
+def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: TimeLimit) -> int:
     began, comparison = time.monotonic(), None
     try:
-        with Progress() as progress:
+        with Progress() as shown:
+            if request.runs is None:
+                progress: Callable[[str], None] = shown
+                limit.set(request.budget_s + REST_S, f"a campaign with a budget of {request.budget_s:g} s")
+            else:
+                progress = limit.renewed_by(shown)
+                progress("starting")
             if request.against is None:
                 campaign = _run(request, progress)
             else:
@@ -61,6 +69,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None) -> int:
     except Exception as error:
         log = request.report / "logs" / "error.txt"
         raise HarnessError(store_traceback(error, log)) from error
+    limit.set(REST_S, "the report")
     outcome = judge_campaign(
         campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
     )
@@ -85,7 +94,9 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None) -> int:
     return outcome.exit_code()
 
 
-def _compared(campaign: Campaign, request: CampaignRequest, progress: Progress, until: float) -> Comparison:
+def _compared(
+    campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None], until: float
+) -> Comparison:
     """The same plans on the system of `--against`, then the small plans of each on the other one."""
     assert request.against is not None
     progress(f"the same plans on {request.against.target.sut}")
@@ -115,7 +126,7 @@ def store_traceback(error: Exception, log: Path) -> str:
     return f"{what}; this is a defect of the kit or of code loaded into it, the traceback is in {log}"
 
 
-def _run(request: CampaignRequest, progress: Progress) -> Campaign:
+def _run(request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
     campaign = run_campaign(
         request, progress, blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt")
     )
@@ -124,7 +135,7 @@ def _run(request: CampaignRequest, progress: Progress) -> Campaign:
     return _confirmed(campaign, request, progress) if worth else campaign
 
 
-def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Progress) -> Campaign:
+def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
     """The campaign with its shortest failure played once with real processes, where it can be."""
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
     if number is None or campaign.interrupted or not request.target.can.plans:

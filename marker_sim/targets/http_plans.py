@@ -142,7 +142,7 @@ class ServerPlans:
         fresh: whether servers of earlier runs are ended first.
         probing: whether it ends with probes.
         """
-        slot = self._slots.get()
+        slot = self._slots.get_nowait()  # There is one for each run that may be under way.
         try:
             if fresh:
                 slot.close()

@@ -9,7 +9,8 @@ opens a file, and while a file that it cut is still short, at exactly that place
 
 Needs CAP_SYS_ADMIN; "cut" needs Linux 6.14 and ext4, xfs or btrfs. Nobody is held for good: a call goes on when it was
 answered, when the thread fails, and when the descriptor is closed, so also when the kit dies. Directories are marked
-and never a mount, so that nobody else on the machine waits for us; calls of the kit's own process go on at once.
+and never a mount, so that nobody else on the machine waits for us. Calls of the kit's own process are allowed without
+being reported, but in their turn: whoever is told of a call must not wait for a thread that opens a file here.
 By ctypes: pyfanotify (0.3.0, July 2024) is a C extension without FAN_PRE_ACCESS that starts a process of its own.
 """
 

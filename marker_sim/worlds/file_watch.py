@@ -138,7 +138,11 @@ class Watch:
     @property
     def exact(self) -> bool:
         """Whether the writer of a file that was cut is held until it was told."""
-        return self._permissions is not None and CUT in self._permissions.operations
+        return self.holds(CUT)
+
+    def holds(self, operation: str) -> bool:
+        """Whether calls of a kind are reported while their callers are held, by the thread that lets callers go on."""
+        return self._permissions is not None and operation in self._permissions.operations
 
     def stayed_short(self, path: str) -> bool:
         """Whether a file is shorter now than before it was last cut, or gone: its writer did not come to an end."""

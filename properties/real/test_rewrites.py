@@ -4,20 +4,27 @@ who is held for it is held for good.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.names import MarkerDirectory
 from marker_sim.worlds import file_permissions
 from marker_sim.worlds.file_permissions import CUT, OPEN, PermissionEvents, granted
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN, NEVER_CUT, UNSEEN, Rewrites, missed, unknown
+from marker_sim.worlds.http.local_world import LocalWorld
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.stage import ForeignSystem, RunStage
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -26,6 +33,7 @@ pytest.importorskip("inotify_simple", reason="needs inotify_simple: pip install 
 from marker_sim.worlds.file_watch import Watch, signals
 
 ENDS_S = 10.0
+HELD_S = 1.0
 LINE = b"0123456789\n"
 TIMES = 40
 # Each writes MARKERS0 again and again, one line longer each time, when it is told to begin.
@@ -248,6 +256,38 @@ def test_a_writer_goes_on_when_the_watch_is_closed_while_it_is_held(tmp_path: Pa
     events.close()  # Which waits a little for the thread, and then closes the descriptor over it.
     assert writer.wait(ENDS_S) == 0
     over.set()
+
+
+def test_a_call_is_let_go_while_whoever_looks_at_an_answer_reads_a_file_of_the_same_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where opens can be held and cuts cannot, as on the small file system of a run with a full disk."""
+    needs(OPEN, tmp_path)
+    monkeypatch.setattr(file_permissions, "_MASKS", {OPEN: file_permissions._MASKS[OPEN]})
+    system = ForeignSystem(
+        name="a", version="", profile=load_profile("http"),
+        world=partial(LocalWorld, root=tmp_path, form="path", command=""),
+    )  # fmt: skip
+    fleet, place = Fleet(Command(text="none"), tmp_path, tmp_path), MarkerDirectory("run/t", "001")
+    stage = RunStage(system, fleet, "run", (place,), 2, 50, "a", 0.0)
+    file = tmp_path / "run" / place.path / "MARKERS0"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(LINE)
+    interceptor, looks = stage.world.interceptor, list[bool]()
+    assert interceptor is not None
+    interceptor.arm(ArmedFault(Fault.of(FaultKind.KILL, "", Call("MARKERS0$", (OPEN,), 100))))
+    look = threading.Thread(target=lambda: looks.append(stage.world.reader.look_at_stopped(place, ())), daemon=True)
+    try:
+        with stage.injector.hands:  # As whoever looks at an answer has them.
+            opener = subprocess.Popen(["cat", str(file)], stdout=subprocess.DEVNULL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                opener.wait(HELD_S)  # Long enough to be held.
+            look.start()
+            look.join(ENDS_S)
+            assert looks == [True], "it waits for the thread that waits for it"
+        assert opener.wait(ENDS_S) == 0
+    finally:
+        stage.world.close()
 
 
 # A kit that holds whoever opens a file in a directory, says so, and does nothing more.

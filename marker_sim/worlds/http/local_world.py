@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from marker_sim.worlds.file_watch import Watch
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
+HANDS_S = 10.0  # Longer than a kill and a look at storage take.
 IO_ERROR, DISK_FULL, NO_SPACE = FaultKind.IO_ERROR.value, FaultKind.DISK_FULL.value, FaultKind.NO_SPACE.value
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
@@ -154,8 +155,9 @@ class LocalWorld:
             put, below = call.operation == "put", call.path
             if put and not rewrites.put(below):
                 return False  # Made and not written yet; a file that is linked to its name is made whole.
-            # Who has the hands may read a file, and would wait for us while we hold somebody else's call.
-            if not injector.hands.acquire(blocking=put or not watch.exact):
+            # The holder of `hands` may open a file here, which the thread that holds calls has to allow: it never waits
+            # for `hands`. It waits for the recorder's lock alone, under which nobody opens a file that is watched.
+            if not injector.hands.acquire(timeout=0 if watch.holds(call.operation) else HANDS_S):
                 return False
             try:
                 with interceptor.lock:

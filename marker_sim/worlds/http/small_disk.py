@@ -1,21 +1,20 @@
 """A file system of its own for a run, small enough to be filled: writes to it fail with ENOSPC, and nobody else's do.
 
-It is a tmpfs, which root alone can mount. A shell stays beside it and unmounts it when its standard input ends, so also
-when the kit is killed.
+It is a tmpfs, which root alone can mount. Who ends what a dead kit left unmounts it too (marker_sim/supervisor.py).
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-SIZE = "32m"
+from marker_sim import supervisor
+
+OPTIONS = "size=32m,mode=700"
 TRIES = 100
-_GUARD = f'mount -t tmpfs -o size={SIZE},mode=700 marker-sim "$1" && echo mounted && {{ read -r _; umount -l "$1"; }}'
 _BALLAST = ".ballast"
 
 
@@ -24,13 +23,7 @@ class SmallDisk:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        pipe = subprocess.PIPE
-        self._guard = subprocess.Popen(
-            ["sh", "-c", _GUARD, "sh", str(path)],
-            stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        assert self._guard.stdout is not None
-        self.mounted = self._guard.stdout.readline() == b"mounted\n"
+        self.mounted = supervisor.mount("tmpfs", OPTIONS, path)
 
     def fill(self) -> None:
         """No block is left, from now on until `free`."""
@@ -48,10 +41,8 @@ class SmallDisk:
 
     def close(self) -> None:
         """Unmount it, with all that it holds."""
-        assert self._guard.stdin is not None and self._guard.stdout is not None
-        self._guard.stdin.close()
-        self._guard.wait()
-        self._guard.stdout.close()
+        if self.mounted:
+            supervisor.unmount(str(self._path))
 
 
 @functools.cache

@@ -33,6 +33,7 @@ ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
 ECHOES_A_LOOK = 8  # At the processor times of the servers.
 PROBE_SPACE = 2.5
+ONCE_S = 10.0
 HANGING_GRACE_S = 0.7
 FORMS = ("", *(form for form in REQUEST_FORMS if form != "empty-chunk"))  # Of probes.
 KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
@@ -149,9 +150,12 @@ class RunStage:
         if not self.injector.servers:
             return  # It ended by itself; that is recorded.
         server = self.injector.servers[0]
-        connection = HttpConnection(server.door, timeout_s=10.0, proxied=server.proxied)
+        connection = HttpConnection(server.door, timeout_s=ONCE_S, proxied=server.proxied)
         process = f"once-{next(self._asked)}"
-        self.requests.send(process, server, operation, place, name, connection, form=form)
+        send = partial(self.requests.send, process, server, operation, place, name, connection, form=form)
+        asking = threading.Thread(target=self._watch, args=(send,), daemon=True)
+        asking.start()
+        asking.join(ONCE_S + HANGING_GRACE_S)  # A reply of which a byte comes now and then has no end.
         connection.abort()
 
     def probe(self) -> None:
@@ -218,7 +222,7 @@ class RunStage:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(KNOWN_MAX * (ONCE_S + 2 * HANGING_GRACE_S))
 
     def _ask_known(self, place: MarkerDirectory, names: list[str]) -> None:
         for name in names:
@@ -232,7 +236,7 @@ class RunStage:
         self.requests.send(process, server, "create", place, name, connection, form=form)
         connection.abort()
 
-    def _watch(self, body: Callable[[], None]) -> None:
+    def _watch(self, body: Callable[[], object]) -> None:
         try:
             body()
         except BaseException as error:

@@ -14,13 +14,14 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from marker_sim.errors import UsageError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 Answer = Callable[..., Any]
 TEMPLATE = "template"
 END_TIMEOUT_S = 5.0
+EFFECT_S = 30.0  # For one effect, during which everybody else waits.
 PAUSED_POLL_S = 0.005
 
 
@@ -184,6 +185,10 @@ class Coordinator:
         try:
             hit = armed is not None and armed.hits(call)
             connection.send(armed.fault if armed is not None and hit else None)
+            if not connection.poll(EFFECT_S):
+                raise HarnessError(
+                    f"{call.process} did not end its {call.operation} of {call.path} within {EFFECT_S:.0f} s"
+                )
             what, (effects,) = connection.recv()
             assert what == "leave", what
         except (EOFError, OSError):
