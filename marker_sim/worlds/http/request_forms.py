@@ -6,6 +6,8 @@ more-parameters      with `basepath`, as Hudi's clients send it, and one that no
 last-on-connection   the client says `Connection: close`
 offers-upgrade       the client could speak a protocol that nobody knows, so nothing changes (RFC 9110, 7.8)
 in-pieces            a few bytes at a time, on a connection of its own
+
+Those on a connection of their own accept no compressed reply.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ def head(port: int, method: str, target: str, form: str = "") -> bytes:
     chunked = form == "empty-chunk" and method == "POST"
     body = "Transfer-Encoding: chunked\r\n\r\n0" if chunked else "Content-Length: 0"
     more = _HEADERS.get(form, "")
-    text = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n{more}{body}\r\n\r\n"
-    return text.encode("ascii")
+    accept = "Accept: application/json\r\nAccept-Encoding: identity\r\n"
+    return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{accept}{more}{body}\r\n\r\n".encode("ascii")
 
 
 def exchange(
