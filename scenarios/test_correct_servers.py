@@ -174,6 +174,23 @@ def test_a_server_that_always_refuses_what_it_should_do_is_caught(tmp_path: Path
     assert {name for name, finding in findings.items() if finding.breaches} == {guarantee}
 
 
+def test_a_listing_that_is_compressed_for_a_client_that_does_not_accept_it_is_caught(tmp_path: Path) -> None:
+    listed = (Op(actor="a", kind="list"), Op(actor="a", kind="list", form="last-on-connection"))
+    plan = replace(TWO_OWNERS, faults=(), ops=(Op(actor="a", kind="create", name="p/a.marker.CREATE"), *listed))
+    sends = "            self.send_response(status)\n"
+    packs = """            if isinstance(value, list):
+                body = __import__("gzip").compress(body)
+            self.send_response(status)
+            if isinstance(value, list):
+                self.send_header("Content-Encoding", "gzip")
+"""
+    history, findings = owned(tmp_path, ("plain_http.py", sends, packs), plan=plan)
+    assert {name for name, finding in findings.items() if finding.breaches} == {"G11"}
+    ends = [event for event in history.events if event.operation == "list" and event.process in ("a", "a.1")]
+    assert [event.kind for event in ends] == ["invoke", "ok", "invoke", "info"]
+    assert "a compressed body, which the client did not accept" in (ends[-1].error or "")
+
+
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
 def test_a_server_that_answers_batches_that_are_not_full_before_it_writes_them_is_caught(tmp_path: Path) -> None:
     text = (HERE / "bysize" / "main.go").read_text(encoding="utf-8")

@@ -60,7 +60,8 @@ def test_an_answer_is_late_one_millisecond_after_the_bound(late_ms: int) -> None
     finding = over(probing(made, "ok", "ok", "ok")).finding("G6")
     assert len(finding.breaches) == late_ms and finding.judged == 7 - late_ms  # Probes count twice.
     for breach in finding.breaches:
-        assert "answered only 10.0 s" in breach.message and "the bound is 10.0 s" in breach.message
+        assert "answered ('created') 10.0 s" in breach.message and "the bound is 10.0 s" in breach.message
+        assert breach.message.endswith("so it came 0.001 s late") and breach.cause == "late"
         assert "server#1" in breach.message and set(breach.evidence) >= {invoke}
 
 

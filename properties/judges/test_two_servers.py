@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from marker_sim.names import TYPE_BATCHED, encode_names
@@ -12,7 +14,7 @@ HOSTILE = "line\nbreak.parquet.marker.CREATE"
 NOT_MINE = "503 owned by another server"
 
 
-def two_servers(**header: object) -> Story:
+def two_servers(**header: Any) -> Story:
     """The first one has stored a marker, and requests go to the second one."""
     story = Story(**header)
     story.start()

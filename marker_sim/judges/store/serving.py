@@ -108,7 +108,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
             message = f"a create that was sent after the last fault {ended}"
-            cause = _silenced_by(view, causes, directory, call)
+            cause = _silenced_by(view, causes, directory, call, "refused")
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
     return count, breaches
 
@@ -148,18 +148,22 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
             continue
         if _starved(view, call, _end_ns(view, call) - waited_ns, bound_ns) and view.excuse("no-processor"):
             continue
-        how = "not answered" if view.timed_out(call) else "answered only"
+        silent = view.timed_out(call)
+        how = "not answered" if silent else f"answered ({call.value!r})" if isinstance(call.value, str) else "answered"
+        late = "" if silent else f", so it came {(waited_ns - bound_ns) / 1e9:.3f} s late"
         message = (
             f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
-            f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s"
+            f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
         )
-        cause = _silenced_by(view, causes, directory, call)
+        cause = _silenced_by(view, causes, directory, call, "late")
         breaches.append(breach_of(view, message, (invoke, done), directory.path, cause))
     return answered, breaches
 
 
-def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call: RecordedCall) -> str:
-    """The cause of a request without a good answer: an event in its own directory, or only in others."""
+def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call: RecordedCall, answered: str) -> str:
+    """The cause of a request without a good answer in time: an event in its own directory, or only in others; else
+    what is wrong with its answer.
+    """
     life, over = view.lives.get(call.life), view.awaited_until(call)
     since = call.invoke if life is None else life.start
     in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
@@ -171,7 +175,7 @@ def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call:
         return "met-deletion"
     if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
         return "after-trouble-elsewhere"
-    return "unanswered" if view.timed_out(call) else "refused"
+    return "unanswered" if view.timed_out(call) else answered
 
 
 def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:

@@ -41,6 +41,7 @@ ROUTES = {
 READ_ONLY = ("list", "list-data", "list-log", "exists")
 REQUEST_TIMEOUT_S = 120.0
 IDLE_MAX_S = 1.0
+GZIP = b"\x1f\x8b"
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip", "Connection": "keep-alive"}
 _BODY_SHOWN = 160
 
@@ -167,7 +168,9 @@ def interpret(operation: str, status: int, body: bytes, content_type: str = "") 
     try:
         value = json.loads(text)
     except ValueError:
-        return HttpOutcome("info", None, f"malformed body: {_raw(body)}")
+        packed = body.startswith(GZIP)  # A body that a client accepted is unpacked by now.
+        wrong = "a compressed body, which the client did not accept" if packed else "malformed body"
+        return HttpOutcome("info", None, f"{wrong}: {_raw(body)}")
     if operation in ("list", "list-data", "list-log"):
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             return HttpOutcome("info", None, f"malformed body, no array of names: {_raw(body)}")

@@ -6,9 +6,9 @@ more-parameters      with `basepath`, as Hudi's clients send it, and one that no
 last-on-connection   the client says `Connection: close`
 offers-upgrade       the client could speak a protocol that nobody knows, so nothing changes (RFC 9110, 7.8)
 in-pieces            a few bytes at a time, on a connection of its own
-uncompressed         the client reads no other content coding than the identity
+uncompressed         as usual, on a connection of its own
 
-Those on connections of their own (`ALONE`) do not offer gzip; all others do.
+Those on connections of their own (`ALONE`) accept no compressed reply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from urllib.parse import urlencode
 ALONE = ("empty-chunk", "last-on-connection", "offers-upgrade", "in-pieces", "uncompressed")
 _HEADERS = {
     "last-on-connection": "Connection: close\r\n",
-    "uncompressed": "Accept-Encoding: identity\r\n",
     "offers-upgrade": "Connection: Upgrade\r\nUpgrade: nobody-knows/1\r\n",
 }
 PIECE_BYTES, PIECES = 23, 12
@@ -44,8 +43,8 @@ def head(port: int, method: str, target: str, form: str = "") -> bytes:
     chunked = form == "empty-chunk" and method == "POST"
     body = "Transfer-Encoding: chunked\r\n\r\n0" if chunked else "Content-Length: 0"
     more = _HEADERS.get(form, "")
-    text = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n{more}{body}\r\n\r\n"
-    return text.encode("ascii")
+    accept = "Accept: application/json\r\nAccept-Encoding: identity\r\n"
+    return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{accept}{more}{body}\r\n\r\n".encode("ascii")
 
 
 def exchange(
