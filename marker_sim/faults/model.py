@@ -153,7 +153,7 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
     if not isinstance(raw, dict):
         raise ValueError(f"a fault is {raw!r}; write an object with kind, target and step")
     try:
-        kind = FaultKind(raw.get("kind"))
+        kind = FaultKind(raw.get("kind", ""))
     except ValueError:
         kinds = ", ".join(each.value for each in FaultKind)
         raise ValueError(f"the kind of a fault is {raw.get('kind')!r}; accepted are {kinds}") from None
