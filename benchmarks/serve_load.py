@@ -247,6 +247,8 @@ def main() -> None:
     parser.add_argument("--directories", type=int, default=1, help="asked in turn by each thread of wrk")
     parser.add_argument("--only-ours", action="store_true")
     arguments = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("benchmarks.serve_load needs the program wrk (Debian: apt install wrk) on PATH")
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="serve-load-") as temporary:
         work = Path(temporary)
         root = work / "lake"

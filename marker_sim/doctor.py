@@ -176,7 +176,10 @@ def _say(line: str) -> None:
 
 
 def _first_line(command: tuple[str, ...]) -> str:
-    """The first line a command says of itself, "" when it is not there or does not answer."""
+    """The first line a command says of itself, "" when it is not there or does not answer.
+
+    Java begins with what it took from the environment, which says nothing of itself.
+    """
     program = shutil.which(command[0])
     if program is None:
         return ""
@@ -186,7 +189,8 @@ def _first_line(command: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return next(iter((done.stdout + done.stderr).splitlines()), "") if done.returncode == 0 else ""
+    lines = (line for line in (done.stdout + done.stderr).splitlines() if "Picked up " not in line)
+    return next(lines, "") if done.returncode == 0 else ""
 
 
 def _table(checks: Iterable[Check]) -> Table:

@@ -283,8 +283,10 @@ class Plan:
             if name in raw
         }
         try:
-            faults = tuple(Fault.from_dict(fault) for fault in raw.get("faults", ()))
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            faults = tuple(
+                Fault.from_dict(fault) for fault in read_as(tuple[Any, ...], raw.get("faults", []), "faults")
+            )
+        except (TypeError, ValueError, UsageError) as error:
             raise UsageError(f"{origin} is not a plan: {error}; `marker-sim verify` writes one as plan.json") from error
         plan = Plan(**known, faults=faults)
         plan.check(origin)

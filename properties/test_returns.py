@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,15 @@ def test_a_wrong_answer_on_a_rare_path_ends_the_campaign_without_a_verdict(
     said = capsys.readouterr().err
     assert said == f"marker-sim: --sut {sut}: delete returned None; return True or False\n"
     assert not (tmp_path / "report" / "verdict.json").exists()
+
+
+def test_as_many_runs_are_played_as_were_asked_for_where_a_storage_is_left_out(tmp_path: Path) -> None:
+    sut = "properties.correct.hex_names:Markers"
+    words = ["verify", "--sut", sut, "--storage", "s3", "--runs", "12", "--seed", "1", "--report", str(tmp_path)]
+    assert main([*words, "--guarantees", "G1"]) in (0, 3)
+    verdict = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    assert verdict["runs"] == 12
+    assert any("s3-unconditional: the system needs" in line for line in verdict["not_reached"])
 
 
 @pytest.mark.parametrize("name", ["CreateTrue", "DeleteNone", "nothing", "NoContext", "Missing"])

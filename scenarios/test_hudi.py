@@ -18,7 +18,6 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign
@@ -157,38 +156,6 @@ def test_a_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(HarnessError, match=r"package pyspark, which is not installed; pip install '\.\[hudi\]'"):
         bundles.spark_home()
-
-
-def test_a_bundle_that_cannot_be_resolved_is_said_with_the_resolvers_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "bin" / "spark-submit", "echo 'unresolved dependency: org.apache.hudi: not found'; exit 1")
-    monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    with pytest.raises(HarnessError, match=r"bundle of Hudi 1\.1\.1 .* cannot be resolved: unresolved dependency"):
-        hudi.bundle("1.1.1").find(lambda line: None)
-
-
-def test_jars_are_fetched_once_and_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (path.name for path in hudi.S3A.paths())
-    calls, late = tmp_path / "calls", tmp_path / "late"
-    program(
-        tmp_path / "bin" / "spark-submit",
-        f'echo called >> {calls}; jars="{tmp_path}/cache/ivy/jars"; mkdir -p "$jars"; echo one > "$jars/{first}"\n'
-        f'if [ -e {late} ]; then echo two > "$jars/{second}"; fi',
-    )
-    monkeypatch.setattr(bundles, "spark_home", lambda: tmp_path)
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    lines: list[str] = []
-    with pytest.raises(HarnessError, match=rf"S3A of Hadoop .* put {first} and {second} into"):
-        hudi.S3A.find(lines.append)
-    assert hudi.S3A.cached() == () and not hudi.S3A.paths()[0].exists(), "one of two is none"
-    late.touch()
-    found = hudi.S3A.find(lines.append)
-    assert found == hudi.S3A.find(lines.append) == hudi.S3A.cached() == hudi.S3A.paths()
-    assert [path.read_text() for path in found] == ["one\n", "two\n"]
-    assert calls.read_text() == "called\ncalled\n"
-    assert len(lines) == 2
 
 
 def test_only_the_command_for_s3_has_s3a_and_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The runs of a campaign that are plans of a seed: explored piece by piece in worker processes, and made small.
 
-Runs go round the modes and storages asked for; one plan in `WRITES_EVERY` is of writes, the others of operations.
+Runs go round the modes and storages asked for, without those in which a single call of the system needs what the
+storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
 another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
 One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
@@ -40,6 +41,7 @@ from marker_sim.campaign.pieces import (
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign, Canary, Reruns
 from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised_breach
+from marker_sim.campaign.servability import lacking
 from marker_sim.campaign.statistics import BOTH
 from marker_sim.campaign.tasks import DESK, Shrinking, do
 from marker_sim.errors import HarnessError
@@ -50,7 +52,7 @@ from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
 from marker_sim.system import System
-from marker_sim.targets.python import served, served_places
+from marker_sim.targets.python import served, served_places, try_every_call
 from marker_sim.worker_pool import WorkerPool, in_order, workers
 
 PROGRESS_EVERY_S = 0.5
@@ -74,8 +76,11 @@ class PlannedRuns:
     def __init__(self, search: SearchState, system: System) -> None:
         request = search.request
         self._search, self._request, self._system = search, request, system
+        asked = served_places(system, request)
+        tried = {place: lacking(system, try_every_call(system, *place)) for place in asked}
+        self._unsupported = {place: why for place, why in tried.items() if why}
         self._settings = SearchSettings(
-            places=served_places(system, request),
+            places=tuple(place for place in asked if not tried[place]) or asked,
             seed=request.seed,
             guarantees=request.guarantees,
             profile=request.profile,
@@ -86,7 +91,6 @@ class PlannedRuns:
         self._stack = ExitStack()
         self._pool: WorkerPool | None = None
         self._canary: Canary | None = None
-        self._unsupported: dict[tuple[str, str], str] = {}
         self._again: list[Plan] = []
         self._digests: list[str] = []
         self._reruns = Counter[str]()

@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from marker_sim import __version__
 from marker_sim.cli import options as given
+from marker_sim.cli.output import settle_outputs
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 from marker_sim.targets.table import DEFAULT, NAMES
@@ -348,6 +349,7 @@ def build_app() -> typer.Typer:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; raises nothing."""
     words = tuple(sys.argv[1:] if argv is None else argv)
+    settle_outputs()
     _end_on_sigterm()
     try:
         result: Any = get_command(build_app())(
@@ -359,8 +361,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HarnessError as error:
         return _say(str(error), EXIT_HARNESS)
     except SystemExit as error:
-        why = "code loaded into the kit called exit, or its output pipe was closed"
-        return _say(f"ended early with {error.code!r}: {why}", EXIT_HARNESS)
+        return _say(f"ended early with {error.code!r}: code loaded into the kit called exit", EXIT_HARNESS)
     except KeyboardInterrupt:
         return _say("interrupted before any result", EXIT_INTERRUPTED)
     except Exception as error:

@@ -41,7 +41,11 @@ AgainstStart = Annotated[
 ]
 Mode = Annotated[str, typer.Option(metavar="MODE", help="direct, timeline or both.")]
 Storage = Annotated[
-    str | None, typer.Option(metavar="STORAGE", help="sim, local, s3 or hdfs; foreign systems: local or s3.")
+    str | None,
+    typer.Option(
+        metavar="STORAGE",
+        help="sim, local, s3 (simulated: with and without conditional requests) or hdfs; foreign systems: local or s3.",
+    ),
 ]
 Budget = Annotated[
     str | None, typer.Option(metavar="TIME", help="How long to search: 1500ms, 40s, 2m, 8h. Default: 40s.")

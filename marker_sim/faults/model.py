@@ -121,15 +121,11 @@ class Fault:
 
     @staticmethod
     def from_dict(raw: dict[str, Any]) -> Fault:
-        """The inverse; also of plans of schema 1. TypeError, KeyError or ValueError when it is none."""
-        left = dict(raw)
-        kind = FaultKind(left.pop("kind"))
+        """The inverse; also of plans of schema 1. ValueError or TypeError says what is wrong and what is accepted."""
+        kind, left = _checked(raw)
         if "actor" in left:
             return _of_schema_1(kind, **left)
         target, trigger = left.pop("target"), pop_trigger(left)
-        for name, value in left.items():
-            if name in _TYPES and type(value) is not _TYPES[name]:
-                raise TypeError(f"{name} of fault {kind.value!r} is {value!r}, not {_TYPES[name].__name__}")
         return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**left))
 
     def problem(self) -> str:
@@ -138,12 +134,44 @@ class Fault:
 
 
 AT_CALLS = ("calls", "for_ms")
+_SCHEMA_1 = {"kind": str, "actor": str, "step": int}, {"duration_ms": int, "value": int, "site": str}
+_TRIGGERS: dict[str, dict[str, type]] = {
+    "site": {"site": str, "arrival": int},
+    "call": {"call": int, "path": str, "operations": list, "when": str},
+    "step": {"step": int},
+}
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(FaultSettings)}
 _TYPES = {name: type(default) for name, default in _DEFAULTS.items()}
 
 
 def _given(settings: FaultSettings) -> dict[str, Any]:
     return {name: value for name, default in _DEFAULTS.items() if (value := getattr(settings, name)) != default}
+
+
+def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
+    """The kind of a fault in its JSON-ready form, and its other keys, each of which it may have."""
+    if not isinstance(raw, dict):
+        raise ValueError(f"a fault is {raw!r}; write an object with kind, target and step")
+    try:
+        kind = FaultKind(raw.get("kind", ""))
+    except ValueError:
+        kinds = ", ".join(each.value for each in FaultKind)
+        raise ValueError(f"the kind of a fault is {raw.get('kind')!r}; accepted are {kinds}") from None
+    left = {key: value for key, value in raw.items() if (key, value) != ("site", "")}
+    needed, more = _SCHEMA_1
+    if "actor" not in left:
+        trigger = next((each for each in ("site", "call") if each in left), "step")
+        settings = dict.fromkeys((*kind.row.settings, *(AT_CALLS if trigger == "call" else ())))
+        needed, more = {"kind": str, "target": str} | _TRIGGERS[trigger], {name: _TYPES[name] for name in settings}
+    accepted = needed | more
+    for key in (*left, *needed):
+        if key not in accepted or key not in left:
+            what = f"no key {key!r}" if key in accepted else f"a key {key!r}"
+            raise ValueError(f"fault {kind.value!r} has {what}; accepted are {', '.join(accepted)}")
+        if type(left[key]) is not accepted[key]:
+            raise TypeError(f"{key} of fault {kind.value!r} is {left[key]!r}, not {accepted[key].__name__}")
+    del left["kind"]
+    return kind, left
 
 
 def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, value: int = 1, site: str = "") -> Fault:

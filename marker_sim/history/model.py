@@ -163,6 +163,10 @@ def parse_lines(lines: Iterable[str], origin: str) -> History:
                 header = Header(**{key: value for key, value in row.items() if key in known})
                 continue
             row["value"] = decode_value(row.get("value"))
+            if wrong := [key for key in row if key not in Event._fields]:
+                raise ValueError(f"it has a key {wrong[0]!r}")
+            if wrong := [key for key in Event._fields if key not in row and key not in Event._field_defaults]:
+                raise ValueError(f"it has no key {wrong[0]!r}")
             events.append(Event(**row))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(

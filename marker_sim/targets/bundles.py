@@ -1,25 +1,30 @@
-"""Jars from Maven repositories, fetched once into a cache by the resolver that PySpark brings along.
+"""Jars from Maven Central, fetched once into a cache: those that are named and nothing of their dependencies.
 
-The cache is MARKER_SIM_CACHE, else ~/.cache/marker-sim; what is wanted lies in `jars/` below it, whole or not at all.
-Nothing of Spark is started but its resolver.
+The cache is MARKER_SIM_CACHE, else ~/.cache/marker-sim; `jars/` below it has each jar whole or not at all.
+MARKER_SIM_MAVEN names another repository of the same layout. Nothing else is asked, the user's `~/.m2` neither: what a
+build has left there is made for that build.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
-import re
-import sys
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from urllib.request import urlopen
 
 from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
 from marker_sim.files import held
 from marker_sim.requirements import need
-from marker_sim.supervisor import run_to_end
 
-RESOLVE_TIMEOUT_S = 900.0
+CENTRAL = "https://repo1.maven.org/maven2"
+REPOSITORY_VARIABLE = "MARKER_SIM_MAVEN"
+SILENCE_S = 60.0
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +33,10 @@ class Jars:
 
     what: their name in sentences.
     coordinates: "group:artifact:version" of each.
-
-    asked: those of which the resolver is told; it finds the others as their dependencies.
     """
 
     what: str
     coordinates: tuple[str, ...]
-    asked: tuple[str, ...]
 
     def paths(self) -> tuple[Path, ...]:
         """Where each one lies when it is in the cache."""
@@ -46,32 +48,35 @@ class Jars:
         return paths if all(path.is_file() for path in paths) else ()
 
     def find(self, progress: Callable[[str], None]) -> tuple[Path, ...]:
-        """The jars, resolved when the cache lacks one; HarnessError says why they cannot be had."""
+        """The jars, fetched when the cache lacks one; HarnessError says why they cannot be had."""
         cache = cache_directory()
         found = self.cached()
         if found:
             return found
-        home = spark_home()
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with held(cache / "lock", wait=True):
                 found = self.cached()
-                return found or self._fetch(home, cache, progress)
+                return found or self._fetch(cache, progress)
         except OSError as error:
             raise HarnessError(
                 f"the cache {cache} cannot be used ({error.strerror or error}); free space there or set"
                 f" {CACHE_VARIABLE}"
             ) from error
 
-    def _fetch(self, home: Path, cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
+    def _fetch(self, cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
         progress(f"fetching {self.what} into {cache} (once)")
-        said = _resolve(home, cache / "ivy", self)
-        fetched = [cache / "ivy" / "jars" / path.name for path in self.paths()]
-        if not all(path.is_file() for path in fetched):
-            raise HarnessError(_unresolved(self, said))
         (cache / "jars").mkdir(parents=True, exist_ok=True)
-        for path, target in zip(fetched, self.paths(), strict=True):
-            path.replace(target)
+        try:
+            for jar, path in zip(self.coordinates, self.paths(), strict=True):
+                if not path.is_file():
+                    _fetch_jar(_url(jar), path)
+        except ConnectionError as error:
+            raise HarnessError(
+                f"{self.what} cannot be fetched: {error}; check the network, name another repository by"
+                f" {REPOSITORY_VARIABLE}, or put {' and '.join(path.name for path in self.paths())} into"
+                f" {cache / 'jars'} yourself"
+            ) from error
         return self.paths()
 
 
@@ -84,30 +89,37 @@ def spark_home() -> Path:
 
 
 def _file_name(jar: str) -> str:
-    """As Ivy names it: group_artifact-version.jar."""
+    """The name in the cache: group_artifact-version.jar."""
     group, artifact, version = jar.split(":")
     return f"{group}_{artifact}-{version}.jar"
 
 
-def _resolve(home: Path, ivy: Path, jars: Jars) -> str:
-    """Run spark-submit with an empty program, which resolves the packages first; what it said."""
-    ivy.mkdir(parents=True, exist_ok=True)
-    empty = ivy / "empty.py"
-    empty.write_text("")
-    words = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--packages", ",".join(jars.asked)]
-    words += ["--conf", f"spark.jars.ivy={ivy}", str(empty)]
-    environment = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    late = f"{jars.what} was not resolved in"
-    return run_to_end(words, deadline_s=RESOLVE_TIMEOUT_S, late=late, environment=environment)[1]
+def _url(jar: str) -> str:
+    group, artifact, version = jar.split(":")
+    repository = (os.environ.get(REPOSITORY_VARIABLE) or CENTRAL).rstrip("/")
+    return f"{repository}/{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
 
 
-def _unresolved(jars: Jars, said: str) -> str:
-    words = ("unresolved dependency", "not found", "exception", "error")
-    lines = [line.strip() for line in said.splitlines() if any(word in line.lower() for word in words)]
-    causes = re.findall(r"\(([\w.]+Exception: [^()]*)\)", said)
-    why = causes[0] if causes else (lines[-1][:200] if lines else "the resolver gave no output")
-    return (
-        f"{jars.what} ({', '.join(jars.asked)}) cannot be resolved: {why}; check the network and the repositories"
-        f" that Spark's resolver asks, or put {' and '.join(path.name for path in jars.paths())} into"
-        f" {cache_directory() / 'jars'} yourself"
-    )
+def _fetch_jar(url: str, path: Path) -> None:
+    """Fetch a jar and hold it against its SHA-1 before it gets its name; ConnectionError when it cannot be had."""
+    part, digest = path.with_suffix(".part"), hashlib.sha1(usedforsecurity=False)
+    try:
+        with part.open("wb") as file:
+            for piece in _pieces(url):
+                digest.update(piece)
+                file.write(piece)
+        wanted = b"".join(_pieces(f"{url}.sha1")).decode("ascii", "replace").split()
+        if wanted[:1] != [digest.hexdigest()]:
+            raise ConnectionError(f"{url} was not received as its .sha1 says")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _pieces(url: str) -> Iterator[bytes]:
+    try:
+        with urlopen(url, timeout=SILENCE_S) as answer:
+            while piece := answer.read(PIECE_BYTES):
+                yield piece
+    except (OSError, HTTPException, ValueError) as error:
+        raise ConnectionError(f"{url}: {error}") from error

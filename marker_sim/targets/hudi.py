@@ -31,7 +31,6 @@ BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 S3A = Jars(
     what="S3A of Hadoop 3.3.4",
     coordinates=("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262"),
-    asked=("org.apache.hadoop:hadoop-aws:3.3.4",),
 )
 JAVA_MIN = 17
 GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
@@ -121,8 +120,7 @@ def check_version(version: str, name: str = "hudi") -> None:
 def bundle(version: str) -> Jars:
     """The bundle of a version, in the cache or not; UsageError for one that was not tried."""
     check_version(version)
-    jar = f"{BUNDLE}:{version}"
-    return Jars(what=f"the bundle of Hudi {version}", coordinates=(jar,), asked=(jar,))
+    return Jars(what=f"the bundle of Hudi {version}", coordinates=(f"{BUNDLE}:{version}",))
 
 
 def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
@@ -161,7 +159,8 @@ def find_java(who: str = "Hudi") -> str:
         raise HarnessError(f"{java} -version did not answer ({error}); {GET_JAVA}") from error
     number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if number is None or int(number[1]) < JAVA_MIN:
-        shown = (said.stderr + said.stdout).strip().splitlines()[:1]
+        lines = (said.stderr + said.stdout).strip().splitlines()
+        shown = [line for line in lines if "Picked up " not in line][:1]
         raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {GET_JAVA}")
     return java
 

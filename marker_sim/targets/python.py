@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from marker_sim.errors import UsageError
+from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.plan import STORAGES, Op, Plan
 from marker_sim.system import System
@@ -50,11 +51,11 @@ class PythonTarget(Target):
             try_every_call(system, *place)
 
 
-def try_every_call(system: System, mode: str, storage: str) -> None:
-    """Run a plan without faults that makes every call; UsageError for an answer that the contract does not allow."""
+def try_every_call(system: System, mode: str, storage: str) -> History:
+    """A plan without faults that makes every call; UsageError for an answer that the contract does not allow."""
     cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
     with watched(lambda: cluster.scheduler.steps):
-        cluster.run()
+        return cluster.run()
 
 
 def served(system: System, mode: str, storage: str) -> bool:

@@ -225,14 +225,14 @@ def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def unreachable(jars: Jars, _progress: Callable[[str], None]) -> tuple[Path, ...]:
-        raise HarnessError(f"{jars.what} cannot be resolved")
+        raise HarnessError(f"{jars.what} cannot be fetched")
 
     monkeypatch.setattr(toxiproxy, "find_server", lambda: Path("/here"))
     monkeypatch.setattr(Jars, "find", unreachable)
     assert main(("doctor", "--install")) == 4
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"marker-sim: the bundle of Hudi 0.15.0 cannot be resolved; {hudi.S3A.what} cannot be resolved\n"
+    assert err == f"marker-sim: the bundle of Hudi 0.15.0 cannot be fetched; {hudi.S3A.what} cannot be fetched\n"
 
 
 def test_without_go_doctor_says_so_and_installs_the_rest(

@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -79,7 +80,20 @@ def test_no_color_leaves_colours_out_and_nothing_else(environment: dict[str, str
 def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
     seconds = iter((0.0, 1.0, 5.0, 6.0, 9.9, 10.0))
     out = StringIO()
-    with Progress(Console(file=out), clock=lambda: next(seconds)) as show:
-        for number in range(5):
-            show(f"[b]{number} runs")
+    show = Progress(Console(file=out), clock=lambda: next(seconds))
+    for number in range(5):
+        show(f"[b]{number} runs")
     assert out.getvalue().splitlines() == ["5 s: [b]1 runs", "10 s: [b]4 runs"]
+
+
+def test_a_long_silence_is_broken_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marker_sim.cli.progress.LOOK_EVERY_S", 0.001)
+    now, out = [0.0], StringIO()
+    with Progress(Console(file=out), clock=lambda: now[0]) as show:
+        show("shrinking G1")
+        for seconds in (19.0, 20.0, 39.0, 41.0):
+            now[0] = seconds
+            until = time.monotonic() + (5.0 if seconds in (20.0, 41.0) else 0.05)
+            while f"{seconds:.0f} s: shrinking G1\n" not in out.getvalue() and time.monotonic() < until:
+                time.sleep(0.001)
+    assert out.getvalue().splitlines() == ["20 s: shrinking G1", "41 s: shrinking G1"]
