@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -19,13 +20,14 @@ from rich.console import Console
 from marker_sim import supervisor
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.campaign.result import Failure
+from marker_sim.cli import main
 from marker_sim.cli.replay import Wanted, replay
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.odd_names import KEPT
-from marker_sim.plan import COPY, MALFORMED, Op, Plan
+from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan, write_plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
@@ -330,6 +332,28 @@ def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None
     assert made.plan.entries <= 4 and not made.plan.faults and len(made.plan.directories) == 1
     assert 2 * made.failed >= made.runs == 10, made.sentence
     assert any(kind[:3] == STALE for kind in made.broken)
+
+
+def test_a_run_that_its_deadline_cut_short_says_so(opened: RealRuns) -> None:
+    plan = Plan(mode="timeline", storage="local", num_threads=2, interval_ms=50, ops=(replace(ONE, after_ms=1_500),))
+    assert opened.again(plan, time.monotonic() + 0.7, False, False).cut
+    assert not opened.again(plan, time.monotonic() + 60, False, False).cut
+
+
+def test_a_stored_failure_is_made_smaller_on_its_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failure = {
+        "guarantee": STALE[0], "mode": STALE[1], "storage": STALE[2], "cause": "", "message": "", "evidence": [],
+        "confirmed": "", "entries_before": 0, "large": "there was no time left", "plan": "plan.json", "replay": "",
+        "story": 0,
+    }  # fmt: skip
+    server = ServerOptions(start=f"{START} --broken stale-list").to_dict()
+    verdict = {"schema": 1, "verdict": "violated", "sut": "http", "guarantees": [], "failures": [failure]}
+    (tmp_path / "verdict.json").write_text(json.dumps(verdict | {"server": server}), encoding="utf-8")
+    write_plan(HIDDEN, tmp_path / "plan.json")
+    assert main(["shrink", str(tmp_path), "--budget", "60s"]) == 1
+    said = capsys.readouterr().out
+    assert read_plan(tmp_path / "plan.json").entries <= 6, said
+    assert re.match(rf"SMALLER: G11 .*: {HIDDEN.entries} entries before, \d now; breaks in \d+ of \d+ runs", said), said
 
 
 def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ app.py         commands, and every way to end as one sentence and an exit code; 
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request; confirming.py: a simulated violation tried with real processes
 replay.py      stored failures again; stored.py finds them; handing_over.py: as scripts and texts for others
+shrinking.py   stored failures made smaller
 judging.py     a stored history judged again
 mutants.py, chaos.py, serve.py, audit.py  the commands of these names; generated_mutants.py: mutants --generated
 output.py      standard output and standard error, whoever reads them
