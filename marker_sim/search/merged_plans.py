@@ -33,8 +33,7 @@ from marker_sim.search.crowds import (
 )
 from marker_sim.search.swarm import make_plan
 
-PARTS = (1, 1, 2, 3, 5, 8)
-SEVERAL = 3  # From here on there are several directories.
+PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "confined": (3, 5, 8)}
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 1  # Besides that at a rewrite.
@@ -103,9 +102,9 @@ def make_merged_plan(
     if second:  # Exchanges are asked one by one, so each takes many batches.
         threads, intervals_ms = (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
     num_threads, interval_ms = batches(rng, threads, intervals_ms)
+    parts_max = 2 if num_threads > PROBED_FAST else None
     directories: dict[str, int] = {}
-    parts = rng.choice(PARTS[SEVERAL:] if theme == "confined" else PARTS)
-    ops, faults = _merged(rng, storage, directories, parts, latin)
+    ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
     odd = [
         op.directory for op in ops if op.kind == "create" and tuple(directories)[op.directory].startswith(ODD_TABLES)
     ]
