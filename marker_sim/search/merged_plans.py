@@ -105,9 +105,7 @@ def make_merged_plan(
     parts_max = 2 if num_threads > PROBED_FAST else None
     directories: dict[str, int] = {}
     ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
-    odd = [
-        op.directory for op in ops if op.kind == "create" and tuple(directories)[op.directory].startswith(ODD_TABLES)
-    ]
+    odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     if latin:
         ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
@@ -122,8 +120,9 @@ def make_merged_plan(
         case "confined":
             more, faults = _confined_to_some(rng, storage, directories, asked_for)
         case "two servers":
-            more = side_by_side(seed, storage, len(directories))
-            faults = _of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more)))
+            more, removals = removed_elsewhere(rng, directories, [])
+            more += side_by_side(seed, storage, len(directories))
+            faults = [*_of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more))), *removals]
         case "deaths":
             crash = [fault for each in _crash(rng) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
