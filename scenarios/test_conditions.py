@@ -88,7 +88,7 @@ def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(
         ("knows-what-failed", "s3", REFUSED, {"G2"}),
         ("short-for-identity", "local", REFUSED, {"G4", "G11"}),
         ("decodes-twice", "local", DEATHS, {"G1", "G3", "G4"}),
-        ("deletes-before-put", "s3", DEATHS, {"G1", "G3", "G4"}),
+        ("drops-the-last-line", "s3", DEATHS, {"G3", "G4", "G11"}),
         ("reads-once", "local", TWO, {"G1", "G2", "G3", "G4"}),
     ],
 )

@@ -164,6 +164,19 @@ def test_a_full_disk_that_two_faults_fill_has_room_again_when_both_are_over(open
     assert sum(event.kind == "ok" and event.process.startswith("probe-") for event in history.events) == 3
 
 
+def test_a_full_disk_refuses_the_first_files_of_a_directory(opened: RealRuns) -> None:
+    full = Fault.of(FaultKind.DISK_FULL, "server", Step(1), for_ms=1_000)
+    history = history_of(opened, full, ops=(ONE, replace(ONE, after_ms=1_500)))
+    assert ends(history, ONE.name) == ["arrived", "arrived", "info", "ok"]
+
+
+def test_storage_fails_for_one_file_and_not_its_neighbour(opened: RealRuns) -> None:
+    one_file = Fault.of(FaultKind.IO_ERROR, "server", Call(rf"^{re.escape(FAILING)}/MARKERS0$", ("put",), 1))
+    began, *ended = faults_in(history_of(opened, one_file, ops=(ONE,)))
+    assert began.value == "begin" and [event.value for event in ended] == ["end"]
+    assert began.path is not None and began.path.endswith("/MARKERS0")
+
+
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.parametrize("broken", ["none", "swallows-failure"])
 def test_a_disk_without_a_free_block_is_survived_unless_errors_are_swallowed(tmp_path: Path, broken: str) -> None:

@@ -20,7 +20,7 @@ REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd that
 READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
 READS = ("list", "list", "list-data", "list-log", "exists")
 LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
-SHORT_SCRIPTS = (0, 4, 8)
+SHORT_SCRIPTS = {False: (0, 2, 6), True: (4, 8)}  # Whether there are two servers.
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
 # What a server is asked before and after the other one was, with names as long as each other.
 EXCHANGES = 10
@@ -33,7 +33,7 @@ PAIRS = (0, 2, 5)  # Of names that look much alike.
 def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:
     """Clients alone in a directory of their own, which are added to the others. second: there are two servers."""
     ops: list[Op] = []
-    for number in range(rng.choice(SHORT_SCRIPTS[1:] if second else SHORT_SCRIPTS)):
+    for number in range(rng.choice(SHORT_SCRIPTS[second])):
         directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
         exchanging = second and number % 2
         calls = _exchange(rng) if exchanging else _any_order(rng)

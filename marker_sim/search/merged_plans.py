@@ -33,8 +33,7 @@ from marker_sim.search.crowds import (
 )
 from marker_sim.search.swarm import make_plan
 
-PARTS = (1, 1, 2, 3, 5, 8)
-SEVERAL = 3  # From here on there are several directories.
+PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "confined": (3, 5, 8)}
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 1  # Besides that at a rewrite.
@@ -103,12 +102,10 @@ def make_merged_plan(
     if second:  # Exchanges are asked one by one, so each takes many batches.
         threads, intervals_ms = (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
     num_threads, interval_ms = batches(rng, threads, intervals_ms)
+    parts_max = 2 if num_threads > PROBED_FAST else None
     directories: dict[str, int] = {}
-    parts = rng.choice(PARTS[SEVERAL:] if theme == "confined" else PARTS)
-    ops, faults = _merged(rng, storage, directories, parts, latin)
-    odd = [
-        op.directory for op in ops if op.kind == "create" and tuple(directories)[op.directory].startswith(ODD_TABLES)
-    ]
+    ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
+    odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     if latin:
         ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
@@ -123,8 +120,9 @@ def make_merged_plan(
         case "confined":
             more, faults = _confined_to_some(rng, storage, directories, asked_for)
         case "two servers":
-            more = side_by_side(seed, storage, len(directories))
-            faults = _of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more)))
+            more, removals = removed_elsewhere(rng, directories, [])
+            more += side_by_side(seed, storage, len(directories))
+            faults = [*_of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more))), *removals]
         case "deaths":
             crash = [fault for each in _crash(rng) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)

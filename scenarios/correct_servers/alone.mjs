@@ -1,10 +1,11 @@
 // Refuses to live beside another server on the same storage: it holds an abstract socket named after it, which dies with
-// the process. So it may remember everything, reads each directory once, and keeps all names of it in one MARKERS0 that
-// is replaced by rename for whatever the event loop has gathered in one turn.
+// the process. So it may remember what it wrote, reads a directory again only when its MARKERS0 is not the one that it
+// knows (another program may have removed it), and keeps all names of it in this one file, which is replaced by rename
+// for whatever the event loop has gathered in one turn.
 //
 //   node alone.mjs PORT ROOT
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createLock } from 'node:net';
 import { join } from 'node:path';
@@ -36,9 +37,17 @@ function read(path) {
   }
 }
 
+function now(dir) {
+  const found = statSync(join(dir, 'MARKERS0'), { bigint: true, throwIfNoEntry: false });
+  return found ? `${found.ino} ${found.mtimeNs} ${found.size}` : 'none';
+}
+
 function names(dir) {
-  if (!known.has(dir)) known.set(dir, new Set(read(join(dir, 'MARKERS0')).split('\n').filter((name) => name)));
-  return known.get(dir);
+  const seen = now(dir);
+  if (known.get(dir)?.seen !== seen) {
+    known.set(dir, { seen, all: new Set(read(join(dir, 'MARKERS0')).split('\n').filter((name) => name)) });
+  }
+  return known.get(dir).all;
 }
 
 function replace(path, text) {
@@ -61,6 +70,7 @@ function flush(dir) {
       if (read(join(dir, 'MARKERS.type')) !== TYPE) replace(join(dir, 'MARKERS.type'), TYPE);
       replace(join(dir, 'MARKERS0'), [...all, ...fresh].map((name) => `${name}\n`).join(''));
       for (const name of fresh) all.add(name);
+      known.set(dir, { seen: now(dir), all });
     }
     for (const { name, told } of asked) told(200, fresh.delete(name));
   } catch (error) {

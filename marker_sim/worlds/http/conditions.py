@@ -154,8 +154,7 @@ class _Conditions:
 
     def _of_reads(self, path: str, directory: Directory) -> None:
         first = min((call.done for call in directory.answers), default=NEVER)
-        table = path.partition(TEMP)[0].partition("/")[2]
-        if _ODD.search(table):
+        if _ODD.search(path.partition(TEMP)[0]):
             self.met[ODD_TABLE] += sum(call.outcome == "ok" and call.invoke > first for call in directory.listings)
         removals = {span.begin for span in self.view.faults if span.kind in CHANGED_BY_KIT}
         for deletion in directory.deletions:
