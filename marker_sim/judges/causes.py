@@ -84,7 +84,9 @@ class Causes:
             return "put-failed"
         if not stored and life.came(at) is not None:
             return "stored-late"
-        if self.deleted_before(directory, at) and (stored or view.reads or _kept_any(view, directory)):
+        if self.deleted_before(directory, at) and (
+            stored or view.header.witness == "reads" or _kept_any(view, directory)
+        ):
             return "after-deletion"
         if stored:
             return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
