@@ -11,7 +11,9 @@ byte for byte). Source: Hudi 0.15.0 MarkerUtils, WriteMarkers, MarkerDirState; l
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
@@ -24,6 +26,7 @@ SEGMENT_SIZE_MAX_BYTES = 255
 
 _MARKER_FILE = re.compile(r"MARKERS(0|[1-9][0-9]*)\Z")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_LONG_WORD = re.compile(r"\S{160,}")
 _TEMP = "/.hoodie/.temp/"
 _INFIX = ".marker."
 
@@ -117,6 +120,22 @@ def marker_file_index(file_name: str) -> int | None:
     """The index of MARKERS<n>, None for every other file (MARKERS.type, .MARKERS3.crc, MARKERS03, temporary files)."""
     match = _MARKER_FILE.match(file_name)
     return int(match[1]) if match else None
+
+
+def legible(text: str) -> str:
+    """Text in which no two names look the same and none is longer than a line.
+
+    A combining letter is escaped, for a letter with its accent may be spelt in two ways; of a very long word its head,
+    its length, a digest and its tail are left.
+    """
+    shown = "".join(c.encode("unicode_escape").decode("ascii") if unicodedata.combining(c) else c for c in text)
+    return _LONG_WORD.sub(_shortened, shown)
+
+
+def _shortened(word: re.Match[str]) -> str:
+    text = word[0]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text[:60]}…({len(text)} letters, {digest})…{text[-40:]}"
 
 
 def encode_names(names: Iterable[str]) -> bytes:

@@ -1,7 +1,8 @@
 """Runs the plan of a violation of the simulated world with real processes too.
 
 One run by default, since it takes seconds and not milliseconds. Races may end differently there, so a violation that
-does not occur again is still one: a plan determines a run in the simulated world only.
+does not occur again is still one: a plan determines a run in the simulated world only. And storage is only read there
+now and then, so that a run may decide nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from marker_sim.requirements import lacking
 
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
-STAYS = "it remains a violation: the plan fixes the order of events in the simulated world, but not of real processes"
+HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
+UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
 SIMULATED_ONLY = "shown in the simulated world only, because"
 REAL_STORAGES = ("local", "s3")
 
@@ -25,15 +27,18 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     if why:
         return f"{SIMULATED_ONLY} {why}"
     try:
-        broken = count_real(plan, sut, guarantee, profile, times)
+        broken, held = count_real(plan, sut, guarantee, profile, times)
     except HarnessError as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {broken} of {times} run{'' if times == 1 else 's'}"
-    return f"{CONFIRMED}, {runs}" if broken else f"{NOT_REPRODUCED}, {runs}; {STAYS}"
+    return f"{CONFIRMED}, {runs}" if broken else f"{NOT_REPRODUCED}, {runs}; {HELD if held else UNDECIDED}"
 
 
-def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
-    """In how many of `times` runs with real processes a guarantee was broken; HarnessError when there can be none."""
+def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> tuple[int, int]:
+    """In how many of `times` runs with real processes a guarantee was broken, and in how many it was judged and held.
+
+    HarnessError when there can be none.
+    """
     from marker_sim.campaign.nightly.work_real import RealWork
 
     with RealWork() as work:

@@ -261,7 +261,7 @@ def _run_on_servers(stored: StoredPlan, system: str, profile: Profile, times: in
 def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
     """With real processes, a few times: races may end differently, so one run without a violation is not enough."""
     assert stored.plan is not None and stored.guarantee is not None
-    broken = count_real(stored.plan, system, stored.guarantee, profile, times)
+    broken, _ = count_real(stored.plan, system, stored.guarantee, profile, times)
     runs = f"{system}, in {broken} of {times} runs with real processes"
     if broken:
         known = BY_ID[stored.guarantee]

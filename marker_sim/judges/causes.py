@@ -8,11 +8,13 @@ The cause of a missing marker, or of a name that was not requested:
     no-text               it has bytes that are no UTF-8, or shows with U+FFFD in their place
     garbled               it shows with other characters, as another encoding has them
     file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
-    mixed                 it is the end of a requested name: two writes of one file at a time
+    mixed                 it is the end of a requested name, and two writes of one file may have met
+    shortened             it is the beginning or the end of a requested name, and no file was cut or written twice
     another-server        two servers were live
     put-failed            it was never stored, and storage failed in its directory during its request
-    after-deletion        the directory was deleted before, in the same server life
-    lost-at-kill          it was never stored, and a server was killed after the answer
+    after-deletion        the directory was deleted before, in the same server life, and had kept markers until then
+    stored-late           it was stored after the answer
+    lost-at-kill          it was never seen stored, and a server was killed between the answer and the first look
     file-gone             a file that held it is gone, with no deletion
     rewritten-without     a file that held it was written again as a whole, without it
     never-stored          none of these, and it was never stored
@@ -29,7 +31,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from urllib.parse import parse_qs
 
-from marker_sim.history.index.calls import Directory, RecordedCall
+from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of, present
 from marker_sim.names import marker_file_index
@@ -66,10 +68,9 @@ class Causes:
 
     def _of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
         view, path = self._view, directory.path
-        home = view.rest.home(path)
-        span = home.spans.get(call.name)
-        stored = span is not None and span[0] <= at
-        before = span[bisect_right(span, at) - 1] if span is not None and stored else home.look(call.done) or at
+        home, life = view.rest.home(path), view.life_of(path, call.name)
+        stored = bool(life.spans) and life.spans[0] <= at
+        before = max((index for index in life.spans if index <= at), default=home.look(call.done) or at)
         word = self._stored_otherwise(directory, call.name, at) or self._stored_otherwise(directory, call.name, before)
         if word:
             return word
@@ -79,14 +80,18 @@ class Causes:
             word = self._of_exists(directory, call, at)
             if word:
                 return word
-        since = min((c.invoke for c in directory.creates if c.name == call.name), default=call.invoke)
-        if not stored and self.put_failed(path, since, call.done):
+        if not stored and self._own_put_failed(directory, call):
             return "put-failed"
-        if self.deleted_before(directory, at):
+        if not stored and life.came(at) is not None:
+            return "stored-late"
+        if self.deleted_before(directory, at) and (
+            stored or view.header.witness == "reads" or _kept_any(view, directory)
+        ):
             return "after-deletion"
-        if not stored:
-            return "never-stored" if view.killed(call.done, at + 1) is None else "lost-at-kill"
-        return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
+        if stored:
+            return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
+        unseen = view.reads and view.killed(call.done, min(at, home.look(call.done) or at) + 1) is not None
+        return "lost-at-kill" if unseen else "never-stored"
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """Why a marker that was never stored was answered "exists", "" when no other create of it is the reason."""
@@ -111,8 +116,10 @@ class Causes:
         if any(each and each != name and each in name for each in asked):
             return "glued"
         if any(each.endswith(name) for each in asked):
-            return "mixed"
-        return "file-cut" if any(each.startswith(name) for each in asked) else "unasked"
+            return "mixed" if self._view.reads or self._view.in_place else "shortened"
+        if any(each.startswith(name) for each in asked):
+            return "file-cut" if self.cut(directory.path, self._view.end, ever=True) else "shortened"
+        return "unasked"
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """How a listing shows a name that it lacks: glued, garbled or split, "" for none of them."""
@@ -134,30 +141,50 @@ class Causes:
             and fault.kind not in _HARMLESS
             and fault.begin <= high
             and low <= fault.end
+            and not (fault.path or "").endswith("/")  # A listing failed.
             and (path is None or not fault.path or directory_of(f"{fault.path}/") in (None, path))
             for fault in self._view.faults
         )
 
-    def cut(self, path: str, at: int, name: str = "") -> bool:
+    def _own_put_failed(self, directory: Directory, call: RecordedCall) -> bool:
+        """Whether storage failed during the creates of a name; that of a client of its own only for that client."""
+        view, asked = self._view, [c for c in directory.creates if c.name == call.name] or [call]
+        since = min(c.invoke for c in asked)
+        clients = {view.events[c.invoke].process for c in asked if c.life == NO_LIFE}
+        failed = {f.process for f in view.faults if f.storage and since <= f.end and f.begin <= call.done}
+        return self.put_failed(directory.path, since, call.done) and (not clients or not clients.isdisjoint(failed))
+
+    def cut(self, path: str, at: int, name: str = "", ever: bool = False) -> bool:
         """Whether a marker file of a directory is empty, or ends in a line's middle or short, at an event.
 
-        That counts only where a kill, or storage that failed, can be the reason.
+        That counts only where a kill of its writer, or storage that failed it, can be the reason.
         name: only a file that held it before, if glued to others, unless it was never seen stored.
+        ever: or at any event before.
         """
         text = name.encode("utf-8", "surrogateescape")
         home = self._view.rest.home(path)
         span = home.spans.get(name)
         seen = span is not None and span[0] <= at
-        for (index, before), (when, now) in self._changes(path, at):
+        for (index, before), (when, now) in self._changes(path, at, ever):
             if now is None or (seen and text not in (before or b"")):
                 continue
             earlier = home.began(index)
             shorter = before is not None and len(now) < len(before) and before.startswith(now)
-            if (shorter or not now.endswith(b"\n")) and (
-                self._view.killed(earlier, when) is not None or self.put_failed(path, earlier, when)
-            ):
+            if (shorter or not now.endswith(b"\n")) and self._interrupted(path, earlier, when):
                 return True
         return False
+
+    def _interrupted(self, path: str, low: int, high: int) -> bool:
+        """Whether a kill, or storage that failed, may be why a file is as it was written, or seen, at `high`."""
+        view = self._view
+        if view.reads:
+            return view.killed(low, high) is not None or self.put_failed(path, low, high)
+        writer, written = view.events[high].process, view.events[high].path
+        return any(
+            fault.process == writer and low < fault.begin <= high and (fault.kind in DEADLY or fault.path == written)
+            for fault in view.faults
+            if fault.kind in DEADLY or (fault.storage and fault.kind not in _HARMLESS)
+        )
 
     def unreadable(self, directory: Directory, at: int) -> bool:
         """Whether a marker file of a directory is not as it was written at an event: cut, or mixed with another."""
@@ -185,7 +212,13 @@ class Causes:
             return word
         if self.glued(directory, name, at):
             return "glued"
-        return "file-cut" if self.cut(directory.path, at, name) else ""
+        if self.cut(directory.path, at, name):
+            return "file-cut"
+        there = [other for other, span in self._strangers_in(directory) if present(span, at) is not None]
+        if not set(there).isdisjoint(_in_other_encodings(name)):
+            return "garbled"
+        ends = [other for other in there if name.startswith(other) or name.endswith(other)]
+        return "shortened" if any(2 * len(other) > len(name) for other in ends) else ""
 
     def _asked_as(self, directory: Directory, kind: str) -> frozenset[str]:
         """The requested names, as such a listing shows them."""
@@ -224,12 +257,12 @@ class Causes:
         direct = not any(marker_file_index(file.rpartition("/")[2]) is not None for file in self._versions(path))
         return direct or any(now is None and line in (before or b"") for (_, before), (_, now) in changes)
 
-    def _changes(self, path: str, at: int) -> Iterator[tuple[_Version, _Version]]:
-        """The content of each marker file at an event, after the one that it had before."""
+    def _changes(self, path: str, at: int, ever: bool = False) -> Iterator[tuple[_Version, _Version]]:
+        """The content of each marker file at an event, after the one that it had before; ever: the earlier ones too."""
         for versions in self._versions(path).values():
             number = bisect_right(versions, at, key=lambda version: version[0]) - 1
-            if number >= 0:
-                yield versions[number - 1] if number else (-1, None), versions[number]
+            for n in range(0 if ever else max(number, 0), number + 1):
+                yield versions[n - 1] if n else (-1, None), versions[n]
 
     def _versions(self, path: str) -> _Versions:
         if self._by_directory is None:
@@ -244,6 +277,13 @@ class Causes:
                 found.setdefault(home, {}).setdefault(event.path, []).append((event.index, content))
             self._by_directory = found
         return self._by_directory.get(path, {})
+
+
+def _kept_any(view: HistoryIndex, directory: Directory) -> bool:
+    """Whether a marker answered before a deletion was stored, so that what is missing may come from the deletion."""
+    spans = view.rest.home(directory.path).spans
+    last = max((d.invoke for d in directory.deletions if not d.kit), default=-1)
+    return any(call.done < last and call.name in spans for call in directory.answers)
 
 
 def _of_odd(name: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.names import legible
 
 UNEXPLAINED = "unexplained"
+_NAMED = re.compile(r"\bevent (\d{1,18})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +59,17 @@ def breach_of(
 ) -> Breach:
     """A breach that is proven by events, counted under the faults of the time between them.
 
-    The answers to the invocations among the events are evidence too, and the last fault that it is counted under.
+    The answers to the invocations among the events are evidence too, the events that the message names, and the last
+    fault that it is counted under.
     also: further events to show, which do not count for the time; None and events after the end are left out.
     """
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    shown = {*proof, *map(view.answers.get, proof), *also, fault}
+    named = (int(number) for number in _NAMED.findall(message))
+    shown = {*proof, *map(view.answers.get, proof), *also, *named, fault}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
-    return Breach(message=message, evidence=evidence, under=under, cause=cause)
+    return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)
 
 
 def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> tuple[int, ...]:

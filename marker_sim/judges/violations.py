@@ -12,6 +12,7 @@ from marker_sim.errors import Violation
 from marker_sim.history import Event, History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES, Guarantee
+from marker_sim.names import legible
 
 _VALUE_SHOWN_MAX = 160
 
@@ -67,9 +68,9 @@ def format_event(event: Event) -> str:
     if event.table is not None:
         words.append(f"{event.table}/{event.instant}")
     if event.path is not None:
-        words.append(event.path)
+        words.append(legible(event.path))
     if event.value is not None:
-        shown = repr(event.value)
+        shown = legible(repr(event.value))
         words.append(shown if len(shown) <= _VALUE_SHOWN_MAX else f"{shown[:_VALUE_SHOWN_MAX]}... ({len(shown)} long)")
     if event.error:
         words.append(f"({event.error})")

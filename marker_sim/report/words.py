@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +10,7 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
+from marker_sim.names import legible
 from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
@@ -88,13 +88,13 @@ def _operation(op: Op, directory: str) -> str:
         words.append(f"waits {op.after_ms} ms and")
     if op.kind == "hostile":
         asked = f"in a path that is no marker directory ({op.spelled})" if op.spelled else ""
-        return " ".join([*words, f"requests a marker {asked or f'with the hostile name {_distinct(op.name)}'}."])
+        return " ".join([*words, f"requests a marker {asked or f'with the hostile name {legible(repr(op.name))}'}."])
     words.append(
         {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}.get(
             op.kind, f"requests {op.kind} of"
         )
     )
-    words.append(f"marker {_distinct(op.name)}" if op.kind == "create" else "the marker directory")
+    words.append(f"marker {legible(repr(op.name))}" if op.kind == "create" else "the marker directory")
     if directory:
         words.append(f"in {directory}" if op.kind == "create" else directory)
     words += [f"(written {form})" for form in (op.spelled, op.form) if form]
@@ -103,11 +103,6 @@ def _operation(op: Op, directory: str) -> str:
     if op.server:
         words.append("at the second server")
     return " ".join(words) + "."
-
-
-def _distinct(name: str) -> str:
-    """A name in quotes, with its letters escaped where another name would look the same."""
-    return repr(name) if unicodedata.is_normalized("NFC", name) else ascii(name)
 
 
 def _write(write: Write, tables: tuple[str, ...]) -> str:

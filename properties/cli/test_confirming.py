@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.confirming import CONFIRMED, NOT_REPRODUCED, SIMULATED_ONLY, STAYS, confirm, count_real
+from marker_sim.cli.confirming import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm, count_real
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -24,7 +24,12 @@ def test_a_defect_that_real_processes_show_is_confirmed() -> None:
 
 
 def test_a_plan_that_shows_nothing_there_is_not_reproduced() -> None:
-    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE, 2) == f"{NOT_REPRODUCED}, in 0 of 2 runs; {STAYS}"
+    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE, 2) == f"{NOT_REPRODUCED}, in 0 of 2 runs; {HELD}"
+
+
+def test_runs_that_judge_nothing_say_nothing_about_the_guarantee() -> None:
+    """A write without faults shows nothing of the server's answers to hostile requests."""
+    assert confirm(LEFT_BEHIND, "reference", "G12", PROFILE).endswith(UNDECIDED)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def test_an_answer_before_the_flush_breaks_it_even_when_the_flush_follows(answer
     story.start()
     invoke = story.ask(A)
     done = story.end(invoke, "ok", answer)
-    story.flush(A)
+    late = story.flush(A)
     breach = story.breaks(guarantee)
-    assert breach.evidence == (invoke, done)
+    assert breach.evidence == (invoke, done, late)
     story.says_nothing("G2" if guarantee == "G1" else "G1")
     assert not story.finding("G3").breaches
 
@@ -50,12 +50,27 @@ def test_an_answer_while_a_deletion_runs_is_not_judged() -> None:
     story.says_nothing("G3")
 
 
-def test_a_kill_before_the_late_flush_is_a_lost_marker_too() -> None:
+def test_a_marker_that_was_not_stored_at_its_answer_is_not_lost_as_well() -> None:
     story = Story()
     story.start()
     story.end(story.ask(A), "ok", "created")
     story.kill()
-    story.breaks("G3", under="restart")
+    story.breaks("G1")
+    story.says_nothing("G3")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_kill_between_an_answer_and_the_first_look_leaves_only_whether_it_is_there(shown: bool) -> None:
+    story = Story(witness="reads", storage="local")
+    story.start()
+    story.end(story.ask(A), "ok", "created")
+    story.kill()
+    story.look(*[A][:shown])
+    story.says_nothing("G1")
+    if shown:
+        story.holds("G3")
+    else:
+        story.breaks("G3", under="restart")
 
 
 def test_the_kill_that_ends_a_run_loses_nothing_by_itself() -> None:

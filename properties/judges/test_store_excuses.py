@@ -80,13 +80,15 @@ def test_an_answer_that_an_open_deletion_may_have_undone_is_counted_by_every_jud
 
 
 def test_a_marker_lost_after_a_kill_says_which_and_shows_it() -> None:
-    story = begun()
+    story = begun(witness="reads")
     answer = story.end(story.ask(A), "ok", "created")
     kill = story.kill()
     story.start("server#2")
+    looked = story.look()
     breach = only(story, "G3")
-    assert {answer, kill} <= set(breach.evidence) and breach.cause == "lost-at-kill"
-    assert f"a server was killed at event {kill}, and the marker is not stored" in breach.message
+    assert {answer, kill, looked} <= set(breach.evidence) and breach.cause == "lost-at-kill"
+    assert f"first reading of storage after it, at event {looked}, does not show it" in breach.message
+    assert f"a server was killed at event {kill}, in between" in breach.message
 
 
 def test_a_marker_that_vanishes_says_from_when_on() -> None:
@@ -102,9 +104,10 @@ def test_a_missing_name_is_reported_once_in_the_end_with_its_last_sight() -> Non
     story = begun()
     story.create(A)
     story.create(A, "exists")
-    story.put(MARKERS0, b"")
+    gone = story.put(MARKERS0, b"")
     breach = only(story, "G4")
-    assert breach.message == f"{A!r} was answered 'created' and is not stored in {DIRECTORY} in the end"
+    lost = f"{A!r} was answered 'created' and is not stored in {DIRECTORY} in the end"
+    assert breach.message == f"{lost}; it was gone from event {gone} on"
     assert breach.evidence[-1] == story.last
 
 

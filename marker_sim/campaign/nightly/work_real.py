@@ -88,14 +88,16 @@ class RealWork:
         assert task.failure is not None
         failure = parse_stored(task.failure, str(task.failure.get("name")))
         guarantee, profile = failure.sighting.guarantee, load_profile(failure.profile)
-        again = self.run_again(plan_of(failure, failure.name), failure.sut, guarantee, profile, TIMES + 1)
+        again, _ = self.run_again(plan_of(failure, failure.name), failure.sut, guarantee, profile, TIMES + 1)
         return {"status": VIOLATED if again else NOT_REPRODUCED, "trouble": ""}
 
-    def run_again(self, plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> int:
-        """In how many of `times` runs with real processes the guarantee was broken."""
+    def run_again(self, plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> tuple[int, int]:
+        """In how many of `times` runs with real processes the guarantee was broken, and in how many it held."""
         system, asked = load_system(sut), frozenset({guarantee})
-        runs = (ProcessCluster(plan, sut, self.fork_server).run() for _ in range(times))
-        return sum(_broken(findings_in(history, system, asked), plan, profile) for history in runs)
+        histories = (ProcessCluster(plan, sut, self.fork_server).run() for _ in range(times))
+        runs = [findings_in(history, system, asked) for history in histories]
+        broken = sum(_broken(findings, plan, profile) for findings in runs)
+        return broken, sum(any(f.judged and not f.breaches and not f.undecided for f in findings) for findings in runs)
 
     def _explained(self, real: Sighting, plan: Plan, task: NightlyTask, system: System, profile: Profile) -> Sighting:
         """The violation as the simulated world shows it, small, or as it was with a word on how often it comes."""
@@ -104,7 +106,7 @@ class RealWork:
             small = shrunk_sighting(real.guarantee, real.mode, plan, system, profile, until)
             if small is not None:
                 return small
-        again = self.run_again(plan, task.sut, real.guarantee, profile, TIMES)
+        again, _ = self.run_again(plan, task.sut, real.guarantee, profile, TIMES)
         note = f"\nseen with real processes in {again + 1} of {TIMES + 1} runs, and not in the simulated world"
         return replace(real, text=real.text + note)
 

@@ -3,6 +3,7 @@
 event_reader.py   one pass over the events that sorts them for the other modules
 calls.py          records: calls, server lives, faults, directories
 presence.py       which names were stored when
+name_life.py      when one name was stored, and what took it
 write_path.py     writes, data files and timeline entries
 tables.py         tables of a black-box write path; table_audit.py: one audit of a table
 log_files.py      which write made a log file

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from marker_sim.history import History
+from marker_sim.history import Event, History
 from marker_sim.history.index.calls import (
     CHANGED_BY_KIT,
     DAMAGE,
@@ -29,6 +29,7 @@ from marker_sim.history.index.calls import (
     RecordedCall,
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
+from marker_sim.history.index.name_life import NameLife, life_from_effects
 from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
@@ -71,6 +72,21 @@ class HistoryIndex(EventReader):
     def _modes_of_writes(self) -> dict[str, str]:
         own = [e for e in self.modes if e.instant is not None and e.value in ("direct", "timeline")]
         return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
+
+    def life_of(self, directory: str, name: str) -> NameLife:
+        """When a name was stored in a marker directory, by effects where the history has them."""
+        if self.reads and self.header.witness == "effects" and directory in self._effects_in:
+            return life_from_effects(self._effects_in[directory], directory, name)
+        return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
+
+    @cached_property
+    def _effects_in(self) -> dict[str, list[Event]]:
+        """The effects on files of each marker directory."""
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            if event.kind == "effect" and event.path is not None:
+                found.setdefault(directory_of(event.path) or "", []).append(event)
+        return found
 
     def mode_of(self, directory: str) -> str:
         """The mode of a marker directory: that of the write it belongs to, else the one of the whole run."""

@@ -83,13 +83,13 @@ class DirectoryPresence:
     def gone_from(self, name: str, answered: int, until: int) -> int | None:
         """From when on an answered name was missing, the last time until an event; None when it is stored.
 
-        One that was never stored is missing from the answer on.
+        One that was never stored is missing from the answer on, and one that was not looked for until then, then.
         """
         span = self.spans.get(name)
         looked = self.look(answered) or until
         if present(span, max(until, looked)) is not None:
             return None
-        return max((end for end in (span or ())[1::2] if end <= until), default=looked)
+        return max((end for end in (span or ())[1::2] if end <= until), default=min(looked, until))
 
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
         """Storage was read; names: its content where the format is not Hudi's."""

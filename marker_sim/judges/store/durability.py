@@ -3,13 +3,15 @@ G23 rewrite-atomic.
 
 An answer that a deletion overlaps is not judged: the deletion may have removed the marker between its flush and the
 answer. Where storage was only read now and then, an answer is judged at the first snapshot whose reading began after
-it; when a server was killed in between, a missing marker counts against G3 and not against G1 or G2.
+it; when a server was killed in between, or an effect shows that the marker was stored at the answer, a missing one
+counts against G3 and not against G1 or G2. So one loss breaks one of them.
 """
 
 from __future__ import annotations
 
 from marker_sim.history.index.calls import RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.name_life import taken_by
 from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
@@ -54,22 +56,19 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
             if span is not None and span[0] <= moment and len(span) == 1:
                 continue
             if present(span, moment) is None:
-                breaches.append(
-                    breach_of(
-                        view,
-                        f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
-                        + (f" at event {moment}" if moment != done else "")
-                        + _when(span, moment),
-                        (invoke, done, moment),
-                        directory.path,
-                        causes.of_loss(directory, call, moment),
-                    )
-                )
+                life = view.life_of(directory.path, name)
+                if life.stored(done):
+                    continue  # It was lost between the answer and the reading, which breaks G3.
+                when, also = life.around(moment)
+                what = f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
+                message = what + (f" at event {moment}" if moment != done else "") + when
+                cause = causes.of_loss(directory, call, moment)
+                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause, also))
     return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
 
 
 def acked_marker_survives(view: HistoryIndex) -> Finding:
-    """G3: a marker that was stored when it was answered, or came later, stays; one that a kill prevented was lost."""
+    """G3: a marker that was stored when it was answered, or came later, stays."""
     breaches: list[Breach] = []
     causes = Causes(view)
     judged = 0
@@ -93,13 +92,13 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 # A deletion or the kit may have removed the marker by then; if it is there, it must stay.
                 if present(span, since) is None and (low > call.done or directory.disturbed(call.invoke, since)):
                     continue
-                decided = True
                 lost = _lost(view, home, call, since, limit)
+                decided = decided or lost is not None or bool(span)
                 if lost is not None and (call.name, lost[0]) not in reported:
                     reported.add((call.name, lost[0]))
-                    evidence = (call.invoke, call.done, *lost[2])
-                    cause = causes.of_loss(directory, call, max(lost[2]))
-                    breaches.append(breach_of(view, lost[1], evidence, directory.path, cause))
+                    cause = causes.of_loss(directory, call, lost[0])
+                    evidence = (call.invoke, call.done, lost[0])
+                    breaches.append(breach_of(view, lost[1], evidence, directory.path, cause, lost[2]))
             judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
@@ -109,20 +108,29 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
 def _lost(
     view: HistoryIndex, home: DirectoryPresence, call: RecordedCall, moment: int, limit: int
 ) -> tuple[int, str, tuple[int, ...]] | None:
-    """When and how an answered marker was lost before `limit`: (event, message, further evidence)."""
+    """When and how an answered marker was lost before `limit`: (event, message, events to show besides).
+
+    moment: where presence is known first. One that was not stored at its answer breaks G1 or G2; where that is not
+    known, since its server was killed before storage was read, it counts here.
+    """
     span = home.spans.get(call.name) or []
     what = f"{call.name!r} was answered {call.value!r} at event {call.done}"
+    life = view.life_of(home.path, call.name)
     to = present(span, moment)
-    if to is None:
-        came = next((start for start in span[::2] if start > moment), NEVER)
-        kill = view.killed(call.done, min(came, limit, view.end))
+    if to is None and life.stored(call.done):
+        to = life.gone(call.done, moment)
+    elif to is None:
+        kill = view.killed(call.done, moment)
         if kill is not None:
-            shown = moment if moment > kill else kill
-            return kill, f"{what}, a server was killed at event {kill}, and the marker is not stored", (kill, shown)
-        to = present(span, came)
+            unseen = f"the first reading of storage after it, at event {moment}, does not show it"
+            return moment, f"{what}, and {unseen}; a server was killed at event {kill}, in between", (kill,)
+        to = present(span, next((start for start in span[::2] if start > moment), NEVER))
     if to is None or to >= limit:
         return None
-    return to, f"{what} and is no longer stored in {home.path} from event {to} on, with no deletion invoked", (to,)
+    to = life.gone(call.done, to) or to
+    taken, also = taken_by(view.events[to], view.directories.values(), home.path)
+    gone = f"is no longer stored in {home.path} from event {to} on, with no deletion invoked"
+    return to, f"{what} and {gone}{taken}", also
 
 
 def rewrite_atomic(view: HistoryIndex) -> Finding:
@@ -216,10 +224,3 @@ def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:
     if is_marker_name(relative):
         return frozenset({relative}) if content is not None else frozenset()
     return None
-
-
-def _when(span: list[int] | None, moment: int) -> str:
-    if not span:
-        return ", nor at any other time"
-    came = next((start for start in span[::2] if start > moment), None)
-    return f"; it was stored at event {came}" if came is not None else f"; it was gone from event {span[-1]} on"

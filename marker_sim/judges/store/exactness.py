@@ -127,10 +127,14 @@ def _missing_in_the_end(
             continue
         if call.name not in reported:
             reported.add(call.name)
-            message = f"{call.name!r} was answered {call.value!r} and is not stored in {directory.path} in the end"
+            gone = view.life_of(directory.path, call.name).gone(-1, last)
+            since = f"; it was gone from event {gone} on" if gone is not None else ""
+            message = (
+                f"{call.name!r} was answered {call.value!r} and is not stored in {directory.path} in the end{since}"
+            )
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
             evidence = (call.invoke, call.done, min(last, view.end - 1))
-            breaches.append(breach_of(view, message, evidence, directory.path, cause))
+            breaches.append(breach_of(view, message, evidence, directory.path, cause, (gone,)))
     return breaches
 
 
@@ -190,10 +194,11 @@ def _second_creators(
             if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
-                at = view.rest.home(directory.path).look(first.done) or call.done
-                lost = present(view.rest.home(directory.path).spans.get(call.name), call.invoke) is None
-                cause = causes.of_loss(directory, first, max(at, call.invoke)) if lost else "forgotten"
-                breaches.append(breach_of(view, message, evidence, directory.path, cause))
+                at = max(view.rest.home(directory.path).look(first.done) or call.done, call.invoke)
+                life = view.life_of(directory.path, call.name)
+                cause = "forgotten" if life.stored(at) else causes.of_loss(directory, first, at)
+                gone = (life.gone(first.done, at),)
+                breaches.append(breach_of(view, message, evidence, directory.path, cause, gone))
         first = call
     return breaches
 
@@ -214,7 +219,8 @@ def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[B
                 continue  # A put may have been applied without an answer.
             if _disturbed(view, directory, call.invoke, call.done):
                 continue
-            message = f'the only request for {call.name!r} was answered "exists", and nothing of that name was stored'
+            only = f'the only request for {call.name!r} was answered "exists"'
+            message = f"{only}, and nothing of that name had been stored before it"
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "created-by-nobody"))
         judged += 1
     return breaches, judged

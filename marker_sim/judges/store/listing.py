@@ -108,7 +108,7 @@ def _stored_again(
                     view, directory, deletion, shown
                 ):
                     continue
-                how = "still stored" if span[at] <= empty else "stored again"
+                how = "still stored" if span[at] <= empty else "stored again" if at else "stored"
                 message = f"{name!r} is {how} at event {shown} after {directory.path} was deleted, with no create since"
                 evidence = (deletion.invoke, deletion.answered, shown)
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
@@ -238,9 +238,10 @@ def _short(
         f" before it was invoked"
     )
     evidence = (call.invoke, call.done, listing.invoke, listing.done)
-    return breach_of(
-        view, message, evidence, directory.path, _left_out_by(view, causes, directory, listing, name, call)
-    )
+    gone = view.life_of(directory.path, call.name).gone(call.done, listing.done)
+    message += f"; it was gone from event {gone} on" if gone is not None else ""
+    cause = _left_out_by(view, causes, directory, listing, name, call)
+    return breach_of(view, message, evidence, directory.path, cause, (gone,))
 
 
 def _left_out_by(
@@ -250,9 +251,9 @@ def _left_out_by(
     other = causes.shown_otherwise(directory, listing, name)
     if other:
         return other
-    home = view.rest.home(directory.path)
-    gone = home.gone_from(call.name, call.done, listing.done)
-    if gone is not None:
+    gone = view.rest.home(directory.path).gone_from(call.name, call.done, listing.done)
+    life = view.life_of(directory.path, call.name)
+    if gone is not None and not (life.witnessed and life.stored(listing.done)):
         return causes.of_loss(directory, call, gone)
     return "after-deletion" if causes.deleted_before(directory, listing.done) else "stored-and-not-listed"
 

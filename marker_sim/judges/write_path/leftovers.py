@@ -36,9 +36,10 @@ def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
             if len(left) < len(there):
                 view.excuse("late-write")
             if left:
+                what = "a marker of it was deleted" if only else "the deletion of its markers was invoked"
                 message = (
-                    f"its markers were deleted at event {moment} although it is not committed and the file"
-                    f" {left[0].path!r}, which one of them names, is stored"
+                    f"{what} at event {moment} although it is not committed and the file {left[0].path!r}, for which"
+                    " one of them was asked, is stored"
                 )
                 also = path.marked(key, left[0].path, moment)
                 breaches.append(breach(view, key, message, left[0].start, moment, also=also))

@@ -1,0 +1,76 @@
+"""The life of a name in storage, as far as the history shows it: when it came, when it went, and who took it.
+
+What judges say of a marker that is missing derives from this. Where storage is only read now and then the effects of
+the run, if it has any, show more than the reads: in a format that only its own reader can read, a file that bears the
+name, or has it in its content, is taken to hold it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from marker_sim.history import Event
+from marker_sim.history.index.calls import Directory
+from marker_sim.history.index.presence import present
+
+_END = r"[\s\"'\\,;=\x00-\x1f]"
+
+
+class NameLife(NamedTuple):
+    """spans: [from, to, from, to, ...] as in presence.py; witnessed: by effects, so that nothing is missing in it."""
+
+    spans: tuple[int, ...]
+    witnessed: bool
+
+    def stored(self, moment: int) -> bool:
+        """Whether it was stored at an event."""
+        return present(list(self.spans), moment) is not None
+
+    def came(self, after: int) -> int | None:
+        """When it came to storage next."""
+        return next((at for at in self.spans[::2] if at > after), None)
+
+    def gone(self, low: int, high: int) -> int | None:
+        """When it went last, after an event and not later than another at which it is not stored."""
+        if self.stored(high):
+            return None
+        return max((at for at in self.spans[1::2] if low < at <= high), default=None)
+
+    def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
+        """Of a name that is not stored at an event: when it was, as the end of a sentence, and the events of that."""
+        came, gone = self.came(moment), self.gone(-1, moment)
+        if came is not None:
+            return f"; it was stored at event {came}", (came,)
+        if gone is not None:
+            return f"; it was gone from event {gone} on", (gone,)
+        return (", nor at any other time", ()) if self.witnessed else (", and no reading of storage shows it", ())
+
+
+def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> NameLife:
+    """The life of a name in a marker directory, from the effects on its files, whatever their format is."""
+    path = f"{directory}/{name}"
+    text = re.escape(name.encode("utf-8", "surrogateescape"))
+    held_in = re.compile(b"(?:^|%b)%b(?:$|%b)" % (_END.encode(), text, _END.encode()))
+    files: set[str] = set()
+    spans: list[int] = []
+    for event in effects:
+        assert event.path is not None
+        content = event.value if isinstance(event.value, bytes) else None
+        held = content is not None and (event.path == path or held_in.search(content) is not None)
+        if held != (event.path in files):
+            files ^= {event.path}
+            if bool(files) != bool(len(spans) % 2):
+                spans.append(event.index)
+    return NameLife(tuple(spans), witnessed=True)
+
+
+def taken_by(remover: Event, directories: Iterable[Directory], own: str) -> tuple[str, tuple[int, ...]]:
+    """The deletion of another directory during which an effect took a name: the end of a sentence, and its event."""
+    for directory in directories:
+        for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():
+            if call.invoke < remover.index < call.done:
+                what = f"; {remover.process} removed it during the deletion of {directory.path}, event {call.invoke}"
+                return what, (call.invoke,)
+    return "", ()
