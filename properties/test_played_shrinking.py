@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from marker_sim.campaign.pieces import NO_TIME, SearchState
+from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
@@ -102,6 +103,12 @@ def test_a_run_that_the_kit_could_not_complete_is_not_counted_as_a_promise_kept(
 
 def _fails_to_start(plan: Plan, until: float, fresh: bool, probing: bool) -> History:
     raise HarnessError("no server")
+
+
+def test_what_waits_for_answers_gets_most_of_the_time_wherever_it_comes() -> None:
+    lost, waits = ("G1", "timeline", "local", ""), ("G6", "timeline", "local", "")
+    assert share_of(waits, []) == share_of(lost, []) == 1
+    assert share_of(waits, [lost]) == share_of(lost, [lost]) == 1 - share_of(lost, [waits]) > 0.5
 
 
 def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:

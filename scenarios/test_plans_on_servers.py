@@ -375,13 +375,18 @@ def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPla
     failure = Failure(
         guarantee=kind[0], message=broken.breach.message, evidence=broken.breach.evidence, history=broken.history,
         plan=made.plan, seed=1, entries_before=HIDDEN.entries, mode=kind[1], cause=kind[3],
-        confirmed=made.sentence, story=kind,
+        confirmed=made.sentence, large="there was no time left", story=kind,
     )  # fmt: skip
     done = campaign(tmp_path, budget_s=3.0)
     start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
     done = replace(done, failures=(failure,), server=start)
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)
-    assert f"shrunk from {HIDDEN.entries}" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"shrunk from {HIDDEN.entries}" in page
+    assert (
+        f"it may become smaller yet: there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
+        in page
+    )
     code, said = replayed(tmp_path / "plan.json", 4)
     assert code == 1 and re.match(r"STILL VIOLATED, [1-4] of 4: G11", said), said
     content = (tmp_path / "verdict.json").read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ class PlayedRuns:
         while left and time.monotonic() < until:
             kind = left.pop(0)
             broken, left_s = search.found[kind], until - time.monotonic()
-            share_s = left_s * _share(kind, left)
+            share_s = left_s * share_of(kind, left)
             search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
             seen = self._broken.get(kind) or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
@@ -163,7 +163,7 @@ class PlayedRuns:
         return piece
 
 
-def _share(kind: Kind, left: Sequence[Kind]) -> float:
+def share_of(kind: Kind, left: Sequence[Kind]) -> float:
     """How much of the time that is left a failure gets: most, unless one that takes much longer comes after it."""
     if not left:
         return 1.0
