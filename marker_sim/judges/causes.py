@@ -89,7 +89,9 @@ class Causes:
         ):
             return "after-deletion"
         if stored:
-            return "file-gone" if self._file_gone(path, call.name, at) else "rewritten-without"
+            gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Of a format of its own.
+            lost = self._file_gone(path, call.name, at) if gone is None else view.events[gone].value is None
+            return "file-gone" if lost else "rewritten-without"
         unseen = view.reads and view.killed(call.done, min(at, home.look(call.done) or at) + 1) is not None
         return "lost-at-kill" if unseen else "never-stored"
 

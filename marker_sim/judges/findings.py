@@ -67,7 +67,8 @@ def breach_of(
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
     named = (int(number) for number in _NAMED.findall(message))
-    shown = {*proof, *map(view.answers.get, proof), *also, *named, fault}
+    shown = {*proof, *also, *named}
+    shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
     return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)
 
