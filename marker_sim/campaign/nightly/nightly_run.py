@@ -30,8 +30,6 @@ from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
 from marker_sim.campaign.pieces import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.plan import PLACES
-from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
@@ -63,10 +61,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     begun = next(read_lines(request.directory), None)
     sut = request.sut or (DEFAULT if begun is None else begun["sut"])
     check_place(sut, request)
-    if (system := parse_target(sut).load()) is not None:  # Before anything is made or changed.
-        for place in PLACES:
-            if served(system, *place):
-                try_every_call(system, *place)
+    parse_target(sut).load()  # Before anything is made or changed.
     with writing(request.directory) as ledger:
         totals = opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
