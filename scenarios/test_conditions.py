@@ -59,8 +59,8 @@ MET = {
         conditions.ELSEWHERE,
         conditions.COMPRESSED,
     ),
-    DEATHS: (conditions.KILLED, conditions.REWRITTEN, conditions.PAUSED, conditions.REMOVED),
-    TWO: (conditions.IN_TURN, conditions.AT_ONCE),
+    DEATHS: (conditions.KILLED, conditions.REWRITTEN, conditions.PAUSED),
+    TWO: (conditions.IN_TURN, conditions.AT_ONCE, conditions.REMOVED),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from marker_sim.faults import Fault, FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
@@ -139,8 +139,10 @@ class _PlannedRun(RunStage):
         self.scripts.start()
         try:
             lasting = any(map(_lasts, self.plan.faults))
-            second = any(fault.kind is FaultKind.SECOND_SERVER for fault in self.plan.faults)  # It takes time to start.
-            longer = lasting or second or wires_of(self.plan)
+            takes_time = any(
+                fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
+            )
+            longer = takes_time or wires_of(self.plan)
             until = min(time.monotonic() + (LONGER_S if longer else SCRIPTS_S), self.deadline)
             self.faults.drive(lambda: self._through(lasting), until)
             self.scripts.stop()
