@@ -352,9 +352,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     settle_outputs()
     _end_on_sigterm()
     try:
-        result: Any = get_command(build_app())(
-            args=list(words), prog_name="marker-sim", standalone_mode=False, obj=words
-        )
+        command = get_command(build_app())
+        result: Any = command(args=list(words), prog_name="marker-sim", standalone_mode=False, obj=words)
         return result if isinstance(result, int) else EXIT_HOLDS
     except UsageError as error:
         return _say(str(error), EXIT_USAGE)

@@ -121,7 +121,7 @@ def test_tasks_that_ran_again_in_this_write_are_why_it_was_given_up(kind: str) -
         job.attempt(base("a", "002"), "002")
         if not earlier:
             job.wait(1).fault(kind, job.driver)
-        job.wait(60_000)
+        job.wait(5_000)
         job.observe("job-failed", process=job.driver, error=GIVEN_UP)
         held = kind != "slow-task" and not earlier
         assert ("executor-fault" in excused(job, "G25")) is held, earlier

@@ -170,6 +170,9 @@ def test_the_judges_of_writes_find_what_their_definitions_say(steps: list[tuple[
     assert breached(history, "G15", "is left when") == oracle.left()
     assert breached(history, "G20", "was put at event") == oracle.late()
     (finding,) = judge(history, frozenset({"G17"}))
-    matches = [re.match(r"t/(\d+): its markers were deleted at event (\d+) ", b.message) for b in finding.breaches]
+    matches = [
+        re.match(r"t/(\d+): the deletion of its markers was invoked at event (\d+) ", b.message)
+        for b in finding.breaches
+    ]
     early = {(match[1], int(match[2])) for match in matches if match}
     assert early == oracle.deleted_early()
