@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import takewhile
 from math import exp, lgamma, log
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from marker_sim.campaign.coverage.activity_thresholds import RUNS_LEAST, THRESHOLDS, below_thresholds, too_few
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
-from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, SURE, reached
+from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE, reached
 from marker_sim.campaign.coverage.process_phase import activity
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import WRITES_EVERY
@@ -22,8 +23,9 @@ from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.plan import PLACES, Op, Plan, Task, Write
+from marker_sim.plan import PLACES, STORAGES, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import StorageFailed
 from marker_sim.search.swarm import make_plan
@@ -89,7 +91,7 @@ def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(statist
     for key in list(poor.met_in):
         if key.endswith("/duplicate-waited"):
             del poor.met_in[key]
-    found = reached(poor, PLACES, "hudi", False)
+    found = reached(poor, PLACES, reference(), False)
     assert [gap.sentence.partition(":")[0] for gap in found.gaps] == ["duplicate-waited"]
     assert found.gaps[0].concerns("G5", "timeline", "s3") and not found.gaps[0].concerns("G13", "timeline", "s3")
     outcome = judge_campaign(_campaign(poor, found.gaps), load_profile("reference"), None, Path("report"), [])
@@ -103,7 +105,7 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
     history, _ = execute(make_plan(1, "timeline", "s3"), reference())
     small.add(history, judge(history))
     small.look(history)
-    found = reached(small, [("timeline", "s3")], "hudi", False)
+    found = reached(small, [("timeline", "s3")], reference(), False)
     assert not found.gaps and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
     assert below_thresholds(small, "hudi") == ()
 
@@ -142,9 +144,15 @@ def test_bad_luck_doubts_one_campaign_in_a_thousand_at_the_least_ratio_and_one_i
     assert too_few(0, 7.0) and too_few(140, 200.0) and not too_few(0, 0.0)
 
 
-def test_of_a_system_with_its_own_format_only_what_it_can_show_is_asked(statistics: Statistics) -> None:
-    asked = reached(statistics, PLACES, "names", False)
+def test_what_the_kit_cannot_bring_about_or_see_is_no_goal_of_that_kind_of_system(statistics: Statistics) -> None:
+    foreign = load_system("properties.correct.hex_names:Markers")
+    asked = reached(statistics, PLACES, foreign, False)
     assert "batch-of-several" not in asked.counts and "duplicate-waited" in asked.counts
+    assert asked.not_applicable["earlier-instant-rolled-back"] == LAID_OUT
+    one_mode = replace(reference(), server=None)
+    only = reached(statistics, [("direct", storage) for storage in STORAGES], one_mode, False)
+    assert only.not_applicable == {"other-format-rolled-back": CHANGED}
+    assert not reached(statistics, PLACES, reference(), False).not_applicable
 
 
 def test_plans_of_both_kinds_are_looked_at() -> None:

@@ -188,7 +188,10 @@ class Statistics:
             self._cells.setdefault(key, _Cell()).merge(cell)
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
-        """Drop findings in modes and storages that cannot be judged, except violations."""
+        """Drop modes and storages that cannot be judged, except violations: few runs of them are counted, idle ones."""
+        for counts in (self.made, self.deaths, self.looked, self.met_in):
+            for key in [key for key in counts if tuple(key.split("/")[:2]) in places]:
+                del counts[key]
         storages = {storage for _, storage in places}
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}

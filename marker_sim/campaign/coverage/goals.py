@@ -2,9 +2,12 @@
 
 A goal is found in finished histories: as a mark of coverage/marks.py, or as a fault in a phase of
 coverage/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
-a margin of two, in one of how many applicable runs the goal occurs; benchmarks/reached_rates.py measures it. A campaign
-in which `SURE` occurrences are expected and none is found has not missed it by chance: a generator, the system or the
-mark is broken, and the guarantees that depend on the goal are inconclusive. Smaller campaigns only name it.
+a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
+rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
+has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal
+are inconclusive. Smaller campaigns only name it. A goal that the kit cannot bring about, or cannot see, with a kind of
+system is not that kind's goal: `why_not` says so from what the system is, never from what it did, so that a system that
+keeps a goal from happening by a defect is still asked for it.
 """
 
 from __future__ import annotations
@@ -14,11 +17,17 @@ from dataclasses import dataclass
 
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
+from marker_sim.system import System
 
 LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are sampled.
-SURE = 12  # exp(-12): 6 in a million campaigns miss it by chance, fewer by the margin of `one_in`.
+SURE = 14  # exp(-14): less than one in a million campaigns misses it by chance, far fewer by the margin of `one_in`.
 _BATCHED = ("s3", "local")
 _OPS, _WRITES = "operations", "writes"
+# What some goals need of a system, in the words of `not_applicable`.
+SEEN = "it is seen only in files of Hudi's format"
+WORDED = "a system with a format of its own may report a throttled store in words of its own"
+LAID_OUT = "the kit leaves an unfinished instant before the run only with markers in Hudi's format"
+CHANGED = "a write asks for the other marker mode only of a system that has both in Hudi's format"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +40,7 @@ class CoverageGoal:
     plans: "operations", "writes", "" for both.
     modes, storages: where it can happen, empty for everywhere.
     faults, phases: any of these faults in any of these phases.
-    stored: whether it shows only where storage is in Hudi's format.
+    needs: why it does not occur with systems of some kinds, "" where it can with every one.
     """
 
     name: str
@@ -43,7 +52,7 @@ class CoverageGoal:
     storages: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
-    stored: bool = False
+    needs: str = ""
 
     def applies(self, mode: str, storage: str, plans: str) -> bool:
         """Whether it can happen in such a run."""
@@ -61,21 +70,29 @@ class CoverageGoal:
             )
         return sum(statistics.phases_of(kind)[phase] for kind in self.faults for phase in self.phases)
 
+    def why_not(self, system: System) -> str:
+        """Why it is not a goal of a system, "" where it is one: what the system is decides, not what it did."""
+        able = system.layout == "hudi" and (self.needs != CHANGED or None not in (system.direct, system.server))
+        return "" if able else self.needs
+
     def looked(self, statistics: Statistics) -> int:
         """How many sampled runs could have reached it."""
         return sum(count for key, count in statistics.looked.items() if self.applies(*key.split("/")))
 
 
-def _serving(name: str, sentence: str, one_in: int, **more: tuple[str, ...]) -> CoverageGoal:
+def _serving(
+    name: str, sentence: str, one_in: int, needs: str = SEEN, plans: str = _OPS, **more: tuple[str, ...]
+) -> CoverageGoal:
     """Of a timeline server on a storage that batches."""
-    plans = "" if more.pop("of_writes", ()) else _OPS
     given = {"guarantees": ("G1", "G3", "G4"), "storages": _BATCHED, **more}
     return CoverageGoal(
-        name=name, sentence=sentence, one_in=one_in, plans=plans, modes=("timeline",), stored=True, **given
+        name=name, sentence=sentence, one_in=one_in, plans=plans, modes=("timeline",), needs=needs, **given
     )
 
 
-def _died(name: str, sentence: str, one_in: int, role: str, *phases: str, guarantees: tuple[str, ...]) -> CoverageGoal:
+def _died(
+    name: str, sentence: str, one_in: int, role: str, *phases: str, guarantees: tuple[str, ...], needs: str = ""
+) -> CoverageGoal:
     """A process of one role that died in one of some phases."""
     cells = tuple(f"{role}: {phase}" for phase in phases)
     server = role == "server"
@@ -89,12 +106,12 @@ def _died(name: str, sentence: str, one_in: int, role: str, *phases: str, guaran
         storages=_BATCHED if server else (),
         faults=("kill",),
         phases=cells,
-        stored=server,
+        needs=needs,
     )
 
 
 def _writing(
-    name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = (), stored: bool = False
+    name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = (), needs: str = ""
 ) -> CoverageGoal:
     """Of a write client."""
     return CoverageGoal(
@@ -104,7 +121,7 @@ def _writing(
         guarantees=guarantees,
         plans=_WRITES,
         storages=storages,
-        stored=stored,
+        needs=needs,
     )
 
 
@@ -131,6 +148,7 @@ GOALS: tuple[CoverageGoal, ...] = (
         "server",
         "written and not answered",
         guarantees=("G2", "G3"),
+        needs=SEEN,
     ),
     _died(
         "died-between-replies",
@@ -139,23 +157,31 @@ GOALS: tuple[CoverageGoal, ...] = (
         "server",
         "between replies",
         guarantees=("G1", "G3"),
+        needs=SEEN,
     ),
     _died("died-deleting", "a server died during a deletion", 40, "server", "deleting", guarantees=("G10",)),
     _died(
-        "died-recovering", "a server died during recovery", 80, "server", "recovering", guarantees=("G3", "G4", "G6")
+        "died-recovering",
+        "a server died during recovery",
+        80,
+        "server",
+        "recovering",
+        guarantees=("G3", "G4", "G6"),
+        needs=SEEN,
     ),
-    _serving("batch-of-several", "a batch had more than one request", 2, of_writes=("yes",)),
+    _serving("batch-of-several", "a batch had more than one request", 2, plans=""),
     _serving("all-batch-files-used", "all marker files of a directory existed at once", 4, guarantees=("G8", "G4")),
     _serving("all-batch-files-busy", "a create came while every batch file was being written", 20, storages=("s3",)),
     _serving("server-recovered", "a server wrote to a directory of a dead server", 8),
     _serving("two-servers-wrote", "two live servers wrote to one directory", 35),
-    _serving("request-twice", "one request reached a server twice", 40, guarantees=("G4", "G5"), of_writes=("yes",)),
+    _serving("request-twice", "one request reached a server twice", 40, needs="", plans="", guarantees=("G4", "G5")),
     _serving(
         "request-in-two-lives",
         "a copy of a request reached a later server life",
         800,
+        needs="",
+        plans="",
         guarantees=("G5",),
-        of_writes=("yes",),
     ),
     _serving("listing-met-rewrite", "a listing ran while a marker file was replaced", 20, guarantees=("G11",)),
     _serving("damaged-type-read", "a type file that was empty or missing was read", 24, guarantees=("G9", "G11")),
@@ -167,7 +193,12 @@ GOALS: tuple[CoverageGoal, ...] = (
         guarantees=("G3", "G4"),
     ),
     _serving(
-        "throttled-for-good", "throttling outlasted every retry of a server", 50, storages=("s3",), guarantees=("G6",)
+        "throttled-for-good",
+        "throttling outlasted every retry of a server",
+        50,
+        needs=WORDED,
+        storages=("s3",),
+        guarantees=("G6",),
     ),
     CoverageGoal(
         name="fell-back",
@@ -214,6 +245,7 @@ GOALS: tuple[CoverageGoal, ...] = (
         "G15",
         "G16",
         storages=_BATCHED,
+        needs=CHANGED,
     ),
     _writing("marker-of-another-file", "a rollback found a marker of a base file of another instant", 60, "G15"),
     _writing("marker-of-another-log", "a rollback found a marker of a log file of another instant", 180, "G15"),
@@ -224,12 +256,17 @@ GOALS: tuple[CoverageGoal, ...] = (
         70,
         "G15",
         "G18",
-        stored=True,
+        needs=SEEN,
     ),
     _writing("completed-before", "a write completed on a table that held commits before the run", 16, "G14", "G24"),
     _writing("archived-before", "a write completed on a table with files of archived commits", 30, "G15"),
     _writing(
-        "earlier-instant-rolled-back", "an instant that was left before the run was rolled back", 20, "G15", "G19"
+        "earlier-instant-rolled-back",
+        "an instant that was left before the run was rolled back",
+        20,
+        "G15",
+        "G19",
+        needs=LAID_OUT,
     ),
     _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
     _writing("many-attempts", "one write had a hundred attempts", 600, "G13", "G14"),
@@ -307,19 +344,20 @@ class CoverageGoals:
     counts: how often.
     gaps: goals that were missed although they were expected.
     too_rare: names of goals that were missed and need not have been reached.
+    not_applicable: those that are not goals of such a system, with the reason.
     """
 
     counts: dict[str, int]
     gaps: tuple[CoverageGap, ...]
     too_rare: tuple[str, ...]
+    not_applicable: dict[str, str]
 
 
 def reached(
-    statistics: Statistics, combinations: Iterable[tuple[str, str]], layout: str, write_plans: bool
+    statistics: Statistics, combinations: Iterable[tuple[str, str]], system: System, write_plans: bool
 ) -> CoverageGoals:
-    """Check a campaign's statistics against every coverage goal that its modes and storages allow.
+    """Check a campaign's statistics against every coverage goal that its modes, storages and system allow.
 
-    layout: of the system's storage; goals that show only in Hudi's format do not apply to others.
     write_plans: whether the campaign made only plans of writes.
     """
     pairs = tuple(combinations)
@@ -327,15 +365,16 @@ def reached(
     counts: dict[str, int] = {}
     gaps: list[CoverageGap] = []
     too_rare: list[str] = []
+    not_applicable: dict[str, str] = {}
     for goal in GOALS:
-        if goal.stored and layout != "hudi":
-            continue
         places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
         if not places:
             continue
         times, looked = goal.times(statistics), goal.looked(statistics)
         expected = looked / goal.one_in
-        if times:
+        if why := goal.why_not(system):
+            not_applicable[goal.name] = why
+        elif times:
             counts[goal.name] = times
         elif expected < SURE:
             too_rare.append(goal.name)
@@ -349,4 +388,4 @@ def reached(
                     storages=tuple(sorted({storage for _, storage in places})),
                 )
             )
-    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare))
+    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare), not_applicable=not_applicable)

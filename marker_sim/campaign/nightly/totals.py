@@ -54,7 +54,7 @@ class NightTotals:
     looked: Counter[str] = field(default_factory=Counter)
     reruns: Counter[str] = field(default_factory=Counter)
     swarm_units: int = 0
-    layout: str = ""
+    not_goals: set[str] = field(default_factory=set)
     quiet: list[str] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     replayed: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class NightTotals:
         for name in ("judged", "violations", "unpromised", "excused", "faults", "reached", "looked", "reruns"):
             getattr(self, name).update(line.get(name, {}))
         self.swarm_units += line["stream"] == "swarm"
-        self.layout = line.get("layout", self.layout)
+        self.not_goals |= set(line.get("not_goals", ()))
         if line.get("quiet"):
             self.quiet.append(line["quiet"][0])
         if line.get("trouble"):
@@ -110,9 +110,7 @@ class NightTotals:
         return [
             f"{goal.name}: {goal.sentence}"
             for goal in GOALS
-            if (not goal.stored or self.layout == "hudi")
-            and not self.reached[goal.name]
-            and _due(goal, self.looked) >= SURE
+            if goal.name not in self.not_goals and not self.reached[goal.name] and _due(goal, self.looked) >= SURE
         ] + sorted(goal for goal in self.goals if not self.reached[goal])
 
     def to_dict(self) -> dict[str, Any]:
