@@ -75,7 +75,7 @@ def places_of(system: System, seeds: range) -> dict[_Place, Statistics]:
 
 def _cell(goal: CoverageGoal, system: System, places: dict[_Place, Statistics]) -> str:
     name = system.name.partition(":")[0].rpartition(".")[2]
-    rates = {f"{mode}/{storage}": (goal.times(s), goal.looked(s)) for (mode, storage), s in places.items()}
+    rates = {f"{mode}/{storage}": (goal.times(s), goal.looked(s.looked)) for (mode, storage), s in places.items()}
     rates = {place: rate for place, rate in rates.items() if rate[1]}
     times, looked = (sum(rate[n] for rate in rates.values()) for n in (0, 1))
     if goal.why_not(system):
@@ -83,7 +83,8 @@ def _cell(goal: CoverageGoal, system: System, places: dict[_Place, Statistics]) 
     if not looked:
         return f"{name} nowhere"
     place, (least, of) = min(rates.items(), key=lambda item: item[1][0] / item[1][1])
-    return f"{name} {times}/{looked}, {place} {least}/{of}{' RARER' if times * goal.one_in < looked else ''};"
+    due = sum(goal.expected(s.looked, system.layout != "hudi") for s in places.values())
+    return f"{name} {times}/{looked}, {place} {least}/{of}{' RARER' if times < due else ''};"
 
 
 def _faults(system: System, places: dict[_Place, Statistics], plans: str) -> list[tuple[float, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from marker_sim.campaign.coverage.goals import GOALS, SURE, CoverageGoal
+from marker_sim.campaign.coverage.goals import GOALS, SURE
 from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.ranges import Ranges
@@ -110,7 +110,9 @@ class NightTotals:
         return [
             f"{goal.name}: {goal.sentence}"
             for goal in GOALS
-            if goal.name not in self.not_goals and not self.reached[goal.name] and _due(goal, self.looked) >= SURE
+            if goal.name not in self.not_goals
+            and not self.reached[goal.name]
+            and min(goal.expected(self.looked, own) for own in (False, True)) >= SURE
         ] + sorted(goal for goal in self.goals if not self.reached[goal])
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,12 +149,6 @@ class NightTotals:
             "trouble": self.trouble,
             "missing": list(self.missing),
         }
-
-
-def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
-    """How often a coverage goal was due at least in sampled runs."""
-    able = sum(count for key, count in looked.items() if goal.applies(*key.split("/")))
-    return able / goal.one_in
 
 
 @dataclass(slots=True)
