@@ -87,7 +87,7 @@ def _serving(
     name: str, sentence: str, one_in: int, needs: str = SEEN, plans: str = OPERATIONS, **more: tuple[str, ...]
 ) -> CoverageGoal:
     """Of a timeline server on a storage that batches."""
-    given = {"guarantees": ("G1", "G3", "G4"), "storages": _BATCHED, **more}
+    given: dict[str, Any] = {"guarantees": ("G1", "G3", "G4"), "storages": _BATCHED, **more}
     return CoverageGoal(
         name=name, sentence=sentence, one_in=one_in, plans=plans, modes=("timeline",), needs=needs, **given
     )
