@@ -3,7 +3,7 @@
     python benchmarks/correct_ones.py --out DIR                                       20 seeds of 8 s each, wide
     python benchmarks/correct_ones.py --out DIR --seeds 3 --budget 40s --only hex     the default budget
     python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 400                  the same on a busy machine
-    python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 20000                goals that only long campaigns are due
+    python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 20000                every goal is due
     python benchmarks/correct_ones.py --out DIR --what chaos --budget 5m
     python benchmarks/correct_ones.py --out DIR --what pytest,http --budget 60s
 
