@@ -3,6 +3,7 @@
     python benchmarks/correct_ones.py --out DIR                                       20 seeds of 8 s each, wide
     python benchmarks/correct_ones.py --out DIR --seeds 3 --budget 40s --only hex     the default budget
     python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 400                  the same on a busy machine
+    python benchmarks/correct_ones.py --out DIR --seeds 3 --runs 20000                every goal is due
     python benchmarks/correct_ones.py --out DIR --what chaos --budget 5m
     python benchmarks/correct_ones.py --out DIR --what pytest,http,command --budget 60s
 
@@ -63,7 +64,7 @@ def main() -> int:
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     lines = [line for what in given.what.split(",") for line in _run(what, given, out, seeds)]
     bad = sum(line.bad for line in lines)
-    print(f"{len(lines)} runs, {bad} accused or broken")
+    print(f"{len(lines)} runs, {bad} accused or broken, {sum(line.code == 3 for line in lines)} inconclusive")
     return int(bad > 0)
 
 

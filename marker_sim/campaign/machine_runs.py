@@ -86,7 +86,7 @@ class MachineRuns(PlannedRuns):
             campaign,
             sut_version=self._system.version,
             not_reached=(NOT_DETERMINISTIC,) if self._reruns["differences"] else (),
-            too_rare=self._faults_unmet(),
+            too_rare=tuple(self._faults_unmet()),
             left_out=self._left_out(),
             reruns=Reruns(**self._reruns),
         )

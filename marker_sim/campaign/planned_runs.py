@@ -24,7 +24,8 @@ from marker_sim.campaign.coverage import canary
 from marker_sim.campaign.coverage.activity_thresholds import below_thresholds
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
-from marker_sim.campaign.coverage.goals import reached
+from marker_sim.campaign.coverage.goal_check import reached
+from marker_sim.campaign.coverage.goals import SURE
 from marker_sim.campaign.pieces import (
     ELSEWHERE,
     NONE_SMALLER,
@@ -64,7 +65,7 @@ SHRINK_MIN_S = 6.0
 SHRINK_RUNS = 2_000
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
-RUNS_FOR_REACHED = 1_500  # The rarest kind strikes about once in 85 runs.
+FAULT_ONE_IN = 120  # With a margin of two, as the `one_in` of a goal: of the rarest kind, in the place where it is.
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
@@ -162,20 +163,21 @@ class PlannedRuns:
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
-        statistics, places, layout = campaign.statistics, self._settings.places, self._system.layout
+        statistics = campaign.statistics
+        places = tuple(place for place in self._settings.places if place not in self._unsupported)
         statistics.leave_out(self._unsupported.keys())
-        met = reached(statistics, places, layout, self._settings.guarantees == frozenset({MODES_AGREE}))
+        met = reached(statistics, places, self._system, self._settings.guarantees == frozenset({MODES_AGREE}))
         statistics.reached.update(met.counts)
-        gaps = (*met.gaps, *below_thresholds(statistics, layout))
+        gaps = (*met.gaps, *below_thresholds(statistics, self._system.layout))
         unsteady = (NOT_DETERMINISTIC,) if self._reruns["differences"] else ()
         unmet = self._faults_unmet()
-        due = statistics.runs >= RUNS_FOR_REACHED
         return replace(
             campaign,
             sut_version=self._system.version,
-            not_reached=(*unsteady, *(unmet if due else ()), *(gap.sentence for gap in gaps)),
+            not_reached=(*unsteady, *(name for name, due in unmet.items() if due), *(gap.sentence for gap in gaps)),
             gaps=gaps,
-            too_rare=met.too_rare if due else (*unmet, *met.too_rare),
+            too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
+            not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),
             reruns=Reruns(**self._reruns),
             left_out=self._left_out(),
@@ -262,13 +264,17 @@ class PlannedRuns:
         )
         return tuple(sorted((*unserved, *unsupported)))
 
-    def _faults_unmet(self) -> tuple[str, ...]:
-        """Kinds of fault that are possible and never struck."""
-        places, struck = self._settings.places, self._search.statistics.faults
-        declared = {kind.value for pair in places for kind in drawable(*pair)}
+    def _faults_unmet(self) -> dict[str, bool]:
+        """Kinds of fault that are possible and never struck, each with whether that is no chance in so many runs."""
+        statistics, able = self._search.statistics, Counter[FaultKind]()
+        for mode, storage in self._settings.places:
+            for plans in ("operations", "writes"):
+                kinds = drawable(mode, storage, writes=plans == "writes")
+                able.update(dict.fromkeys(kinds, statistics.made[f"{mode}/{storage}/{plans}"]))
         if self._system.layout == "names":
-            declared.discard(FaultKind.TYPE_DAMAGED.value)  # Type files are Hudi's; others have none to damage.
-        return tuple(f"fault {name}" for name in sorted(declared - set(struck)))
+            del able[FaultKind.TYPE_DAMAGED]  # Type files are Hudi's; others have none to damage.
+        missed = sorted((kind.value, runs) for kind, runs in able.items() if kind.value not in statistics.faults)
+        return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 
 
 def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:

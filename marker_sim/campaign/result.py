@@ -180,6 +180,7 @@ class Campaign:
     server: how a foreign server was started, as `ServerOptions` without an endpoint, None for other systems.
     gaps: the part of `not_reached` that makes guarantees inconclusive.
     too_rare: goals that were missed and need not have been reached.
+    not_applicable: goals that are none of such a system, with the reason.
     fault_rows: faults by phase, in the sampled runs.
     deciding: the places and happenings that decide guarantees, where there are such.
     listed: a row of each run of a plan, when that was asked for.
@@ -205,6 +206,7 @@ class Campaign:
     gaps: tuple[CoverageGap, ...] = ()
     deciding: tuple[Deciding, ...] = ()
     too_rare: tuple[str, ...] = ()
+    not_applicable: dict[str, str] = field(default_factory=dict)
     fault_rows: tuple[MatrixRow, ...] = ()
     reruns: Reruns = field(default_factory=Reruns)
     listed: tuple[RunRow, ...] = ()

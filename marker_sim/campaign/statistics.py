@@ -77,7 +77,7 @@ class Statistics:
     deaths: those of them in which a process was killed, by "mode/storage/plans/role".
     looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and phases.
     faults_by_phase: faults by kind and phase.
-    met_in: sampled runs with a coverage mark, by "mode/storage/plans/mark".
+    met_in: sampled runs with a coverage mark or a fault in a phase, by "mode/storage/plans/mark".
     """
 
     __slots__ = (
@@ -140,6 +140,7 @@ class Statistics:
         self.looked[kind_of_run] += 1
         for (kind, phase), count in seen.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count
+            self.met_in[f"{kind_of_run}/{kind} in {phase}"] += 1
         for name, count in seen.marks.items():
             self.reach(name, count)
             self.met_in[f"{kind_of_run}/{name}"] += 1
@@ -188,7 +189,10 @@ class Statistics:
             self._cells.setdefault(key, _Cell()).merge(cell)
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
-        """Drop findings in modes and storages that cannot be judged, except violations."""
+        """Drop modes and storages that cannot be judged, except violations: few runs of them are counted, idle ones."""
+        for counts in (self.made, self.deaths, self.looked, self.met_in):
+            for key in [key for key in counts if tuple(key.split("/")[:2]) in places]:
+                del counts[key]
         storages = {storage for _, storage in places}
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from marker_sim.judges.baselines.baseline import Known
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import printable
 
@@ -36,11 +38,9 @@ class Note:
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     """The notes, without the sorts that have none."""
     campaign = outcome.campaign
-    undecided = [
-        f"inconclusive: {row.id} {row.slug}, {row.mode} mode on {row.storage}: {printable(row.message)}"
-        for row in outcome.rows
-        if row.verdict == "inconclusive"
-    ]
+    undecided = _undecided(outcome.rows)
+    told = {row.message for row in outcome.rows if row.verdict == "inconclusive"}
+    missed = [line for name in campaign.not_reached if (line := f"coverage goal missed: {name}") not in told]
     allowed = [
         f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, holds: the profile does not promise it under "
         + ", ".join(f"{under} ({count:,})" for under, count in row.under.items() if count)
@@ -69,7 +69,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         _note("undecided", undecided),
         _note("violations that the profile allows", allowed),
         _note("differences from the baseline", baseline),
-        _note("coverage goals missed", [f"coverage goal missed: {name}" for name in campaign.not_reached]),
+        _note("coverage goals missed", missed),
         Note(
             title="too rare for a campaign of this length",
             lines=(f"not reached, and not required of a campaign of this length: {rare}",),
@@ -86,6 +86,27 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
 def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
     """The notes as lines."""
     return tuple(line for note in notes(outcome) for line in note.lines)
+
+
+def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
+    """A line for each reason, with all rows that it makes inconclusive."""
+    places: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for row in rows:
+        if row.verdict == "inconclusive":
+            of_reason = places.setdefault(row.message, {})
+            of_reason.setdefault(f"{row.id} {row.slug}", {}).setdefault(row.mode, []).append(row.storage)
+    lines = []
+    for message, by_guarantee in places.items():
+        where: dict[str, list[str]] = {}
+        for guarantee, modes in by_guarantee.items():
+            by_storages: dict[str, list[str]] = {}
+            for mode, storages in modes.items():
+                by_storages.setdefault(", ".join(storages), []).append(mode)
+            said = "; ".join(f"{' and '.join(modes)} mode on {storages}" for storages, modes in by_storages.items())
+            where.setdefault(said, []).append(guarantee)
+        shown = "; ".join(f"{', '.join(guarantees)}, {said}" for said, guarantees in where.items())
+        lines.append(f"inconclusive: {shown}: {printable(message)}")
+    return lines
 
 
 def _note(title: str, lines: list[str]) -> Note:

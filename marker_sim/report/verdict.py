@@ -100,6 +100,7 @@ class VerdictOutcome:
             "reached": {name: campaign.statistics.reached[name] for name in sorted(campaign.statistics.reached)},
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
+            "not_applicable": campaign.not_applicable,
             "reruns": campaign.reruns.to_dict(),
             "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
         }

@@ -59,6 +59,7 @@ VERDICT_TYPES = {
     "reached": dict,
     "not_reached": list,
     "too_rare": list,
+    "not_applicable": dict,
     "reruns": dict,
     "fault_phases": dict,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from marker_sim.campaign.coverage.goals import GOALS, SURE, CoverageGoal
+from marker_sim.campaign.coverage.goals import GOALS, SURE
 from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.ranges import Ranges
@@ -54,7 +54,7 @@ class NightTotals:
     looked: Counter[str] = field(default_factory=Counter)
     reruns: Counter[str] = field(default_factory=Counter)
     swarm_units: int = 0
-    layout: str = ""
+    not_goals: set[str] = field(default_factory=set)
     quiet: list[str] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     replayed: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class NightTotals:
         for name in ("judged", "violations", "unpromised", "excused", "faults", "reached", "looked", "reruns"):
             getattr(self, name).update(line.get(name, {}))
         self.swarm_units += line["stream"] == "swarm"
-        self.layout = line.get("layout", self.layout)
+        self.not_goals |= set(line.get("not_goals", ()))
         if line.get("quiet"):
             self.quiet.append(line["quiet"][0])
         if line.get("trouble"):
@@ -110,9 +110,9 @@ class NightTotals:
         return [
             f"{goal.name}: {goal.sentence}"
             for goal in GOALS
-            if (not goal.stored or self.layout == "hudi")
+            if goal.name not in self.not_goals
             and not self.reached[goal.name]
-            and _due(goal, self.looked) >= SURE
+            and min(goal.expected(self.looked, own) for own in (False, True)) >= SURE
         ] + sorted(goal for goal in self.goals if not self.reached[goal])
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,12 +149,6 @@ class NightTotals:
             "trouble": self.trouble,
             "missing": list(self.missing),
         }
-
-
-def _due(goal: CoverageGoal, looked: Counter[str]) -> float:
-    """How often a coverage goal was due at least in sampled runs."""
-    able = sum(count for key, count in looked.items() if goal.applies(*key.split("/")))
-    return able / goal.one_in
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ unpromised              breaches of guarantees that are not promised
 faults, reached         faults that fired and coverage goals that were reached, by name
 looked                  number of runs sampled for coverage goals, by mode, storage and kind of plan
 reruns, differences     number of repeated runs, and of those with another history
-layout                  of the system's storage, which decides the visible goals
+not_goals               coverage goals that are none of such a system
 goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
 sightings               failures.Sighting, at most one for each guarantee, mode and storage
@@ -114,7 +114,7 @@ def swarm(task: NightlyTask) -> dict[str, Any]:
     campaign = run_campaign(request, lambda _: None)
     shown = sightings(campaign.failures, system, profile, campaign.reruns.differences == 0)
     rows = {ROWS: campaign.listed} if task.listing else {}
-    return counted(campaign, profile) | {"sightings": shown, "layout": system.layout} | rows
+    return counted(campaign, profile) | {"sightings": shown, "not_goals": list(campaign.not_applicable)} | rows
 
 
 def counted(campaign: Campaign, profile: Profile) -> dict[str, Any]:
