@@ -100,6 +100,38 @@ def test_a_wait_counts_from_the_last_arrival_of_a_request_that_the_wire_copied()
         assert len(finding.breaches) == (not again), again
 
 
+@pytest.mark.parametrize(
+    ("every_ms", "overtaken", "answered", "held"),
+    [
+        (900, False, True, True),
+        (1_100, False, True, False),  # The server rests in between.
+        (900, True, True, False),  # Others that came much later were served before.
+        (900, False, False, False),  # It is left out for good.
+    ],
+)
+def test_an_answer_may_come_late_in_a_line_that_moves(
+    every_ms: int, overtaken: bool, answered: bool, held: bool
+) -> None:
+    made = story()
+    late = made.ask(A)
+    asked = [made.ask(f"p/f{number}_0-0-0_001.parquet.marker.CREATE") for number in range(13)]
+    for number, other in enumerate(asked):
+        made.wait(every_ms)
+        if overtaken and number == 7:
+            newest = made.ask(C)
+            made.flush(C)
+            made.end(newest, "ok", "created")
+        made.flush(str(made.events[other].path))
+        made.end(other, "ok", "created")
+    if answered:
+        made.flush(A)
+        made.end(late, "ok", "created")
+    finding = over(probing(made, "ok", "ok", "ok")).finding("G6")
+    assert any(late in breach.evidence for breach in finding.breaches) is not held
+    if answered:
+        assert ("in-line" in dict(finding.excused)) is held
+
+
 @pytest.mark.parametrize(("pauses_ms", "late"), [((9_000, 9_000), False), ((18_000,), True)])
 def test_a_deletion_may_take_long_as_long_as_it_removes_a_file_within_every_bound(
     pauses_ms: tuple[int, ...], late: bool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
@@ -17,7 +19,7 @@ def every_request_answered(view: HistoryIndex) -> Finding:
 
     Requests: one that arrived at a server that stayed alive and unpaused, over a connection no wire fault touched, is
     answered within the bound, counted from its invocation or the end of the last fault, whichever is later; a time-out
-    is no answer. A request whose client gave up sooner, or was killed, is not judged.
+    is no answer. An answer may come later when its server answered others all the time, in the order of their requests. A request whose client gave up sooner, or was killed, is not judged.
     Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
     was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
     breaks the guarantee whatever else happened.
@@ -149,6 +151,8 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
         if _starved(view, call, _end_ns(view, call) - waited_ns, bound_ns) and view.excuse("no-processor"):
             continue
         silent = view.timed_out(call)
+        if not silent and _in_line(view, call, _end_ns(view, call) - waited_ns, bound_ns) and view.excuse("in-line"):
+            continue
         how = "not answered" if silent else f"answered ({call.value!r})" if isinstance(call.value, str) else "answered"
         late = "" if silent else f", so it came {(waited_ns - bound_ns) / 1e9:.3f} s late"
         message = (
@@ -295,6 +299,22 @@ def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: in
     """Whether a call was in time but for what its server waited for a processor, which is the machine's doing."""
     until_ns = _end_ns(view, call)
     return until_ns - since_ns - view.starved_ns(since_ns, until_ns) <= limit_ns
+
+
+def _in_line(view: HistoryIndex, call: RecordedCall, since_ns: int, bound_ns: int) -> bool:
+    """Whether a late answer came in its turn: behind those to others, one at least every tenth of the bound.
+
+    None of these was sent more than half the bound later: whoever is overtaken for so long does not wait in a line.
+    """
+    until_ns, sent_ns = _end_ns(view, call), view.time_ns(call.invoke)
+    times = [since_ns, until_ns]
+    for _, other in view.calls():
+        done_ns = view.time_ns(other.done)
+        if other.life == call.life and since_ns <= done_ns < until_ns and not view.timed_out(other):
+            if view.time_ns(other.invoke) - sent_ns > bound_ns // 2:
+                return False
+            times.append(done_ns)
+    return max(later - earlier for earlier, later in pairwise(sorted(times))) <= bound_ns // 10
 
 
 def _is_confined(fault: FaultSpan) -> bool:
