@@ -27,6 +27,7 @@ from marker_sim.report.write import write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
+from marker_sim.time_limit import REST_S, TimeLimit
 
 LEAST_S = 1.0
 
@@ -39,13 +40,15 @@ def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
     for system in sorted({stored.sut for stored in chosen.values()}):
         parse_target(system).load()
     until, results = time.monotonic() + budget_s, []
-    for number, stored in enumerate(chosen.values()):
-        left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
-        try:
-            results.append(_shrink_one(stored, left_s, console))
-        except HarnessError as error:
-            print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
-            results.append(CANNOT_RUN)
+    with TimeLimit() as limit:
+        limit.set(budget_s + REST_S, f"making {path} smaller with a budget of {budget_s:g} s")
+        for number, stored in enumerate(chosen.values()):
+            left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
+            try:
+                results.append(_shrink_one(stored, left_s, console))
+            except HarnessError as error:
+                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
+                results.append(CANNOT_RUN)
     return conclude(results, console)
 
 
