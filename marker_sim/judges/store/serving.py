@@ -19,7 +19,8 @@ def every_request_answered(view: HistoryIndex) -> Finding:
 
     Requests: one that arrived at a server that stayed alive and unpaused, over a connection no wire fault touched, is
     answered within the bound, counted from its invocation or the end of the last fault, whichever is later; a time-out
-    is no answer. An answer may come later when its server answered others all the time, in the order of their requests. A request whose client gave up sooner, or was killed, is not judged.
+    is no answer. An answer may come later when its server answered others all the time, in the order of their requests.
+    A request whose client gave up sooner, or was killed, is not judged.
     Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
     was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
     breaks the guarantee whatever else happened.
