@@ -158,14 +158,20 @@ def test_a_fault_at_a_call_is_said_and_is_not_for_simulated_processes() -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ({"kind": "pause", "step": 1, "calls": 3}, "fault 'pause' takes for_ms, not calls"),
-        ({"kind": "conflict", "step": 1, "for_ms": 3}, "fault 'conflict' takes no settings, not for_ms"),
+        (
+            {"kind": "pause", "step": 1, "calls": 3},
+            "fault 'pause' has a key 'calls'; accepted are kind, target, step, for_ms",
+        ),
+        (
+            {"kind": "conflict", "step": 1, "for_ms": 3},
+            "fault 'conflict' has a key 'for_ms'; accepted are kind, target, step",
+        ),
         ({"kind": "server-error", "step": 1, "applied": 2}, "applied of fault 'server-error' is 2, not bool"),
         ({"kind": "pause", "step": 1, "for_ms": "2"}, "for_ms of fault 'pause' is '2', not int"),
         ({"kind": "pause", "step": 1, "fro_ms": 2}, "fro_ms"),
         ({"kind": "lunch", "step": 1}, "lunch"),
         ({"kind": "pause"}, "step"),
-        ({"kind": "pause", "call": "1"} | CALL, "a call has a number and a path, not '1'"),
+        ({"kind": "pause", "call": "1"} | CALL, "call of fault 'pause' is '1', not int"),
         ({"kind": "pause", "call": 1} | CALL | {"path": "("}, "is no regular expression"),
         ({"kind": "pause", "call": 1} | CALL | {"operations": ["eat"]}, "operation 'eat' of a fault is none of put"),
         ({"kind": "pause", "call": 1} | CALL | {"when": "during"}, "'during' is not when a fault happens"),

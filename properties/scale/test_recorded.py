@@ -16,6 +16,7 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.sets.rules import NOTHING, RULES, Difference
 from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.names import legible
 from marker_sim.report.columns import as_table, write_parquet
 from marker_sim.scale.arrow_engine import ArrowFacts
 from marker_sim.scale.recorded import RecordedFacts
@@ -48,7 +49,7 @@ def accused(history: History, counted: Counter[str]) -> None:
         counted[f"{rule.id} broken"] += found.breaches
         for directory, name in found.shown:
             messages = [breach.message for breach in findings[rule.guarantee].breaches]
-            assert any(repr(name) in message for message in messages), (rule.id, directory, name, messages)
+            assert any(legible(repr(name)) in message for message in messages), (rule.id, directory, name, messages)
     counted["missing in the end"] += sum("in the end" in breach.message for breach in findings["G4"].breaches)
 
 
