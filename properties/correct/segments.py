@@ -4,7 +4,8 @@ Creates that come while a batch is being stored are the next batch. A segment is
 names it, so a put that comes late, or whose batch was given up, changes nothing. Long manifests get one merged segment.
 A deletion puts a tombstone in the manifest's place, sweeps what was there before it, and takes the tombstone last. Who
 creates after the tombstone begins another life, in a folder of its own, which the sweep does not touch. Memory is an
-index of segments by their path, which is never used twice; what is not in it is read again.
+index of segments by their path, which is never used twice; what is not in it is read again. Stored paths are relative
+to the directory, since processes may see the same storage under different roots.
 """
 
 from __future__ import annotations
@@ -126,9 +127,9 @@ class Markers(Shape):
                 if view.life == OVER:
                     self.replace(self.path, self._manifest(life, ()), view.manifest)
                     continue
-                segment = f"{self.prefix}{life}/{self.runtime.unique_id()}"
+                segment = f"{life}/{self.runtime.unique_id()}"
                 kept = sorted(fresh | view.names if merges else fresh)
-                self.storage.put(segment, json.dumps(kept).encode())
+                self.storage.put(self.prefix + segment, json.dumps(kept).encode())
                 segments = (segment,) if merges else (*view.segments, segment)
                 self.replace(self.path, self._manifest(life, segments), view.manifest)
             except (PreconditionFailed, Conflicted):
@@ -142,7 +143,7 @@ class Markers(Shape):
         """Merged ones; what stays of them counts no more, and goes with the directory."""
         try:
             for segment in segments:
-                self.storage.delete(segment)
+                self.storage.delete(self.prefix + segment)
         except StorageError:
             return
 
@@ -153,8 +154,8 @@ class Markers(Shape):
             said: dict[str, Any] = json.loads(manifest.data) if manifest else {"life": OVER, "segments": []}
             segments: tuple[str, ...] = tuple(said["segments"])
             index = {path: self.index[path] for path in segments if path in self.index}
-            read = self.read_all(path for path in segments if path not in index)
-            index |= {path: tuple(json.loads(data)) for path, data in read.items()}
+            read = self.read_all(self.prefix + path for path in segments if path not in index)
+            index |= {path.removeprefix(self.prefix): tuple(json.loads(data)) for path, data in read.items()}
             if len(index) == len(segments):
                 self.index = index
                 names = frozenset(name for path in segments for name in index[path])
