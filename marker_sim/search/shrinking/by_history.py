@@ -1,8 +1,10 @@
 """Smaller plans from what happened in a failing run: its calls one after the other, or those that met each other.
 
-Most defects need an order of calls and no race. One client that performs a part of the calls in the order in which they
-were made, with the faults where they struck between them, fails each time it is run, and is made smaller call by call.
-What needs a race is among the calls that were under way when the evidence was: these are asked again at once.
+What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
+part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
+it is run, and is made smaller call by call. What needs a race is among the calls that were under way when the evidence
+was: these are asked again at once. Where the rest matters in a way that no call tells, all that the plan does in the
+directories of the evidence is kept.
 """
 
 from __future__ import annotations
