@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Site, Step
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, Header, History, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.search.shrinking.by_history import candidates
@@ -143,3 +144,17 @@ def test_what_was_under_way_at_the_same_time_is_asked_again_by_the_same_clients(
     beside = [plan for plan in candidates(PLAN, history, evidence, "none") if plan not in sequential()]
     assert any({"executor-0", "executor-1", "executor-2~1"} <= {op.actor for op in plan.ops} for plan in beside)
     assert all(op.copies == 1 for plan in beside for op in plan.ops)
+
+
+def test_what_a_plan_does_in_the_directories_of_the_evidence_is_tried_with_the_faults_that_are_not_of_others() -> None:
+    """The directories are kept, not the clients: what no call of the evidence met may have prepared the failure."""
+    elsewhere, here = (
+        Fault.of(FaultKind.IO_ERROR, "server", Call(f"^{re.escape(PLAN.directories[number])}/", ("put",), 1))
+        for number in (0, 1)
+    )
+    plan = replace(PLAN, faults=(elsewhere, here))
+    history, evidence = lost_run()
+    ops = tuple(replace(op, directory=0) for op in PLAN.ops if op.directory == 1)
+    own = [each for each in candidates(plan, history, evidence, "none") if each.ops == ops]
+    assert [each.faults for each in own] == [(), (here,)]
+    assert all(each.directories == PLAN.directories[1:2] for each in own)

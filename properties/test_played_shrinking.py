@@ -14,6 +14,7 @@ from marker_sim.campaign.pieces import NO_TIME, SearchState
 from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
@@ -93,6 +94,68 @@ def test_a_run_that_the_time_cut_short_is_not_counted(seconds: float, monkeypatc
     assert made.stopped == ("" if seconds == 40.0 else NO_TIME)
     if made.runs == 0:
         assert made.plan == PLAN, "a plan of which nothing was seen takes no other's place"
+
+
+RACE_RUNS = 8
+
+
+def test_a_race_of_two_requests_is_found_in_a_plan_of_many_tables_within_a_few_runs() -> None:
+    """As a real server is seen: the tables of its histories lie in a folder of the run, its processes have lives."""
+    defect, begun, lock = load_mutant(find_mutant("two-creators")), [0], threading.Lock()
+    history = run(LARGE, defect)
+    seen = tuple(
+        event._replace(process=event.process.replace("#", "."), table=event.table and f"run/{event.table}")
+        for event in history.events
+    )
+    kind, broken = next((kind, each) for kind, each in broken_in(history, LARGE, PROFILE).items() if kind[0] == "G5")
+
+    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
+        with lock:
+            begun[0] += 1
+            spent = begun[0] > RACE_RUNS
+        return None if spent else run(plan, defect)
+
+    large = broken._replace(history=replace(history, events=seen))
+    made = PlayedShrinker(again, PROFILE).shrink(kind, [large], time.monotonic() + 60)
+    assert LARGE.entries > 200 and made.plan.entries <= 6 and made.failed == made.runs == 4
+
+
+def _large() -> Plan:
+    """Sixteen marker directories, in one of which two clients ask for one name at once."""
+    ops = [
+        Op(
+            actor=f"executor-{number % 24}", kind="list" if number % 64 >= 48 else "create", directory=number % 16,
+            name="" if number % 64 >= 48 else f"p/f{number}.marker.CREATE", after_ms=number % 5,
+        )
+        for number in range(240)
+    ]  # fmt: skip
+    near = [Op(actor="executor-26", kind="create", directory=5, name=f"p/near{n}.marker.CREATE") for n in range(12)]
+    twice = Op(actor="driver", kind="create", directory=5, name="p/twice.marker.CREATE", after_ms=100)
+    return Plan(
+        mode="timeline", storage="local",
+        directories=tuple(f"{table}/.hoodie/.temp/{number:03}" for table in "abcd" for number in range(4)),
+        ops=(*ops, *near, twice, replace(twice, actor="executor-30", after_ms=101)),
+        faults=tuple(Fault.of(FaultKind.REPLY_LOST, actor, Step(2)) for actor in ("executor-3", "executor-26")),
+    )  # fmt: skip
+
+
+LARGE = _large()
+
+
+def test_the_last_runs_end_with_probes_once_where_the_evidence_needs_none() -> None:
+    kind, broken = next(
+        (kind, each) for kind, each in broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items() if kind[0] == "G4"
+    )
+    probed = []
+
+    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+        probed.append(probing)
+        return run(plan, MUTANT)
+
+    unprobed = tuple(i for i in broken.breach.evidence if "probe" not in broken.history.events[i].process)
+    own = broken._replace(breach=replace(broken.breach, evidence=unprobed))
+    PlayedShrinker(again, PROFILE).shrink(kind, [own], time.monotonic() + 60)
+    assert probed[-2:] == [True, True] and not any(probed[-10:-2])
 
 
 def test_a_run_that_the_kit_could_not_complete_is_not_counted_as_a_promise_kept() -> None:

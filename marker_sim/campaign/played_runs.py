@@ -78,7 +78,7 @@ class PlayedRuns:
         while left and time.monotonic() < until:
             kind = left.pop(0)
             broken, left_s = search.found[kind], until - time.monotonic()
-            share_s = left_s * share_of(kind, left)
+            share_s = left_s * share_of(kind, [each for each in left if each[:3] != kind[:3]])
             search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
             seen = self._broken.get(kind) or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)

@@ -105,17 +105,17 @@ class PlayedShrinker:
         self._wanted = self._as_seen_in(ordered, kind[0])
         self._beside = self._at_once if kind[0] in WAITING or self._slow else BESIDE
         self._expect(kind[0], ordered[0])
-        last = until - self._closing_s(kept[0].plan, until - began)
 
-        def fails(candidate: Plan) -> bool:
+        def fails(candidate: Plan, last: float) -> bool:
             failing = self._failing(candidate, last, until)
             kept.extend([] if failing is None else [failing])
             return failing is not None
 
-        self._first(ordered, fails, began + (last - began) * EVIDENCE_SHARE)
-        shrink(kept[-1].plan, fails, runs_max, max(0.0, last - time.monotonic()), simulated=False)
+        self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
+        last = until - self._closing_s(kept[-1].plan, until - began)
+        left_s = max(0.0, last - time.monotonic())
+        shrink(kept[-1].plan, lambda plan: fails(plan, last), runs_max, left_s, simulated=False)
         ended = not self._has_room(kept[-1].plan, last)
-        self._probing = True
         small = self._most_reliable(kept, until if over is None else over)
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
         return replace(small, stopped=NO_TIME if ended else none)
@@ -150,19 +150,24 @@ class PlayedShrinker:
     def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
         """Ten runs; fewer when the time is over, or when too many of them kept the guarantee.
 
-        Where there is no time for one, the runs for which the plan was kept stand.
+        Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
+        that whatever else breaks is seen.
         """
         spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Broken]](), kept
+        needed = self._probing
         while self._has_room(kept.plan, until):
+            self._probing = needed or len(seen) + self._beside >= self._last_runs_max
             some = self._some(kept.plan, until)
             seen += some
             small = self._counted(kept.plan, seen) if seen else kept
             if not some or len(seen) >= self._last_runs_max or small.runs - small.failed > spare:
                 break
+        self._probing = needed
         return small
 
-    def _first(self, seen: list[Broken], fails: Callable[[Plan], bool], until: float) -> None:
-        """Candidates of all runs in turn until one fails."""
+    def _first(self, seen: list[Broken], fails: Callable[[Plan, float], bool], until: float) -> None:
+        """Candidates of all runs in turn, each once, until one fails."""
+        tried = set[Plan]()
         turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
         for each in (each for turn in zip_longest(*turns) for each in turn if each is not None):
             broken, candidate = each
@@ -171,8 +176,9 @@ class PlayedShrinker:
             self._probing = any(
                 broken.history.events[index].process.startswith(PROBES) for index in broken.breach.evidence
             )
-            if candidate.entries < _plan_of(broken).entries and fails(candidate):
+            if candidate.entries < _plan_of(broken).entries and candidate not in tried and fails(candidate, until):
                 return
+            tried.add(candidate)
 
     def _failing(self, plan: Plan, last: float, until: float) -> SmallPlan | None:
         """What was seen of a candidate that breaks often enough; None for another, or one that no run decided about.
@@ -222,7 +228,9 @@ class PlayedShrinker:
     def _closing_s(self, plan: Plan, seconds: float) -> float:
         """How much of the time is kept for the last runs; nothing where no candidate would have room before them."""
         closing_s, run_s = seconds * CLOSING_SHARE, self._run_s(plan)
-        return closing_s if self._slow or run_s < closing_s else run_s if 2 * run_s < seconds else 0.0
+        if self._slow or run_s < closing_s:
+            return min(closing_s, run_s * self._last_runs_max)
+        return run_s if 2 * run_s < seconds else 0.0
 
     def _run_s(self, plan: Plan) -> float:
         """How long a run of a plan that fails takes most likely."""

@@ -1,12 +1,15 @@
 """Smaller plans from what happened in a failing run: its calls one after the other, or those that met each other.
 
-Most defects need an order of calls and no race. One client that performs a part of the calls in the order in which they
-were made, with the faults where they struck between them, fails each time it is run, and is made smaller call by call.
-What needs a race is among the calls that were under way when the evidence was: these are asked again at once.
+What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
+part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
+it is run, and is made smaller call by call. What needs a race is among the calls that were under way when the evidence
+was: these are asked again at once. Where the rest matters in a way that no call tells, all that the plan does in the
+directories of the evidence is kept.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,14 +64,34 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
     if not about:  # Probes show it, in directories that may need each other.
         yield replace(plan, ops=(), faults=())
     yield from _batch_after_batch(plan, heeded, likely)
+    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # Mostly that is enough.
+        for faults in _unlike([[], likely]):
+            yield _one_after_another(plan, about, faults)
+            yield from _beside_each_other(plan, about, faults)
     for calls in _unlike([about, _merged(about, deleted, namesakes), heeded, alone, _merged(alone, deleted)]):
         if 0 < len(calls) * plan.interval_ms <= LASTS_MS_MAX:
             for faults in _unlike([[], likely, struck]):
                 yield _one_after_another(plan, calls, faults)
     met = [call for call in made if any(_met(call, other, plan) for other in about)]
-    for calls in _unlike([_merged(about, [call for call in met if call.op.directory in own]), _merged(about, met)]):
-        for faults in _unlike([likely, struck, []]) if calls else ():
-            yield from _beside_each_other(plan, calls, faults)
+    near, far = _merged(about, [call for call in met if call.op.directory in own]), _merged(about, met)
+    for faults in _unlike([[], likely, struck]):
+        yield from _beside_each_other(plan, near, faults) if near else ()
+    yield from _in_own_directories(plan, own)
+    for faults in _unlike([[], likely, struck]):
+        yield from _beside_each_other(plan, far, faults) if far else ()
+
+
+def _in_own_directories(plan: Plan, own: set[int]) -> Iterator[Plan]:
+    """What the plan does there, without faults, then with those that do not single out another directory."""
+    ops = tuple(op for op in plan.ops if op.directory in own)
+    others = [re.escape(path) for number, path in enumerate(plan.directories) if number not in own]
+    faults = tuple(fault for fault in plan.faults if not _speaks_of(fault, others))
+    for some in dict.fromkeys(((), faults)) if ops else ():
+        yield in_used_directories(replace(plan, ops=ops, faults=some).earlier_by(plan))
+
+
+def _speaks_of(fault: Fault, paths: list[str]) -> bool:
+    return isinstance(fault.trigger, Call) and any(f"{path}/" in fault.trigger.pattern for path in paths)
 
 
 def _deletions(made: list[_Made]) -> list[_Made]:
