@@ -134,6 +134,34 @@ def test_a_type_file_that_a_kill_left_empty_breaks_it_unless_it_is_written_again
         assert story.breaks("G9", under="restart").cause == "after-kill"
 
 
+@pytest.mark.parametrize(("damaged", "by"), [(True, "server#1"), (False, "server#1"), (True, "server#2")])
+def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hid_that_there_is_one(
+    damaged: bool, by: str
+) -> None:
+    story = Story()
+    story.start()
+    story.create(A)
+    deletion = story.invoke("delete")
+    story.arrive(deletion)
+    story.put(f"{DIRECTORY}/MARKERS0", None, how="delete")
+    if damaged:
+        story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS.type")
+        story.put(f"{DIRECTORY}/MARKERS.type", None, how="delete")
+    story.kill()
+    story.end(deletion, "info", error="connection reset")
+    story.start("server#2")
+    story.wait(60_000)
+    story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED, "server#2")
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([B]), "server#2")
+    story.put(f"{DIRECTORY}/MARKERS.type", None, by, how="delete")
+    story.wait(60_000)
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([B, C]), "server#2")
+    if damaged and by == "server#1":
+        assert dict(story.finding("G9").excused)["kit-damage"] >= 1 and not story.finding("G9").breaches
+    else:
+        story.breaks("G9", under="restart")
+
+
 def test_direct_mode_has_no_type() -> None:
     assert not Story(mode="direct").finding("G9").applicable
 

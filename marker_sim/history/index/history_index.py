@@ -299,8 +299,9 @@ class HistoryIndex(EventReader):
         return max((self.time_ns(f.begin if f.end == NEVER else f.end) for f in self.faults), default=0)
 
     def _arrival(self, call: RecordedCall) -> tuple[int, int]:
-        """When a request reached its server life, where it did so once; one whose client gave up may arrive late."""
-        for event in self.events[call.done :] if call.outcome == "info" else ():
+        """When a request reached its server life, where it did so once; one whose client is gone may arrive late."""
+        since = {"info": call.done, "open": call.invoke}.get(call.outcome, self.end)
+        for event in self.events[since:]:
             if event.operation == "arrived" and event.caused_by == call.invoke:
                 return event.index, self.arrived[call.invoke]
         return call.invoke, call.life

@@ -95,6 +95,8 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     damaged = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at]
     if damaged and not _written_by_a_successor(view, at, max(damaged)):
         return view.excuse("kit-damage")
+    if _taken_by_the_dead(view, type_file, typed, at):
+        return view.excuse("kit-damage")
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
@@ -107,6 +109,19 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     begun = home.begun[home.seen.index(at)]
     written = any(call.invoke >= over and call.done <= begun for call in directory.answers)
     return not written and view.excuse("left-by-deletion")
+
+
+def _taken_by_the_dead(view: HistoryIndex, type_file: str, typed: int, at: int) -> bool:
+    """Whether a dead server's deletion took the file that its successor wrote, and damage hid what was to be waited for.
+
+    Without the damage the successor sees the type file of the one that died, and waits until such requests are over.
+    """
+    for event in view.events[typed + 1 : at]:
+        if event.kind == "effect" and event.operation == "delete" and event.path == type_file:
+            dead = [life for life in view.lives.values() if life.process == event.process and life.end < typed]
+            hidden = (f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and f.begin < typed)
+            return any(life.start < begin for begin in hidden for life in dead)
+    return False
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
