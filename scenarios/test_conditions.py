@@ -23,7 +23,7 @@ from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
 
 SERVERS = Path(__file__).parent / "servers"
 REFUSED, DEATHS, TWO = 2, 3, 4  # The numbers of plans in a campaign.
-SEEDS = (1, 2, 3)
+SEEDS = range(1, 9)
 OPTIONS = "--port {port} --storage {storage} --threads {threads} --interval-ms {interval_ms}"
 
 
