@@ -134,9 +134,17 @@ def test_a_type_file_that_a_kill_left_empty_breaks_it_unless_it_is_written_again
         assert story.breaks("G9", under="restart").cause == "after-kill"
 
 
-@pytest.mark.parametrize(("damaged", "by"), [(True, "server#1"), (False, "server#1"), (True, "server#2")])
+@pytest.mark.parametrize(
+    ("damage", "by", "held"),
+    [
+        ("removed", "server#1", True),
+        ("emptied", "server#1", False),  # The successor sees it, and has to wait.
+        ("", "server#1", False),
+        ("removed", "server#2", False),
+    ],
+)
 def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hid_that_there_is_one(
-    damaged: bool, by: str
+    damage: str, by: str, held: bool
 ) -> None:
     story = Story()
     story.start()
@@ -144,9 +152,10 @@ def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hi
     deletion = story.invoke("delete")
     story.arrive(deletion)
     story.put(f"{DIRECTORY}/MARKERS0", None, how="delete")
-    if damaged:
+    if damage:
         story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS.type")
-        story.put(f"{DIRECTORY}/MARKERS.type", None, how="delete")
+        how = "delete" if damage == "removed" else "put"
+        story.put(f"{DIRECTORY}/MARKERS.type", None if damage == "removed" else b"", how=how)
     story.kill()
     story.end(deletion, "info", error="connection reset")
     story.start("server#2")
@@ -156,7 +165,7 @@ def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hi
     story.put(f"{DIRECTORY}/MARKERS.type", None, by, how="delete")
     story.wait(60_000)
     story.put(f"{DIRECTORY}/MARKERS0", encode_names([B, C]), "server#2")
-    if damaged and by == "server#1":
+    if held:
         assert dict(story.finding("G9").excused)["kit-damage"] >= 1 and not story.finding("G9").breaches
     else:
         story.breaks("G9", under="restart")

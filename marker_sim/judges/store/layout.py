@@ -114,14 +114,26 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
 def _taken_by_the_dead(view: HistoryIndex, type_file: str, typed: int, at: int) -> bool:
     """Whether a dead server's deletion took the file that its successor wrote, and damage hid what was to be waited for.
 
-    Without the damage the successor sees the type file of the one that died, and waits until such requests are over.
+    Without the damage the successor sees the type file of the one that died, and waits until such requests are over. It
+    does so as well for a type file that is empty, or that is missing beside marker files.
     """
     for event in view.events[typed + 1 : at]:
         if event.kind == "effect" and event.operation == "delete" and event.path == type_file:
             dead = [life for life in view.lives.values() if life.process == event.process and life.end < typed]
-            hidden = (f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and f.begin < typed)
-            return any(life.start < begin for begin in hidden for life in dead)
+            hidden = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and f.begin < typed]
+            if any(life.start < begin for begin in hidden for life in dead):
+                return not _anything_in(view, type_file.rpartition("/")[0], typed)
+            return False
     return False
+
+
+def _anything_in(view: HistoryIndex, directory: str, at: int) -> bool:
+    """Whether a file is stored in a directory just before an event."""
+    there: dict[str, bool] = {}
+    for event in view.events[:at]:
+        if event.kind == "effect" and event.path is not None and event.path.startswith(f"{directory}/"):
+            there[event.path] = event.operation != "delete" and not event.path.endswith("/")
+    return any(there.values())
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
