@@ -112,10 +112,10 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
 
 
 def _taken_by_the_dead(view: HistoryIndex, type_file: str, typed: int, at: int) -> bool:
-    """Whether a dead server's deletion took the file that its successor wrote, and damage hid what was to be waited for.
+    """Whether a dead server's deletion took the file that its successor wrote, when damage hid the one to wait for.
 
-    Without the damage the successor sees the type file of the one that died, and waits until such requests are over. It
-    does so as well for a type file that is empty, or that is missing beside marker files.
+    Without the damage the successor sees the type file of the dead one, and waits until such requests are over; so it
+    does for one that is empty, or that is missing beside marker files.
     """
     for event in view.events[typed + 1 : at]:
         if event.kind == "effect" and event.operation == "delete" and event.path == type_file:
