@@ -60,6 +60,13 @@ def create_of(history: History, breach: Breach) -> tuple[str, str] | None:
     return (f"{create.table}/.hoodie/.temp/{create.instant}", create.path or "") if create else None
 
 
+def _begin_of_rewrite(history: History, end: int) -> int:
+    """Where the rewrite in place began that an event ends: its file is judged at rest, so what it took is gone then."""
+    last = history.events[end]
+    begins = (e for e in history.events[:end] if e.path == last.path and e.operation == "overwrite-begin")
+    return max((e.index for e in begins), default=end) if last.operation.startswith("overwrite") else end
+
+
 def untrue(history: History, breach: Breach) -> list[str]:
     """What a breach claims and its history does not show; empty when all of it stands."""
     message, events = breach.message, history.events
@@ -79,7 +86,7 @@ def untrue(history: History, breach: Breach) -> list[str]:
             if moved.get(n) != "stored":
                 wrong.append(f"event {n} did not store it: {lives}")
         for n in map(int, _GONE.findall(message)):
-            if moved.get(n) != "gone":
+            if "gone" not in (moved.get(n), moved.get(_begin_of_rewrite(history, n))):
                 wrong.append(f"event {n} did not remove it: {lives}")
     return wrong + list(_cause(history, breach, about))
 

@@ -72,29 +72,6 @@ def test_a_create_that_was_open_may_show_after_the_deletion(late: str) -> None:
     story.holds("G10")
 
 
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_create_that_waits_in_the_network_may_reach_a_later_server_after_a_deletion(arrives: bool) -> None:
-    story = Story()
-    story.start()
-    story.create(B)
-    delayed = story.invoke("create", A, process="executor-0#1")
-    story.add("fault", "cut-link", "executor-0#1", caused_by=delayed)
-    story.add("observe", "exited", "executor-0#1", error="its driver is gone")
-    story.kill()
-    story.start("server#2")
-    story.wait(40_000)
-    story.delete()
-    story.wait(40_000)
-    if arrives:
-        story.arrive(delayed)
-    story.flush(A)
-    story.list(A)
-    if arrives:
-        story.holds("G10")
-    else:
-        assert story.finding("G10").breaches
-
-
 def test_a_listing_that_remembers_deleted_names_breaks_it() -> None:
     for operation, name in (("list", A), ("list-data", data_path(A)), ("list-log", data_path(LOG))):
         story = Story()
