@@ -17,8 +17,8 @@ COMPLETIONS = ("ok", "fail", "info")
 def shows(history: History, breach: Breach) -> None:
     """The harm, the answers to what was asked for, and a fault of the class that it is counted under.
 
-    At least one answer, unless a request shown was never answered, or the choice of a marker mode, or what a reader
-    finds of a write whose driver died after its completed instant, is the harm.
+    At least one answer, unless a request shown was never answered, or the harm is the choice of a marker mode, or what
+    readers find of a write that had none: the kit laid it out before the run, or its driver died at its end.
     """
     events = [history.events[index] for index in breach.evidence]
     answers = {event.caused_by: event.index for event in history.events if event.kind in COMPLETIONS}
