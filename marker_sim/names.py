@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from posixpath import commonprefix
 from typing import NamedTuple
 
 TYPE_FILE = "MARKERS.type"
@@ -136,6 +137,18 @@ def _shortened(word: re.Match[str]) -> str:
     text = word[0]
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{text[:60]}…({len(text)} letters, {digest})…{text[-40:]}"
+
+
+def most_like(name: str, others: Iterable[str]) -> str | None:
+    """The one of other names that differs least from a name between a common beginning and end; None above half."""
+    unlike, found = min(((_unlike(name, other), other) for other in others), default=(0, ""))
+    return found if found and 2 * unlike <= max(len(name), len(found)) else None
+
+
+def _unlike(one: str, other: str) -> int:
+    short, length = sorted((len(one), len(other)))
+    alike = len(commonprefix((one, other))) + len(commonprefix((one[::-1], other[::-1])))
+    return length - min(short, alike)
 
 
 def encode_names(names: Iterable[str]) -> bytes:

@@ -23,6 +23,8 @@ APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 # An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
+# The value of a deletion whose request has its empty body in chunks, which a server may refuse (RFC 9110, 15.5.12).
+IN_CHUNKS = "in chunks"
 
 _BOUND_MS, _SAMPLES = 10_000, 20
 

@@ -34,12 +34,13 @@ from urllib.parse import parse_qs
 from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of, present
-from marker_sim.names import marker_file_index
+from marker_sim.names import marker_file_index, most_like
 
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # What surrogateescape makes of bytes that are no UTF-8.
+_LAST = 200
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
 
@@ -57,6 +58,7 @@ class Causes:
         self._listed: dict[int, frozenset[str]] = {}
         self._strangers: dict[str, list[tuple[str, list[int]]]] = {}
         self._other_forms: dict[str, frozenset[str]] = {}
+        self._meant_by: dict[tuple[str, str, int], RecordedCall | None] = {}
         self._by_directory: dict[str, _Versions] | None = None
 
     def of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
@@ -122,6 +124,37 @@ class Causes:
         if any(each.startswith(name) for each in asked):
             return "file-cut" if self.cut(directory.path, self._view.end, ever=True) else "shortened"
         return "unasked"
+
+    def _meant(self, directory: Directory, stranger: str, since: int) -> RecordedCall | None:
+        """The create of a name that is most like one that was not requested and came to storage, among the last."""
+        asked = (directory.path, stranger, since)
+        if asked not in self._meant_by:
+            before = {c.name: c for c in [c for c in directory.creates if c.invoke < since][-_LAST:]}
+            self._meant_by[asked] = before.get(most_like(stranger, before) or "")
+        return self._meant_by[asked]
+
+    def asked_instead(self, directory: Directory, stranger: str, since: int) -> str:
+        """What was requested in place of a name that came to storage: the end of a sentence."""
+        meant = self._meant(directory, stranger, since)
+        return f"; event {meant.invoke} had requested {meant.name!r}" if meant is not None else ""
+
+    def instead(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
+        """What is stored at an event in place of a name that is not: the end of a sentence, and its event."""
+        name, home = call.name, self._view.rest.home(directory.path)
+        low = min((c.invoke for c in directory.creates if c.name == name), default=call.invoke)
+        high, lost = home.look(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
+        if not name:
+            return "", ()
+        for _, (when, now) in self._changes(directory.path, at):
+            if now and name.encode("utf-8", "surrogateescape") in now[now.rfind(b"\n") + 1 :]:
+                return f"; event {when} leaves it in a last line that has no end, which is no marker", (when,)
+        for other, span in self._strangers_in(directory):
+            if (low < span[0] <= high or span[0] == lost) and present(span, at) is not None:
+                meant = self._meant(directory, other, span[0])
+                if name in other if meant is None or meant.name in other else meant.name == name:
+                    since = max(start for start in span[::2] if start <= at)
+                    return f"; {other!r} is, from event {since} on, which nobody had asked for", (since,)
+        return "", ()
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """How a listing shows a name that it lacks: glued, garbled or split, "" for none of them."""

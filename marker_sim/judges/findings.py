@@ -81,5 +81,6 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
     """
     known = view.directories.get(directory)
     calls = (known.answers or known.creates) if known else []
-    calls = [call for call in calls if name and call.name and (call.name in name or name in call.name)] or calls
+    named = known.creates if known and name else []
+    calls = [call for call in named if call.name and (call.name in name or name in call.name)] or calls
     return next((call[:2] for call in calls if call.done > at), calls[-1][:2] if calls else ())

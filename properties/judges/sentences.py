@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History
 from marker_sim.judges import Breach
+from marker_sim.names import data_path, legible
 
 WORD_MAX = 240
 _EVENT = re.compile(r"\b(?:events?|at) (\d+)\b(?! (?:ms|s)\b)")
@@ -80,7 +81,8 @@ def untrue(history: History, breach: Breach) -> list[str]:
     if any(word in message for word in _NEVER) and lives:
         wrong.append(f"it was stored: {lives}")
     effects = history.header.witness == "effects" and history.header.layout == "hudi"
-    if about and effects and "old" not in breach.cause and repr(about[1])[1:20] in message:
+    told = message.partition("; event ")[0]  # What comes after it is about another name.
+    if about and effects and any(legible(repr(name)) in told for name in (about[1], data_path(about[1]))):
         moved = dict(lives)
         for n in map(int, _STORED.findall(message)):
             if moved.get(n) != "stored":

@@ -132,6 +132,25 @@ def test_an_answer_may_come_late_in_a_line_that_moves(
         assert ("in-line" in dict(finding.excused)) is held
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_readings_are_in_no_line_of_changes(changes: bool) -> None:
+    """A server whose changes try again and again answers them late in turn, and readings at once."""
+    made = story()
+    late = made.ask(A)
+    asked = [made.ask(f"p/f{number}_0-0-0_001.parquet.marker.CREATE") for number in range(13 * changes)]
+    for number in range(13):
+        made.wait(900)
+        made.list(*(str(made.events[other].path) for other in asked[:number]))
+        if changes:
+            made.flush(str(made.events[asked[number]].path))
+            made.end(asked[number], "ok", "created")
+    made.flush(A)
+    made.end(late, "ok", "created")
+    finding = over(probing(made, "ok", "ok", "ok")).finding("G6")
+    assert any(late in breach.evidence for breach in finding.breaches) is not changes
+    assert ("in-line" in dict(finding.excused)) is changes
+
+
 @pytest.mark.parametrize(("pauses_ms", "late"), [((9_000, 9_000), False), ((18_000,), True)])
 def test_a_deletion_may_take_long_as_long_as_it_removes_a_file_within_every_bound(
     pauses_ms: tuple[int, ...], late: bool

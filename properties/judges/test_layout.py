@@ -134,6 +134,14 @@ def test_a_type_file_that_a_kill_left_empty_breaks_it_unless_it_is_written_again
         assert story.breaks("G9", under="restart").cause == "after-kill"
 
 
+def test_damage_in_a_directory_that_nobody_asked_anything_of_is_the_kits_own() -> None:
+    story = Story()
+    story.flush(A)
+    story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS.type")
+    story.type_file(b"")
+    assert dict(story.finding("G9").excused)["kit-damage"] == 1 and not story.finding("G9").breaches
+
+
 @pytest.mark.parametrize(
     ("damage", "by", "held"),
     [

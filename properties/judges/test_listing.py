@@ -33,10 +33,10 @@ def test_what_is_deleted_stays_away_until_it_is_created_again() -> None:
 
 def test_what_a_deletion_leaves_behind_or_comes_back_breaks_it() -> None:
     story = Story()
-    story.create(A)
+    stored = story.create(A) - 1
     delete = story.invoke("delete")
     done = story.end(delete, "ok", True)
-    assert story.breaks("G10").evidence == (delete, done)
+    assert story.breaks("G10").evidence == (stored, delete, done)
     story = Story()
     story.create(A)
     story.delete()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from marker_sim.history.model import IN_CHUNKS
 from properties.judges.build import DIRECTORY, Story, begun, excused, marker, only
 
 A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
@@ -73,6 +74,19 @@ def test_what_comes_back_after_a_deletion_says_since_when_and_shows_the_deletion
     breach = only(story, "G10")
     assert breach.cause == "not-deleted" and {invoke, answered} <= set(breach.evidence)
     assert breach.message.startswith(f"{B!r} is still stored at event {answered}")
+
+
+@pytest.mark.parametrize(
+    ("written", "error", "excuses"),
+    [(IN_CHUNKS, "411 no chunks", 1), (IN_CHUNKS, "500 no chunks", 0), (None, "411 no chunks", 0)],
+)
+def test_a_deletion_whose_body_came_in_chunks_may_be_refused(written: str | None, error: str, excuses: int) -> None:
+    story = begun()
+    story.create(A)
+    story.end(story.invoke("delete", value=written), "fail", error=error)
+    finding = story.finding("G10")
+    assert dict(finding.excused).get("in-chunks", 0) == excuses
+    assert len(finding.breaches) == 1 - excuses
 
 
 def _second(story: Story) -> None:

@@ -51,6 +51,7 @@ def test_a_row_that_is_lost_is_a_breach(lost: str) -> None:
     assert lost in rows
     found = finding(bent(tuple(row for row in rows if row != lost)))
     assert found.breaches and lost.rpartition("=")[0] in found.breaches[0].message
+    assert ("wrote its group last" in found.breaches[0].message) == (lost != "/f1/2=2")
 
 
 def test_a_row_of_an_older_write_is_a_breach() -> None:

@@ -102,11 +102,11 @@ def test_a_marker_that_vanishes_says_from_when_on() -> None:
 
 def test_a_missing_name_is_reported_once_in_the_end_with_its_last_sight() -> None:
     story = begun()
-    story.create(A)
+    answered = story.create(A)
     story.create(A, "exists")
     gone = story.put(MARKERS0, b"")
     breach = only(story, "G4")
-    lost = f"{A!r} was answered 'created' and is not stored in {DIRECTORY} in the end"
+    lost = f"{A!r} was answered 'created' at event {answered} and is not stored in {DIRECTORY} in the end"
     assert breach.message == f"{lost}; it was gone from event {gone} on"
     assert breach.evidence[-1] == story.last
 
@@ -183,7 +183,7 @@ def test_two_creators_are_told_by_event_and_request_and_by_whether_the_marker_wa
         second = story.create(A, identity="r2")
         breach = only(story, "G5")
         asked = [event.index for event in story.events if event.kind == "invoke"]
-        assert breach.message.endswith(f"event {asked[0]} (request 'r1') and event {asked[1]} (request 'r2')")
+        assert f"event {asked[0]} (request 'r1') and event {asked[1]} (request 'r2'); it " in breach.message
         assert {first, second} <= set(breach.evidence)
         assert (breach.cause == "forgotten") is not lost
 

@@ -333,7 +333,7 @@ def test_the_third_row_of_a_group_is_expected_as_soon_as_any_group_has_one() -> 
     rows = ("/f0/1=1", "/f0/all=1", "/f0/odd=1", "q/g/2=2", "q/g/all=2")
     (breach,) = rows_finding(committed(1, 2), *rows).breaches
     assert "the row 'q/g/even' of write 2 of t, completed at event" in breach.message
-    assert breach.message.endswith("is not found")
+    assert breach.message.endswith("is not found; its commit names no file of its group")
     assert rows_finding(committed(1, 2), *rows, "q/g/even=2").judged == 6
 
 
@@ -342,7 +342,7 @@ def test_a_row_that_is_lost_shows_its_commit_and_the_commits_answer() -> None:
     answer = job.last
     finding = rows_finding(job, "/f0/1=1", "/f0/all=0")
     (breach,) = finding.breaches
-    assert breach.evidence == (answer - 1, answer, job.last) and breach.message.endswith("shows '0'")
+    assert breach.evidence == (answer - 1, answer, job.last) and "shows '0'; its commit" in breach.message
 
 
 @pytest.mark.parametrize("ordinal", [0, 3])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
@@ -38,9 +40,16 @@ class RecordedCall(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """The name in a hostile request as it would be read from a file: invalid UTF-8 becomes surrogates."""
+        """The name in a hostile request as it would be read from a file: without the quotes in which the simulated
+        world records it, and with surrogates for invalid UTF-8.
+        """
         text = self.identity
-        return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text)
+        if isinstance(text, bytes):
+            return text.decode("utf-8", "surrogateescape")
+        with suppress(SyntaxError, ValueError):
+            if isinstance(text, str) and text[:1] in ("'", '"'):
+                return str(literal_eval(text))
+        return str(text)
 
 
 class WriteStep(NamedTuple):

@@ -40,7 +40,7 @@ class EventReader:
     closing: directories whose last snapshot came after their last effect.
     steps: the parts of writes, by completion, open ones last.
     exits: when a process ended by itself.
-    starved: by process, from when to when it waited for a processor (ns), at most.
+    starved: by process, from when to when it waited for a processor or the kit's own storage (ns), at most.
     table_writes: the writes of a black-box write path, by completion; audited: the events of audits of its tables.
     earlier: the instants that tables had before the run.
     """

@@ -315,7 +315,7 @@ class HistoryIndex(EventReader):
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
     def starved_ns(self, begin_ns: int, end_ns: int) -> int:
-        """How long a server waited for a processor meanwhile; the longest, where there are several."""
+        """How long a server waited for a processor or the kit's storage meanwhile; the longest of several."""
         lost: Counter[str] = Counter()
         counted: dict[str, int] = {}  # Waits of several threads may overlap.
         for process, since_ns, until_ns in self.starved:

@@ -28,6 +28,10 @@ class NameLife(NamedTuple):
         """Whether it was stored at an event."""
         return present(list(self.spans), moment) is not None
 
+    def since(self, moment: int) -> int | None:
+        """Since when it is stored at an event, None when it is not."""
+        return max(at for at in self.spans[::2] if at <= moment) if self.stored(moment) else None
+
     def came(self, after: int) -> int | None:
         """When it came to storage next."""
         return next((at for at in self.spans[::2] if at > after), None)
@@ -41,10 +45,11 @@ class NameLife(NamedTuple):
     def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
         """Of a name that is not stored at an event: when it was, as the end of a sentence, and the events of that."""
         came, gone = self.came(moment), self.gone(-1, moment)
+        if gone is not None:
+            again = f", and stored again at event {came}" if came is not None else ""
+            return f"; it was gone from event {gone} on{again}", (gone,)
         if came is not None:
             return f"; it was stored at event {came}", (came,)
-        if gone is not None:
-            return f"; it was gone from event {gone} on", (gone,)
         return (", nor at any other time", ()) if self.witnessed else (", and no reading of storage shows it", ())
 
 

@@ -141,6 +141,10 @@ class WritePathIndex:
         span = self._spans.get(f"{table}/{path}")
         return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
 
+    def gone(self, table: str, path: str, moment: int) -> int | None:
+        """When a data file that is not in storage at an event was removed, None for one that never was there."""
+        return max((at for at in self._spans.get(f"{table}/{path}", ())[1::2] if at <= moment), default=None)
+
     def answer(self, done: Completion) -> int | None:
         """The end of the commit that put a completion on the timeline; where it never ended, that of its finalize."""
         steps = [step for step in self.about(done.key, "finalize", "commit") if step.invoke < done.at]

@@ -60,10 +60,11 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                 if life.stored(done):
                     continue  # It was lost between the answer and the reading, which breaks G3.
                 when, also = life.around(moment)
+                instead, source = causes.instead(directory, call, moment)
                 what = f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
-                message = what + (f" at event {moment}" if moment != done else "") + when
+                message = what + (f" at event {moment}" if moment != done else "") + when + instead
                 cause = causes.of_loss(directory, call, moment)
-                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause, also))
+                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause, also + source))
     return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
 
 
@@ -97,8 +98,10 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 if lost is not None and (call.name, lost[0]) not in reported:
                     reported.add((call.name, lost[0]))
                     cause = causes.of_loss(directory, call, lost[0])
+                    instead, source = causes.instead(directory, call, lost[0])
                     evidence = (call.invoke, call.done, lost[0])
-                    breaches.append(breach_of(view, lost[1], evidence, directory.path, cause, lost[2]))
+                    message, also = lost[1] + instead, lost[2] + source
+                    breaches.append(breach_of(view, message, evidence, directory.path, cause, also))
             judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
@@ -129,7 +132,9 @@ def _lost(
         return None
     to = life.gone(call.done, to) or to
     taken, also = taken_by(view.events[to], view.directories.values(), home.path)
-    gone = f"is no longer stored in {home.path} from event {to} on, with no deletion invoked"
+    back = life.came(to)
+    until = "on" if back is None else f"until event {back}"
+    gone = f"is no longer stored in {home.path} from event {to} {until}, with no deletion invoked"
     return to, f"{what} and {gone}{taken}", also
 
 

@@ -31,10 +31,10 @@ def exact_set(view: HistoryIndex) -> Finding:
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
                 late = f" until event {asked[name]}" if name in asked else ""
-                of_it, source = _source(directory, name, span[0])
+                of_it, source = _source(causes, directory, name, span[0])
                 message = f"{name!r} is stored in {path} from event {span[0]} on and no create had requested it{late}"
                 cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
-                also = () if source else next_answer(view, path, span[0], name)
+                also = () if of_it else next_answer(view, path, span[0], name)
                 breaches.append(breach_of(view, message + of_it, (span[0], *source), path, cause, also))
         count, found = _listed(view, causes, directory, asked)
         judged += count
@@ -68,12 +68,14 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
     return asked
 
 
-def _source(directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
-    """The accepted hostile request whose name contains a stored one: the end of a sentence, and evidence."""
+def _source(causes: Causes, directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
+    """The accepted hostile request whose name contains a stored one, or the create under way of a name that is most
+    like it: the end of a sentence, and evidence.
+    """
     for call in directory.hostile:
         if call.outcome == "ok" and call.invoke < until and name in call.asked:
             return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", call[:2]
-    return "", ()
+    return causes.asked_instead(directory, name, until), ()
 
 
 def _listed(
@@ -127,14 +129,15 @@ def _missing_in_the_end(
             continue
         if call.name not in reported:
             reported.add(call.name)
-            gone = view.life_of(directory.path, call.name).gone(-1, last)
-            since = f"; it was gone from event {gone} on" if gone is not None else ""
+            when, also = view.life_of(directory.path, call.name).around(last)
+            instead, source = causes.instead(directory, call, last)
             message = (
-                f"{call.name!r} was answered {call.value!r} and is not stored in {directory.path} in the end{since}"
+                f"{call.name!r} was answered {call.value!r} at event {call.done} and is not stored in {directory.path}"
+                f" in the end{when}{instead}"
             )
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
             evidence = (call.invoke, call.done, min(last, view.end - 1))
-            breaches.append(breach_of(view, message, evidence, directory.path, cause, (gone,)))
+            breaches.append(breach_of(view, message, evidence, directory.path, cause, also + source))
     return breaches
 
 
@@ -194,11 +197,18 @@ def _second_creators(
             if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
-                at = max(view.rest.home(directory.path).look(first.done) or call.done, call.invoke)
-                life = view.life_of(directory.path, call.name)
+                looked = view.rest.home(directory.path).look(first.done)
+                at = max(looked or call.done, call.invoke)
+                life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
                 cause = "forgotten" if life.stored(at) else causes.of_loss(directory, first, at)
-                gone = (life.gone(first.done, at),)
-                breaches.append(breach_of(view, message, evidence, directory.path, cause, gone))
+                moment = max(first.done, call.invoke) if life.witnessed else at
+                if life.stored(moment):
+                    message += f"; it was stored from event {life.since(moment)} on"
+                elif life.witnessed or looked is not None:
+                    when, also = life.around(moment)
+                    instead, source = causes.instead(directory, first, moment)
+                    message, also = f"{message}; it is not stored at event {moment}{when}{instead}", also + source
+                breaches.append(breach_of(view, message, evidence, directory.path, cause, also))
         first = call
     return breaches
 
@@ -221,6 +231,8 @@ def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[B
                 continue
             only = f'the only request for {call.name!r} was answered "exists"'
             message = f"{only}, and nothing of that name had been stored before it"
+            came = view.life_of(directory.path, call.name).came(call.invoke)
+            message += f"; it was stored at event {came}" if came is not None else ""
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "created-by-nobody"))
         judged += 1
     return breaches, judged

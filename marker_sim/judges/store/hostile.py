@@ -36,7 +36,7 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
             if call.outcome == "fail" and changed is None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r}"
-            message = f"expected a refusal of the hostile request {call.identity!r}, it was {_how(view, call)}{path}"
+            message = f"expected a refusal of the hostile request {call.asked!r}, it was {_how(view, call)}{path}"
             evidence = (call.invoke, call.done, NEVER if changed is None else changed)
             breaches.append(breach_of(view, message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
     return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))

@@ -7,7 +7,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
-from marker_sim.names import TYPE_FILE
+from marker_sim.names import TYPE_FILE, is_marker_name
 
 _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
@@ -30,10 +30,16 @@ def bounded_files(view: HistoryIndex) -> Finding:
         direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
         breaches += [
-            breach_of(view, f"{path} {what}", (at,), path, cause, next_answer(view, path, at))
+            breach_of(view, f"{path} {what}", (at,), path, cause, next_answer(view, path, at, _name(view, path, at)))
             for cause, what, at in found
         ]
     return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _name(view: HistoryIndex, directory: str, at: int) -> str:
+    """The marker whose own file an event is about, "" for any other file."""
+    name = (view.events[at].path or "").removeprefix(f"{directory}/")
+    return name if is_marker_name(name) else ""
 
 
 def _batched_files(home: DirectoryPresence, num_threads: int) -> list[tuple[str, str, int]]:
@@ -70,20 +76,24 @@ def type_recorded(view: HistoryIndex) -> Finding:
         if not home.batch or view.mode_of(path) == "direct":
             continue
         judged += 1
-        directory = view.directories.get(path)
-        bad = next((at for at in home.untyped if directory is None or not _excused(view, directory, home, at)), None)
+        directory = view.directories.get(path) or Directory(path)
+        bad = next((at for at in home.untyped if not _excused(view, directory, home, at)), None)
         if bad is not None:
-            cause = _untyped_by(view, directory, path, bad)
+            cause = _untyped_by(view, directory, bad)
             message = f"{path} holds a marker file at event {bad}, and no {TYPE_FILE} with its text"
+            if not view.reads:
+                changes = (e for e in view.events[: bad + 1] if e.kind == "effect" and e.path == f"{path}/{TYPE_FILE}")
+                last = max((event.index for event in changes), default=None)
+                message += ", nor was there one before" if last is None else f"; its last change was event {last}"
             breaches.append(breach_of(view, message, (bad,), path, cause, next_answer(view, path, bad)))
     return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
 
 
-def _untyped_by(view: HistoryIndex, directory: Directory | None, path: str, at: int) -> str:
+def _untyped_by(view: HistoryIndex, directory: Directory, at: int) -> str:
     causes = Causes(view)
-    if causes.put_failed(path, 0, at):
+    if causes.put_failed(directory.path, 0, at):
         return "put-failed"
-    if directory is not None and causes.deleted_before(directory, at):
+    if causes.deleted_before(directory, at):
         return "after-deletion"
     return "after-kill" if view.killed(-1, at) is not None else "never-typed"
 

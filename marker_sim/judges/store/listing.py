@@ -5,6 +5,7 @@ from __future__ import annotations
 from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
+from marker_sim.history.model import IN_CHUNKS
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.directory_presence import Owed, denied, made_up, may_fail, outlived
@@ -33,7 +34,7 @@ def delete_complete(view: HistoryIndex) -> Finding:
         creates = _creates(view, directory)
         judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
         breaches += _stored_again(view, causes, directory, done, creates)
-        breaches += _listed_again(view, directory, done, creates)
+        breaches += _listed_again(view, causes, directory, done, creates)
         count, wrong = outlived(view, directory, done)
         judged += count
         breaches += wrong
@@ -53,6 +54,8 @@ def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
         if _met(view, directory, call) and view.excuse("other-request"):
             continue
         why = view.events[call.done].error or "no reason given"
+        if view.events[call.invoke].value == IN_CHUNKS and why.startswith("4") and view.excuse("in-chunks"):
+            continue
         message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
         breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "not-deleted"))
     return breaches
@@ -108,11 +111,13 @@ def _stored_again(
                     view, directory, deletion, shown
                 ):
                     continue
-                how = "still stored" if span[at] <= empty else "stored again" if at else "stored"
+                how = "still stored" if span[at] < deletion.invoke else "stored again" if at else "stored"
                 message = f"{name!r} is {how} at event {shown} after {directory.path} was deleted, with no create since"
+                message += f"; it was gone from event {to} on" if to != NEVER else ""
                 evidence = (deletion.invoke, deletion.answered, shown)
+                message += "" if name in creates else causes.asked_instead(directory, name, span[at])
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
-                breaches.append(breach_of(view, message, evidence, directory.path, cause))
+                breaches.append(breach_of(view, message, evidence, directory.path, cause, (span[at],)))
                 break
     # The order of `spans` comes from sets of names and differs between processes; that of a verdict must not.
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
@@ -132,7 +137,9 @@ def _kit_meddled(view: HistoryIndex, directory: Directory, deletion: Deletion, u
     ) and view.excuse("kit-damage")
 
 
-def _listed_again(view: HistoryIndex, directory: Directory, done: list[Deletion], creates: _Creates) -> list[Breach]:
+def _listed_again(
+    view: HistoryIndex, causes: Causes, directory: Directory, done: list[Deletion], creates: _Creates
+) -> list[Breach]:
     breaches: list[Breach] = []
     by_kind: dict[str, _Creates] = {"list": creates}
     for listing in directory.listings:
@@ -149,7 +156,12 @@ def _listed_again(view: HistoryIndex, directory: Directory, done: list[Deletion]
                 other = listing.life != deletion.life and listing.life != NO_LIFE
                 if other and view.overlapping_servers(deletion.invoke, listing.done) and view.excuse("second-server"):
                     continue
-                message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after it was deleted"
+                message = f"a {listing.operation} of {directory.path} shows {back[0]!r} after the directory was deleted"
+                names = {call.name for call in known.get(back[0], ())} or {back[0]}
+                came = [view.life_of(directory.path, name).since(listing.done) for name in sorted(names)]
+                stored = max((at for at in came if at is not None), default=None)
+                message += f"; it is stored from event {stored} on" if stored is not None else ""
+                message += causes.asked_instead(directory, back[0], stored) if stored and back[0] not in known else ""
                 evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
                 breaches.append(breach_of(view, message, evidence, directory.path, "listed-after-deletion"))
                 break
@@ -238,10 +250,15 @@ def _short(
         f" before it was invoked"
     )
     evidence = (call.invoke, call.done, listing.invoke, listing.done)
-    gone = view.life_of(directory.path, call.name).gone(call.done, listing.done)
-    message += f"; it was gone from event {gone} on" if gone is not None else ""
+    life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
+    if life.stored(listing.done):
+        message += f"; it is stored from event {life.since(listing.done)} on"
+    elif life.witnessed or life.gone(call.done, listing.done) is not None:
+        when, also = life.around(listing.done)
+        instead, source = causes.instead(directory, call, listing.done)
+        message, also = f"{message}; it is not stored at event {listing.done}{when}{instead}", also + source
     cause = _left_out_by(view, causes, directory, listing, name, call)
-    return breach_of(view, message, evidence, directory.path, cause, (gone,))
+    return breach_of(view, message, evidence, directory.path, cause, also)
 
 
 def _left_out_by(

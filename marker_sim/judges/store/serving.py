@@ -10,6 +10,7 @@ from marker_sim.history.index.presence import NEVER, directory_of
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 
+_CHANGES = frozenset({"create", "delete"})
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
 
 
@@ -270,7 +271,9 @@ def isolation(view: HistoryIndex) -> Finding:
             continue
         judged += 1
         took = "was not answered in" if view.timed_out(call) else "took"
-        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else f"ended {call.outcome}{_why(view, call)}"
+        why = _why(view, call)
+        ended = "failed with an error of its own" if why.startswith(" (raised ") else f"ended {call.outcome}"
+        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else ended + why
         message = f"a {call.operation} of {directory.path} {what} during {fault.kind} of {fault.path}"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
@@ -297,7 +300,7 @@ def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
 
 
 def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: int) -> bool:
-    """Whether a call was in time but for what its server waited for a processor, which is the machine's doing."""
+    """Whether a call was in time but for what its server waited for a processor or for the kit's own storage."""
     until_ns = _end_ns(view, call)
     return until_ns - since_ns - view.starved_ns(since_ns, until_ns) <= limit_ns
 
@@ -306,11 +309,14 @@ def _in_line(view: HistoryIndex, call: RecordedCall, since_ns: int, bound_ns: in
     """Whether a late answer came in its turn: behind those to others, one at least every tenth of the bound.
 
     None of these was sent more than half the bound later: whoever is overtaken for so long does not wait in a line.
+    Readings are in no line of changes, so they neither count for one nor overtake it.
     """
     until_ns, sent_ns = _end_ns(view, call), view.time_ns(call.invoke)
     times = [since_ns, until_ns]
     for _, other in view.calls():
         done_ns = view.time_ns(other.done)
+        if call.operation in _CHANGES and other.operation not in _CHANGES:
+            continue
         if other.life == call.life and since_ns <= done_ns < until_ns and not view.timed_out(other):
             if view.time_ns(other.invoke) - sent_ns > bound_ns // 2:
                 return False

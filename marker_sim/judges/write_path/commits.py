@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import TEMP
+from marker_sim.history.index.presence import NEVER, TEMP
 from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
@@ -31,10 +31,27 @@ def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
             since = named.get(file)
             if since is None or since >= index:
                 late = f"the first was stored at event {since}" if since is not None else "none named it later"
+                marked = path.marked(key, file)
+                late += _asked(view, path, key, index, *marked)
                 message = f"{file!r} was put at event {index} and no marker had named it before; {late}"
                 shown = index if since is None else since
-                breaches.append(breach(view, key, message, index, shown, also=path.marked(key, file)))
+                breaches.append(breach(view, key, message, index, shown, also=marked))
     return judged, breaches
+
+
+def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
+    """What became of the create of a marker of a file that was put: the end of a sentence.
+
+    begun and done: of the create that names it, or of its attempt, which asked for another name if it asked.
+    """
+    directory = path.directory(key)
+    if directory is None or begun > put:
+        return ""
+    if view.events[begun].operation == "create":
+        return f", although a create of one was answered at event {done}" if done < put else ""
+    own = (call for call in directory.creates if begun < call.invoke < put)
+    call = next((call for call in own if view.events[call.invoke].process == view.events[begun].process), None)
+    return f"; its attempt asked for {call.name!r} at event {call.invoke}" if call is not None else ""
 
 
 def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
@@ -92,7 +109,9 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
     named = {stat.path for stat in done.stats}
     for file in sorted(named):
         if not path.there(table, file, at):
-            message = f"the commit completed at event {at} names {file!r}, which is not stored"
+            gone = path.gone(table, file, at)
+            what = "" if gone is None else f"; it was gone from event {gone} on"
+            message = f"the commit completed at event {at} names {file!r}, which is not stored{what}"
             yield breach(view, done.key, message, at, also=answer)
     steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
     step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)

@@ -122,6 +122,7 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
                 message = (
                     f"{left[0]!r} is left of its markers ({len(left)} in all) although it is over, the last action of"
                     f" its attempts was event {last}, and the write begun at event {write.begin.invoke} is committed"
+                    f"{_deleted_by(path, key, write.committed)}"
                 )
                 breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
                 break
@@ -160,8 +161,19 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
         found[write.key] = None
         if left:
             message = f"{left[0]!r} is left of its markers ({len(left)} in all) after its commit, at event {until}"
+            message += _deleted_by(path, write.key, until)
             found[write.key] = breach(view, write.key, message, done, until)
     return found
+
+
+def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
+    """The last deletion of an instant's markers, as the end of a sentence."""
+    directory = path.directory(key)
+    call = max((call for call in directory.deletes if call.invoke < before), default=None) if directory else None
+    if call is None:
+        return "; no deletion of them was invoked"
+    how = "never ended" if call.outcome == "open" else f"ended {call.outcome}"
+    return f"; the last deletion of them, event {call.invoke}, {how}"
 
 
 def _left_by(

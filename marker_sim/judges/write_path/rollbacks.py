@@ -81,9 +81,11 @@ def _files_left(
         if left.start >= since:
             view.excuse("late-write")
             continue
-        message = (
-            f"{left.path!r} was stored before event {since} and is left when the rollback is over at event {moment}"
-        )
+        how = "its markers were listed" if listed else "its rollback began" if step is not None else "it ended"
+        over = f"is left when its rollback is over at event {moment}"
+        message = f"{left.path!r} was stored before {how} at event {since} and {over}"
+        commit = next((done for done in path.commits if done.key == key and done.at < moment), None)
+        message += f"; it was committed at event {commit.at}" if commit is not None else ""
         also = path.marked(key, left.path, moment)
         yield breach(view, key, message, left.start, *(since,) * (step is not None), moment, also=also)
 
@@ -107,8 +109,10 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
             view.excuse("no-later-write")
             continue
         judged += 1
+        stopped = min(step.done, view.ended(step.process))
+        interrupted_at = f"its rollback was interrupted{f' at event {stopped}' if stopped < NEVER else ''}"
         if path.pending(key, path.end):
-            message = "its rollback was interrupted, a later write has completed and it is still on the timeline"
+            message = f"{interrupted_at}, a later write has completed and it is still on the timeline"
             breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
         rounds = [path.listed(other) for other in path.about(key, "rollback")]
         last = max((listed[0] for listed in rounds if listed is not None), default=write.begin.invoke)
@@ -116,7 +120,7 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
             if left.start >= last:
                 view.excuse("late-write")
                 continue
-            message = f"its rollback was interrupted, a later write has completed and {left.path!r} is left"
+            message = f"{interrupted_at}, a later write has completed and {left.path!r} is left"
             breaches.append(breach(view, key, message, left.start, step.invoke, write.begin.invoke, write.committed))
     return judged, breaches
 
@@ -151,7 +155,9 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
         stated = path.stated.get(write.key, {})
         unsaid = [state.value for state in (State.REQUESTED, State.INFLIGHT) if stated.get(state, NEVER) > touched]
         if unsaid and write.begin.outcome == "ok":
-            message = f"it writes data at event {touched} and was never on the timeline as {' or '.join(unsaid)}"
+            when = "before the write began, " if touched < write.begin.invoke else ""
+            what = f"data is put at event {touched}, {when}and it is not on the timeline by then"
+            message = f"{what} as {' or '.join(unsaid)}"
             breaches.append(breach(view, write.key, message, write.begin.invoke, touched))
         for key, (index, driver) in known.items():
             if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:

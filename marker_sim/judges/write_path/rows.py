@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.write_path import Completion, WritePathIndex
 from marker_sim.judges.findings import Breach, breach_of
 from marker_sim.judges.write_path.steps import judge_of_writes
-from marker_sim.timeline import parse_data_file
+from marker_sim.timeline import WriteStat, parse_data_file
 
 
 def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
@@ -25,10 +26,7 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
     for event in view.rows:
         if event.error is not None:
             judged += 1
-            answers = [path.answer(done) for done in path.commits if done.key[0] == event.table]
-            breaches.append(
-                breach_of(view, f"{event.table} cannot be read: {event.error}", (event.index,), also=answers[-1:])
-            )
+            breaches.append(_unreadable(view, path, event, event.error))
             continue
         pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
         found = {key: value for key, _, value in pairs}
@@ -39,8 +37,42 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
             if shown is None or not shown.isdigit() or int(shown) < ordinal:
                 what = "is not found" if shown is None else f"shows {shown!r}"
                 message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {done.at}, {what}"
+                message += _since(path, done, key)
                 breaches.append(breach_of(view, message, (done.at, event.index), also=(path.answer(done),)))
     return judged, breaches
+
+
+def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: str) -> Breach:
+    """A table that cannot be read, with the commit whose file the reader misses, else the last one."""
+    commits = [done for done in path.commits if done.key[0] == event.table]
+    named = [(done, stat.path) for done in commits for stat in done.stats or () if stat.path in error]
+    gone = next((path.gone(done.key[0], file, event.index) for done, file in named), None)
+    message = f"{event.table} cannot be read: {error}"
+    message += f"; it was gone from event {gone} on" if gone is not None else ""
+    last = [done for done, _ in named] or commits
+    return breach_of(view, message, (event.index,), also=[path.answer(done) for done in last[-1:]])
+
+
+def _since(path: WritePathIndex, done: Completion, row: str) -> str:
+    """What became of the files with a row after the commit of its write: the end of a sentence."""
+    group = row.rpartition("/")[0]
+    if not any(_group(stat) == group for stat in done.stats or ()):
+        return "; its commit names no file of its group"
+    harm = next((harm for harm in path.harms if harm.key == done.key and harm.at > done.at), None)
+    if harm is not None:
+        return f"; its committed file {harm.path!r} was removed or changed at event {harm.at}"
+    later = [
+        other.at
+        for other in path.commits
+        if other.key[0] == done.key[0] and other.at > done.at
+        for stat in other.stats or ()
+        if _group(stat) == group
+    ]
+    return f"; the commit of event {max(later)} wrote its group last" if later else ""
+
+
+def _group(stat: WriteStat) -> str:
+    return f"{stat.partition}/{stat.file_id.removesuffix('-0')}"
 
 
 def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
@@ -67,7 +99,7 @@ def _expected(
             continue
         if done.at < view.start:
             for stat in done.stats or ():
-                yield done, f"{stat.partition}/{stat.file_id.removesuffix('-0')}/{done.key[1]}", 0
+                yield done, f"{_group(stat)}/{done.key[1]}", 0
             continue
         if ordinal is None or not 0 < ordinal <= len(writes):
             view.excuse("not-in-plan")
