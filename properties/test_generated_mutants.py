@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cli import main
-from marker_sim.mutants import generated, served
-from marker_sim.mutants.generated import KILLED, NO_MUTANT, REASONS, drawn, hunt, possible, reviews
-from marker_sim.mutants.load import MODULES, never_mutated, source_of
-from marker_sim.mutants.syntax import Change, changes_of
+from marker_sim.errors import UsageError
+from marker_sim.mutants.load import MODULES, source_of
+from tools.generated_mutants import generated, served
+from tools.generated_mutants.__main__ import main
+from tools.generated_mutants.generated import KILLED, NO_MUTANT, REASONS, drawn, hunt, never_mutated, possible, reviews
+from tools.generated_mutants.syntax import Change, changes_of
 
 TEXT = '''"""A module."""
 LIMIT = 3
@@ -100,34 +101,18 @@ def test_every_review_is_of_a_change_that_there_is_and_says_what_it_is(every: li
 
 
 def test_the_command_counts_and_names_survivors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "mutants",
-        "--generated",
-        "6",
-        "--seed",
-        "3",
-        "--runs",
-        "24",
-        "--jobs",
-        "2",
-        "--report",
-        str(tmp_path / "m"),
-    ]
-    code = main(words)
+    file = tmp_path / "generated.json"
+    code = main(["6", "--seed", "3", "--runs", "24", "--jobs", "2", "--out", str(file)])
     shown = capsys.readouterr().out
-    content = json.loads((tmp_path / "m" / "generated.json").read_text(encoding="utf-8"))
+    content = json.loads(file.read_text(encoding="utf-8"))
     assert code == (1 if content["unreviewed"] else 0)
     assert sum(content["ways"].values()) == content["drawn"] == 6 == len(content["mutants"])
     assert all(key in shown for key in content["unreviewed"])
 
 
-@pytest.mark.parametrize(
-    "more", [["--only", "first-infix"], ["--stop-at-first"], ["--generated", "999999"], ["--seed", "x"]]
-)
-def test_what_does_not_go_together_is_one_sentence(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutants", "--generated", "2", *more]) == 2
-    assert main(["mutants", "--seed", "3"]) == 2
-    assert capsys.readouterr().err.count("\n") == 2
+def test_more_than_there_are_is_refused() -> None:
+    with pytest.raises(UsageError, match="999999 mutants were asked for"):
+        drawn(999_999, 1)
 
 
 def test_the_kinds_are_those_that_the_module_says() -> None:

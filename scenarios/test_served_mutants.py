@@ -9,14 +9,13 @@ import sys
 import psutil
 import pytest
 
-from marker_sim.cli import main
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.generated import KILLED, NO_MUTANT, TROUBLE, possible
-from marker_sim.mutants.served import GROUNDS, MODULES, OPTIONS, USUAL, hunt_served, play
-from marker_sim.mutants.served_start import find_change
-from marker_sim.mutants.syntax import Change
+from tools.generated_mutants.generated import KILLED, NO_MUTANT, TROUBLE, possible
+from tools.generated_mutants.served import GROUNDS, MODULES, OPTIONS, USUAL, hunt_served, play
+from tools.generated_mutants.served_start import find_change
+from tools.generated_mutants.syntax import Change
 
 LOCAL = GROUNDS[:1]
 
@@ -54,7 +53,7 @@ def test_a_server_that_does_not_start_is_trouble_and_one_that_cannot_be_imported
 def test_only_the_module_of_the_change_is_another() -> None:
     change = change_of("serve.app", "MarkerApp.parse", "constant", "400")
     said = (
-        "import sys; from marker_sim.mutants import served_start as s; s.start(sys.argv[1:]);"
+        "import sys; from tools.generated_mutants import served_start as s; s.start(sys.argv[1:]);"
         "from marker_sim.serve import app, bases; from marker_sim.seams import Request;"
         "print(app.MarkerApp.parse.__code__.co_consts.count(401), bases.__loader__.__class__.__name__)"
     )
@@ -66,10 +65,3 @@ def test_only_the_module_of_the_change_is_another() -> None:
 def test_an_unknown_key_is_one_sentence(key: str) -> None:
     with pytest.raises(UsageError, match="there is no change"):
         find_change(key)
-
-
-@pytest.mark.parametrize("more", [["--runs", "x"], ["--of", "all"], ["--budget-per-mutant", "1s"]])
-def test_what_does_not_go_together_is_one_sentence(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutants", "--generated", "2", "--of", "serve", *more]) == 2
-    assert main(["mutants", "--of", "serve"]) == 2
-    assert capsys.readouterr().err.count("\n") == 2

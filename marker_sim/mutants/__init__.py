@@ -5,9 +5,6 @@ serving.py, storing.py, codec.py, writing.py, rolling_back.py, found.py  the mut
 load.py                  builds a system from the changed source text
 hunts.py                 the searches for a mutant
 kill.py                  how fast each mutant dies, and by which guarantee
-syntax.py                every change of a module's syntax tree
-generated.py             mutants drawn from those changes, hunted by the swarm; reviewed.toml: what survivors are
-served.py                the same of the timeline server, hunted as processes that served_start.py starts
 
 A mutant is a change of source text, applied to a private copy of the reference's modules, so it differs from the
 reference in exactly what its entry shows.

@@ -2,15 +2,18 @@
 
     swarm        plans from seeds, of operations or of writes, whichever the guarantee is about, round COMBINATIONS
     machine      the Hypothesis state machine of the write path, round COMBINATIONS in slices; it has writes alone
-    exhaustive   every single crash of the short workloads of campaign/exhaustive.py, round the workloads
+    exhaustive   every single crash of the short workloads of sources/exhaustive.py, round the workloads
 
 Times are process time of one core. A hunt ends with the first breach of a promise, or when its seconds are over.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,10 +21,13 @@ from typing import Any, NamedTuple, Protocol
 
 from hypothesis import Phase, Verbosity
 
-from marker_sim.campaign.exhaustive import Space, examine
+from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.runs import MODES_AGREE, findings_of, promised_breach
+from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, explore
+from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.campaign.sources.exhaustive import Crashes, Space
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
@@ -47,15 +53,18 @@ PIECES = 64
 class Found(NamedTuple):
     """How a hunt ended.
 
+    failure: what caught the mutant, None for a survivor.
     plans: runs it took.
-    plan: the one that broke the promise, where the search has it.
     """
 
-    caught: bool
+    failure: Failure | None
     seconds: float
     plans: int
-    plan: Plan | None = None
-    message: str = ""
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that broke the promise."""
+        return self.failure.plan if self.failure else None
 
 
 class Limit(NamedTuple):
@@ -64,9 +73,10 @@ class Limit(NamedTuple):
     seconds: float
     plans: int | None = None
 
-    def reached(self, began: float, plans: int) -> bool:
-        """Whether it is over. began: time.process_time() then."""
-        return plans >= self.plans if self.plans is not None else time.process_time() - began > self.seconds
+    @property
+    def until(self) -> float:
+        """The end of the seconds on the clock of time.process_time()."""
+        return math.inf if self.plans is not None else time.process_time() + self.seconds
 
 
 class Search(NamedTuple):
@@ -83,74 +93,67 @@ class Search(NamedTuple):
     hunt: Callable[[Mutant, System, int, Limit], Found]
 
 
-def swarm_plan(mutant: Mutant, search: int, turn: int) -> Plan:
-    """The plan of the swarm for a mutant at a turn of a search; search: the seed."""
-    make = make_write_plan if mutant.of_writes else make_plan
-    mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
-    return make(plan_seed(search, turn // len(COMBINATIONS)), mode, storage)
+def settings_of(mutant: Mutant, search: int) -> SearchSettings:
+    """A search for a mutant by its own guarantee. search: the seed."""
+    return SearchSettings(
+        places=COMBINATIONS,
+        seed=search,
+        guarantees=frozenset({mutant.kills}),
+        profile=load_profile("reference"),
+        stop_at_first=True,
+    )
+
+
+def swarm_of(mutant: Mutant, system: System, search: int) -> Swarm:
+    """The plans that a mutant is hunted with; search: the seed."""
+    return Swarm(system, settings_of(mutant, search), (make_write_plan if mutant.of_writes else make_plan,))
 
 
 def swarm(mutant: Mutant, system: System, number: int, limit: Limit, begin: int = 0) -> Found:
     """Hunt with the plans of a range of seeds, from a turn on."""
-    profile, began = load_profile("reference"), time.process_time()
-    for runs in count(1):
-        plan = swarm_plan(mutant, number, begin + runs - 1)
-        for finding in findings_of(plan, system, mutant.kills)[1]:
-            breach = promised_breach(finding, plan, profile)
-            if breach is not None:
-                return Found(True, time.process_time() - began, runs, plan, breach.message)
-        if limit.reached(began, runs):
-            break
-    return Found(False, time.process_time() - began, runs)
-
-
-def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
-    """Hunt with the state machine; it has no pairs of modes to compare."""
-    began, runs = time.process_time(), 0
-    if mutant.kills == MODES_AGREE:
-        return Found(False, 0.0, 0)
-    with TemporaryDirectory() as plans:
-        for turn in count():
-            mode, storage = COMBINATIONS[turn % len(COMBINATIONS)]
-            chaos_seed = plan_seed(number, turn)
-            made = machine_for(
-                WritePathMachine,
-                system,
-                mode,
-                storage,
-                plans=Path(plans),
-                guarantees=frozenset({mutant.kills}),
-                chaos_seed=chaos_seed,
-            )
-            message = ""
-            try:
-                attack(
-                    made,
-                    max_examples=MACHINE_SLICE if limit.plans is None else min(MACHINE_SLICE, limit.plans - runs),
-                    database=None,
-                    phases=[Phase.generate],
-                    verbosity=Verbosity.quiet,
-                )
-            except GuaranteeViolation as broken:
-                message = str(broken).splitlines()[0]
-            runs += made.seen.examples
-            if message or limit.reached(began, runs):
-                return Found(bool(message), time.process_time() - began, runs, None, message)
-    raise AssertionError("the slices have no end")
+    return _explored(mutant, swarm_of(mutant, system, number), limit, number, begin)
 
 
 def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
     """Hunt with every single crash, a few of each workload at a time; it has no pairs of modes to compare."""
-    profile, began, runs = load_profile("reference"), time.process_time(), 0
-    asked, pieces = frozenset({mutant.kills}), PIECES if mutant.kills != MODES_AGREE else 0
-    space = Space(system)
-    for case in chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces)):
-        runs += 1
-        for _, breach in examine(case, system, profile, asked).breaches:
-            return Found(True, time.process_time() - began, runs, case.plan, breach.message)
-        if limit.reached(began, runs):
-            break
-    return Found(False, time.process_time() - began, runs)
+    space, pieces = Space(system), PIECES if mutant.kills != MODES_AGREE else 0
+    cases = chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces))
+    return _explored(mutant, Crashes(space, cases), limit, number)
+
+
+def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
+    """Hunt with the state machine; it has no pairs of modes to compare."""
+    began, until, runs = time.process_time(), limit.until, 0
+    if mutant.kills == MODES_AGREE:
+        return Found(None, 0.0, 0)
+    asked, quiet = settings_of(mutant, number).guarantees, Verbosity.quiet
+    with TemporaryDirectory() as plans:
+        for turn in count():
+            place, chaos_seed = COMBINATIONS[turn % len(COMBINATIONS)], plan_seed(number, turn)
+            made = machine_for(
+                WritePathMachine, system, *place, plans=Path(plans), guarantees=asked, chaos_seed=chaos_seed
+            )
+            examples = MACHINE_SLICE if limit.plans is None else min(MACHINE_SLICE, limit.plans - runs)
+            with suppress(GuaranteeViolation):
+                attack(made, max_examples=examples, database=None, phases=[Phase.generate], verbosity=quiet)
+            runs += made.seen.examples
+            if made.seen.judged.found or runs >= (limit.plans or math.inf) or time.process_time() > until:
+                return _found(made.seen.judged, began, runs)
+    raise AssertionError("the slices have no end")
+
+
+def _explored(mutant: Mutant, source: Source, limit: Limit, search: int, begin: int = 0) -> Found:
+    began, many = time.process_time(), limit.plans or sys.maxsize
+    piece = Piece(
+        settings=settings_of(mutant, search), first=begin, count=many, until=limit.until, clock=time.process_time
+    )
+    seen = explore(piece, source)
+    seen.raise_error()
+    return _found(seen, began, seen.taken)
+
+
+def _found(seen: PieceResult, began: float, runs: int) -> Found:
+    return Found(next(iter(seen.found.values()), None), time.process_time() - began, runs)
 
 
 SEARCHES = (

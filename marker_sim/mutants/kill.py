@@ -9,16 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marker_sim.campaign.runs import comparable, compare_modes, execute, fails_with, promised_breach
+from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.runs import comparable, compare_modes, execute, promised_breach, smaller
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Limit, Search
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
@@ -30,51 +29,18 @@ SHRINK_RUNS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """What one search needed from all its places.
-
-    seconds, plans: of those that caught the mutant, sorted.
-    """
-
-    search: str
-    ranges: int
-    seconds: tuple[float, ...]
-    plans: tuple[int, ...]
-
-    @property
-    def median_s(self) -> float | None:
-        """Of all places, where most caught it; None otherwise."""
-        return statistics.median(self.seconds) if 2 * len(self.seconds) > self.ranges else None
-
-    @property
-    def worst_s(self) -> float | None:
-        """Of all places, where all caught it; None otherwise."""
-        return self.seconds[-1] if self.ranges and len(self.seconds) == self.ranges else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "ranges": self.ranges,
-            "caught": len(self.seconds),
-            "median_s": self.median_s,
-            "worst_s": self.worst_s,
-            "median_plans": statistics.median(self.plans) if self.plans else None,
-            "worst_plans": max(self.plans, default=None),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
     """Everything about one mutant.
 
-    plan: the shrunk one, None for a survivor of the swarm.
+    searches: what each needed, as mutants.json has it.
+    plan: the shrunk one, None for a survivor.
     cells: by guarantee, on how many of `runs` plans its judge alone saw a promise broken.
     entries_found: of the plan before it was shrunk.
     message: the breach.
     """
 
     mutant: Mutant
-    times: tuple[Times, ...]
+    searches: dict[str, dict[str, Any]]
     cells: dict[str, int]
     runs: int
     entries_found: int
@@ -84,7 +50,7 @@ class Kill:
     @property
     def killed(self) -> bool:
         """Whether any search caught it by its own guarantee."""
-        return any(times.seconds for times in self.times)
+        return any(times["caught"] for times in self.searches.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -96,7 +62,7 @@ class Kill:
             "killed": self.killed,
             "runs": self.runs,
             "cells": {name: count for name, count in self.cells.items() if count},
-            "searches": {times.search: times.to_dict() for times in self.times},
+            "searches": self.searches,
             "entries_found": self.entries_found,
             "entries": self.plan.entries if self.plan else None,
             "plan": self.plan.to_dict() if self.plan else None,
@@ -126,52 +92,51 @@ def kill(
     shrinking: bool = True,
     plans: int | None = None,
 ) -> Kill:
-    """Hunt a mutant by every search, judge it by every guarantee, and shrink the first failing plan of the swarm.
+    """Hunt a mutant by every search, judge it by every guarantee, and shrink the first plan that kills it.
 
     seeds: how many ranges of seeds a search without its own number has.
     budget_s: process time, divided by the searches' shares; an unused share is not passed on.
     plans: how many each hunt runs at most, instead of seconds; then only times differ between calls.
     """
     system = load_mutant(mutant)
-    times, caught = [], []
+    times, caught = dict[str, dict[str, Any]](), list[Failure]()
     for search in searches:
-        found, ranges = _hunt(mutant, system, search, search.ranges or seeds, Limit(budget_s * search.share, plans))
-        good = [each for each in found if each.caught]
-        caught += [each for each in good if each.plan is not None]
-        times.append(
-            Times(
-                search=search.name,
-                ranges=ranges,
-                seconds=tuple(sorted(each.seconds for each in good)),
-                plans=tuple(sorted(each.plans for each in good)),
-            )
-        )
-    cells, runs = matrix_row(system, [each.plan for each in caught if each.plan is not None])
+        deadline, found = time.process_time() + budget_s * search.share, list[Found]()
+        while len(found) < (search.ranges or seeds) and (left_s := deadline - time.process_time()) > 0:
+            found.append(search.hunt(mutant, system, len(found), Limit(left_s, plans)))
+        caught += [each.failure for each in found if each.failure is not None]
+        times[search.name] = _times(found)
+    cells, runs = matrix_row(system, [failure.plan for failure in caught if failure.plan is not None])
     first = caught[0] if caught else None
     plan = first.plan if first else None
     if plan is not None and shrinking:
         share_s = min(SHRINK_MAX_S, budget_s * SHRINK_SHARE) if plans is None else math.inf
-        plan = shrink(
-            plan, fails_with(mutant.kills, system, load_profile("reference")), runs_max=SHRINK_RUNS, budget_s=share_s
-        )
+        kind = Kind(mutant.kills, plan.mode, plan.storage, "")
+        small = smaller(kind, plan, system, load_profile("reference"), share_s, SHRINK_RUNS)
+        plan = small.plan if small else plan
     return Kill(
         mutant=mutant,
-        times=tuple(times),
+        searches=times,
         cells=cells,
         runs=runs,
-        entries_found=first.plan.entries if first and first.plan else 0,
+        entries_found=first.entries if first else 0,
         plan=plan,
         message=first.message if first else "",
     )
 
 
-def _hunt(mutant: Mutant, system: System, search: Search, ranges: int, limit: Limit) -> tuple[list[Found], int]:
-    """How each hunt ended; as many as given, or as the seconds allow."""
-    ended: list[Found] = []
-    deadline = time.process_time() + limit.seconds
-    while len(ended) < ranges and (left := deadline - time.process_time()) > 0:
-        ended.append(search.hunt(mutant, system, len(ended), Limit(left, limit.plans)))
-    return ended, len(ended)
+def _times(found: Sequence[Found]) -> dict[str, Any]:
+    """What a search needed from all its places: the median where most of them caught it, the worst where all did."""
+    seconds = sorted(each.seconds for each in found if each.failure is not None)
+    plans = [each.plans for each in found if each.failure is not None]
+    return {
+        "ranges": len(found),
+        "caught": len(seconds),
+        "median_s": statistics.median(seconds) if 2 * len(seconds) > len(found) else None,
+        "worst_s": seconds[-1] if found and len(seconds) == len(found) else None,
+        "median_plans": statistics.median(plans) if plans else None,
+        "worst_plans": max(plans, default=None),
+    }
 
 
 def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int], int]:
@@ -181,7 +146,7 @@ def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int
     serves them all; G21 compares a run of its own in the other mode.
     """
     profile = load_profile("reference")
-    cells = {guarantee.id: 0 for guarantee in GUARANTEES}
+    cells = dict.fromkeys((guarantee.id for guarantee in GUARANTEES), 0)
     plans = [
         make(seed, mode, storage)
         for seed in range(MATRIX_SEEDS)
@@ -190,7 +155,7 @@ def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int
     ]
     plans += more
     for plan in plans:
-        findings: list[Finding] = list(judge(execute(plan, system)[0]))
+        findings = [*judge(execute(plan, system)[0])]
         if comparable(plan, system):
             findings.append(compare_modes(plan, system)[2])
         for finding in findings:

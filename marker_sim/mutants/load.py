@@ -34,24 +34,12 @@ MODULES = (
     "marker_sim.writer.stage",
 )
 # What the world around catches, or sends from one process to another, has to be the same class there as here.
-_SHARED = {
+SHARED = {
     "marker_sim.timeline": ("WriteStat", "WriteToken"),
     "marker_sim.writer.slices": ("Slice",),
     "marker_sim.writer.attempt": ("Assignment",),
     "marker_sim.writer.stage": ("Attempt", "JobFailed", "Message"),
 }
-# What the kit's readers and adapters call, and the reference never does.
-_OF_THE_KIT = {
-    "marker_sim.names": ("stored_names",),
-    "marker_sim.timeline": ("write_ordinal",),
-    "marker_sim.markers.protocol": ("create_with_identity", "takes_identity"),
-    "marker_sim.writer.slices": ("table_rows",),
-}
-
-
-def never_mutated(module: str) -> frozenset[str]:
-    """The classes and functions of a module of which a mutant has those of the world around, or that it never calls."""
-    return frozenset((*_SHARED.get(module, ()), *_OF_THE_KIT.get(module, ())))
 
 
 def find_mutant(name: str) -> Mutant:
@@ -85,7 +73,7 @@ def load_changed(name: str, changed: Callable[[str, str], str]) -> System:
     try:
         for module in MODULES:
             fresh[module] = _import(module, name, changed)
-            for shared in _SHARED.get(module, ()):
+            for shared in SHARED.get(module, ()):
                 setattr(fresh[module], shared, getattr(kept[module], shared))
     finally:
         for module in MODULES:

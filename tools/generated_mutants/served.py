@@ -25,8 +25,6 @@ from marker_sim.campaign.runs import promised_breach
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.generated import KILLED, NO_MUTANT, NOTHING, SURVIVED, TROUBLE, GeneratedOutcome, reviewed
-from marker_sim.mutants.syntax import Change
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.batching import batching
 from marker_sim.targets.http import HttpTarget
@@ -34,6 +32,8 @@ from marker_sim.targets.http_plans import EVERY, open_plans, plan_for_servers
 from marker_sim.targets.run_environment import wires_on
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.planned_run import PlayedPlan
+from tools.generated_mutants.generated import KILLED, NO_MUTANT, NOTHING, SURVIVED, TROUBLE, GeneratedOutcome, reviewed
+from tools.generated_mutants.syntax import Change
 
 MODULES = (
     "marker_sim.serve.app",
@@ -46,7 +46,11 @@ MODULES = (
     "marker_sim.serve.server",
     "marker_sim.serve.storing",
 )
-_START = "import sys; from marker_sim.mutants.served_start import start; sys.exit(start(sys.argv[1:]))"
+_ROOT = str(Path(__file__).parents[2])
+_START = (
+    f"import sys; sys.path.insert(0, {_ROOT!r});"
+    " from tools.generated_mutants.served_start import start; sys.exit(start(sys.argv[1:]))"
+)
 OPTIONS = "serve --base {storage} --port {port} --batch-threads {threads} --batch-interval-ms {interval_ms}"
 # What a server that works has something to judge of in EVERY plans.
 USUAL = ("G1", "G2", "G3", "G4", "G5", "G6", "G10", "G11", "G12")

@@ -24,13 +24,13 @@ from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.hunts import COMBINATIONS
-from marker_sim.mutants.load import MODULES, load_changed, never_mutated, source_of
-from marker_sim.mutants.syntax import Change, changes_of
+from marker_sim.mutants.load import MODULES, SHARED, load_changed, source_of
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System, reference
+from tools.generated_mutants.syntax import Change, changes_of
 
 REVIEWS = Path(__file__).with_name("reviewed.toml")
 AGAIN_EVERY = 40
@@ -42,6 +42,14 @@ SEEN = (KILLED, TROUBLE, UNSTEADY, NOTHING)
 # Of serve/: what the reference alone promises and no protocol asks for, so that its own tests have to see it.
 EQUIVALENT, BOUND, HARNESS, OWN, BLIND = "equivalent", "bound", "harness", "own", "blind"
 REASONS = (EQUIVALENT, BOUND, HARNESS, OWN, BLIND)
+
+# What the kit's readers and adapters call, and the reference never does.
+_OF_THE_KIT = {
+    "marker_sim.names": ("stored_names",),
+    "marker_sim.timeline": ("write_ordinal",),
+    "marker_sim.markers.protocol": ("create_with_identity", "takes_identity"),
+    "marker_sim.writer.slices": ("table_rows",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +86,11 @@ class GeneratedOutcome:
         }
 
 
+def never_mutated(module: str) -> frozenset[str]:
+    """The classes and functions of a module of which a mutant has those of the world around, or that it never calls."""
+    return frozenset((*SHARED.get(module, ()), *_OF_THE_KIT.get(module, ())))
+
+
 def possible(modules: tuple[str, ...] = MODULES) -> list[Change]:
     """Every change of every module, by default those of the reference that a mutant is loaded with."""
     return [
@@ -95,7 +108,7 @@ def drawn(count: int, seed: int, modules: tuple[str, ...] = MODULES) -> list[Cha
     """
     changes = possible(modules)
     if count > len(changes):
-        raise UsageError(f"--generated was given {count}; there are {len(changes)} possible mutants")
+        raise UsageError(f"{count} mutants were asked for; there are {len(changes)} possible ones")
     return sorted(changes, key=lambda change: hashlib.sha256(f"{seed} {change.key}".encode()).digest())[:count]
 
 

@@ -1,9 +1,11 @@
-"""`marker-sim mutants --generated N`: changes of the reference that nobody wrote, hunted by the ordinary swarm."""
+"""Hunts drawn changes of the reference, or of its server; 1 when one survives that nobody has reviewed."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +13,10 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.cli.mutants import hunted
-from marker_sim.cli.request import RUNS_MAX, parse_number, parse_seed
-from marker_sim.errors import UsageError
-from marker_sim.mutants.generated import (
+from marker_sim.mutants.hunts import HuntTask
+from marker_sim.worker_pool import cores
+from tools.generated_mutants import served
+from tools.generated_mutants.generated import (
     BLIND,
     KILLED,
     NO_MUTANT,
@@ -22,73 +25,42 @@ from marker_sim.mutants.generated import (
     GeneratedOutcome,
     GeneratedTask,
     drawn,
-)  # fmt: skip
-from marker_sim.mutants.hunts import HuntTask
-from marker_sim.report.directory import open_report
-from marker_sim.report.table import output_console
-from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
-from marker_sim.report.write import write_text
-from marker_sim.requirements import NEEDS, need
-from marker_sim.worker_pool import parse_jobs
+)
 
 SIMULATED, SERVE = OF = ("simulated", "serve")
-PLANS = {SIMULATED: "600", SERVE: "6"}
-JOBS = {SIMULATED: None, SERVE: "1"}  # Servers in real time need the cores.
-COUNT_MAX = 100_000
-FILE = "generated.json"
+PLANS = {SIMULATED: 600, SERVE: 6}
 SCHEMA = 1
 
 
-def generated_mutants(
-    *,
-    count: str,
-    of: str,
-    seed: str | None,
-    runs: str | None,
-    jobs: str | None,
-    report: str,
-    as_json: bool,
-    argv: Sequence[str],
-) -> int:
-    """Hunt so many; 0 when each survivor has a review, 1 when one has none, 130 when interrupted.
-
-    of: one of OF.
-    """
-    if of not in OF:
-        raise UsageError(f"--of was given {of!r}; write {' or '.join(OF)}")
-    number, chosen = parse_number(count, "--generated", COUNT_MAX), parse_seed(seed)
-    plans = parse_number(runs or PLANS[of], "--runs", RUNS_MAX)
-    processes = parse_jobs(jobs or JOBS[of])
-    tasks: Sequence[HuntTask]
-    if of == SERVE:
-        need("--of serve", *NEEDS["mutants of serve"])
-        from marker_sim.mutants import served  # It needs the extras of servers.
-
-        changes = drawn(number, chosen, served.MODULES)
-        tasks = [served.ServedTask(change=change, plans=plans, seed=chosen) for change in changes]
-    else:
-        tasks = [GeneratedTask(change=change, plans=plans, seed=chosen) for change in drawn(number, chosen)]
-    directory = Path(report)
-    with open_report(directory, argv):
-        outcomes, interrupted, trouble = hunted(
-            tasks,
-            processes,
-            lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
-            lambda _: False,
-        )
-        content = summary(outcomes) | {"of": of, "seed": chosen, "plans": plans, "interrupted": interrupted}
-        write_text(directory / FILE, json.dumps(content, indent=1) + "\n")
+def main(words: Sequence[str] | None = None) -> int:
+    """Parse the command line, hunt, store and print."""
+    parser = argparse.ArgumentParser(prog="python -m tools.generated_mutants", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--of", choices=OF, default=SIMULATED, help="serve: each is run as a process")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=int, help="plans for each")
+    parser.add_argument("--jobs", type=int, help="one where servers in real time need the cores")
+    parser.add_argument("--out", type=Path, default=Path("generated.json"))
+    given = parser.parse_args(words)
+    of_serve, plans = given.of == SERVE, given.runs or PLANS[given.of]
+    tasks: list[HuntTask] = [
+        served.ServedTask(change=change, plans=plans, seed=given.seed)
+        if of_serve
+        else GeneratedTask(change=change, plans=plans, seed=given.seed)
+        for change in drawn(given.count, given.seed, *([served.MODULES] if of_serve else []))
+    ]
+    outcomes, interrupted, trouble = hunted(
+        tasks,
+        given.jobs or (1 if of_serve else cores()),
+        lambda done: f"{len(done)} of {len(tasks)}, {sum(each.how in SEEN for each in done)} seen",
+        lambda _: False,
+    )
+    content = summary(outcomes) | {"of": given.of, "seed": given.seed, "plans": plans, "interrupted": interrupted}
+    given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if trouble is not None:
         raise trouble
-    if as_json:
-        print(json.dumps(content, indent=1))
-    else:
-        console = output_console()
-        for line in (*told(content), f"all of them: {directory / FILE}"):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if interrupted:
-        return EXIT_INTERRUPTED
-    return EXIT_VIOLATED if content["unreviewed"] else EXIT_HOLDS
+    print("\n".join(told(content)))
+    return 1 if interrupted or content["unreviewed"] else 0
 
 
 def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
@@ -133,3 +105,7 @@ def told(content: dict[str, Any]) -> list[str]:
             f" median {content['median_s'] or 0:.2f}, worst {content['worst_s'] or 0:.2f}"
         )
     return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from marker_sim.cli import main
 from marker_sim.errors import UsageError
 from marker_sim.mutants.load import source_of
-from marker_sim.mutants.syntax import Change, changes_of
+from tools.generated_mutants.syntax import Change, changes_of
 
 SERVE = "marker_sim.serve."
 
@@ -31,7 +31,7 @@ def find_change(key: str) -> Change:
     for change in changes_of(module.removeprefix("marker_sim."), text):
         if change.key == key:
             return change
-    raise UsageError(f"there is no change {key!r} of serve/; keys are in generated.json of mutants --generated")
+    raise UsageError(f"there is no change {key!r} of serve/; keys are in generated.json of tools.generated_mutants")
 
 
 def start(words: Sequence[str]) -> int:
