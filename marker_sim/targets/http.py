@@ -85,7 +85,8 @@ class HttpTarget(Target):
 
         told = server.start or self.start or COMPOSED
         batches, wires = batching(told, server.batch_threads), wires_on(storage, server.endpoint)
-        return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires)
+        named = storage != "local" or not server.reader
+        return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires, named)
 
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """What decides the guarantees in plans."""

@@ -7,6 +7,7 @@ of the swarm. Real time decides what meets what, so a seed gives the same plans 
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ AT_A_TIME = 2
 FIRST_S = 5.0  # What a plan takes, as long as none is over.
 EVERY, HOSTILE_AT = 6, 1  # Of so many plans: the hostile one.
 THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of the same; the others have the deaths of servers.
+# Where names of local files say nothing, none can be waited for, and none need be below a marker directory.
+NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Those with connections that fail, where they can.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
 # What has to happen in plans before a guarantee holds, as it is measured in their histories.
@@ -96,7 +99,7 @@ def open_plans(
             identity=server.identity, batching=batches.words,
         )  # fmt: skip
         fleet = Fleet(Command(text=start, startup_s=startup_s), ground.scratch / "work", request.report / "logs")
-        choices = PlanChoices(request.seed, request.budget_s, began, request.storage, batches, ground.wires)
+        choices = PlanChoices(request, began, batches, ground.wires, request.storage != "local" or not server.reader)
         with fleet:
             plans = ServerPlans(choices, system, fleet, ground, server, at_once)
             try:
@@ -208,20 +211,22 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> t
 
 
 class PlanChoices:
-    """The plans that fit into the budget, each as long as those before it took.
+    """As many plans as are asked for and fit into the budget, each as long as those before it took.
 
     storage: that they are drawn for.
     wires: where connections can be made to fail.
+    named: whether the names of files on storage say what is in them.
     run_s: how long one of them may take.
     """
 
     def __init__(
-        self, seed: int, budget_s: float, began: float, storage: str, batches: Batching, wires: tuple[str, ...]
+        self, request: CampaignRequest, began: float, batches: Batching, wires: tuple[str, ...], named: bool
     ) -> None:
-        self._seed, self.storage, self._batches, self._wires = seed, storage, batches, wires
-        self._budget_s = budget_s
-        self.run_s = max(RUN_S, RUN_SHARE * budget_s)
-        self.deadline = self._until = began + budget_s - CLOSING_S
+        self._seed, self.storage, self._batches, self._wires = request.seed, request.storage, batches, wires
+        self._named = named
+        self._budget_s, self._runs = request.budget_s, request.runs or math.inf
+        self.run_s = max(RUN_S, RUN_SHARE * self._budget_s)
+        self.deadline = self._until = began + self._budget_s - CLOSING_S
         self._taken_s = 0.0
         self._begun: dict[int, float] = {}
 
@@ -232,10 +237,11 @@ class PlanChoices:
     def next(self) -> NumberedPlan | None:
         """The next plan, None when none fits any more; the first always does."""
         now, number = time.monotonic(), len(self._begun) + 1
-        if self._begun and now + (self._taken_s or FIRST_S) > self._until:
+        if self._begun and (number > self._runs or now + (self._taken_s or FIRST_S) > self._until):
             return None
         self._begun[number] = now
-        plan = plan_for_servers(number, plan_seed(self._seed, number), self.storage, self._batches, self._wires)
+        seed = plan_seed(self._seed, number)
+        plan = plan_for_servers(number, seed, self.storage, self._batches, self._wires, self._named)
         return NumberedPlan(number=number, plan=plan)
 
     def took(self, drawn: NumberedPlan) -> None:
@@ -244,10 +250,13 @@ class PlanChoices:
         self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
 
 
-def plan_for_servers(number: int, seed: int, storage: str, batches: Batching, wires: tuple[str, ...]) -> Plan:
+def plan_for_servers(
+    number: int, seed: int, storage: str, batches: Batching, wires: tuple[str, ...], named: bool = True
+) -> Plan:
     """The plan of a seed; what goes wrong in it is chosen by its number in a campaign.
 
     wires: where connections can be made to fail.
+    named: whether the names of files on storage say what is in them.
     """
     if number % EVERY == HOSTILE_AT:
         return make_hostile_plan(seed, storage, batches.threads, batches.intervals_ms)
@@ -255,5 +264,5 @@ def plan_for_servers(number: int, seed: int, storage: str, batches: Batching, wi
         if number % WIRES_EVERY == WIRES_AT[wire]:
             cls, turn = "wire" if wire == WIRE else "storage", number // WIRES_EVERY
             return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn)
-    theme: Theme = THEMES.get(number % EVERY, "deaths")
+    theme: Theme = (THEMES if named else NAMELESS).get(number % EVERY, "deaths")
     return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, theme)

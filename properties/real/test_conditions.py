@@ -8,7 +8,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.plan import Op, Plan
 from marker_sim.search.merged_plans import ODD_TABLES
-from marker_sim.targets.http_plans import OF_STORAGE, PLANS_DECIDE, THEMES, plan_for_servers
+from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, plan_for_servers
 from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.conditions import conditions_met
 from properties.drawn import BATCHES, STORAGES, WIRES
@@ -142,6 +142,17 @@ def test_storage_is_refused_in_one_directory_while_a_create_of_another_one_is_an
     assert (conditions.ONE_REFUSED in met(story)) == (beside == "002")
 
 
+@pytest.mark.parametrize("path", [f"{DIRECTORY}/", f"{DIRECTORY}/MARKERS0"])
+def test_a_server_that_creates_where_no_file_can_be_stores_nothing_there(path: str) -> None:
+    story = begun(storage="local", witness="reads")
+    story.fault("io-error", "storage-0", value="begin", path=path)
+    created = story.ask(NAME)
+    story.end(story.ask(OTHER, instant="002"), "ok", "created")
+    story.end(created, "ok", "created")
+    story.fault("io-error", "storage-0", value="end", path=path)
+    assert (conditions.ONE_REFUSED in met(story)) == path.endswith("/")
+
+
 def test_no_answer_before_a_lasting_fault_is_over_is_a_refusal_and_an_answer_meanwhile_is_none() -> None:
     for waits in (True, False):
         story = begun(storage="local", witness="reads")
@@ -176,18 +187,22 @@ def test_nothing_is_met_where_nothing_happened() -> None:
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_plans_of_each_theme_have_what_it_is_about(storage: str) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_plans_of_each_theme_have_what_it_is_about(storage: str, named: bool) -> None:
     for number in range(1, 25):
-        plan = plan_for_servers(number, number, storage, BATCHES, WIRES[storage])
+        plan = plan_for_servers(number, number, storage, BATCHES, WIRES[storage], named)
         kinds = {fault.kind for fault in plan.faults if fault.target == "server"}
         if number % 6 == 1 or any(fault.kind.row.family == "proxy" for fault in plan.faults):
             continue
         assert any(path.startswith(ODD_TABLES) for path in plan.directories)
         assert {op.kind for op in plan.ops if op.form == "uncompressed"} >= {"list", "list-data", "list-log"}
-        match THEMES.get(number % 6, "deaths"):
+        match (THEMES if named else NAMELESS).get(number % 6, "deaths"):
             case "two servers":
                 assert kinds <= {FaultKind.SECOND_SERVER, FaultKind.KILL} and FaultKind.SECOND_SERVER in kinds
             case "confined":
                 assert len(plan.faults) == 2 and all(kind.row.family == "storage" for kind in kinds)
             case "deaths":
                 assert {FaultKind.KILL, FaultKind.PAUSE} <= kinds and FaultKind.SECOND_SERVER not in kinds
+            case "full disk":
+                assert kinds == {FaultKind.DISK_FULL, FaultKind.PAUSE}
+                assert {fault.kind for fault in plan.faults} - kinds == {FaultKind.DIRECTORY_REMOVED}

@@ -13,9 +13,9 @@ import pytest
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.crash_walk import Point, crash_points, walk
 from marker_sim.worlds.processes.fork_server import ForkServer
 from properties.real.arms import sound
+from properties.real.crash_walk import Point, crash_points, walk
 
 POINTS = {"local": 5, "s3": 2}
 FIRST = (Task(partition="p", group="a"),)

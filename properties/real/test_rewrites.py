@@ -341,6 +341,7 @@ def test_what_is_refused_is_said_and_holds_nobody(tmp_path: Path) -> None:
         ({CUT_KILL: 0}, True, False),
         ({CUT_KILL: 0, CUT_SEEN: 4}, True, False),
         ({CUT_KILL: 0, CUT_SEEN: 4, NEVER_CUT: 1}, True, False),
+        ({CUT_KILL: 0, CUT_SEEN: 1, NEVER_CUT: 20}, False, True),  # Only what a dead server left torn is cut.
         ({CUT_KILL: 0, NEVER_CUT: 1}, False, False),
         ({CUT_KILL: 0, UNSEEN: 1}, False, True),
         ({CUT_KILL: 1, UNSEEN: 1}, False, False),

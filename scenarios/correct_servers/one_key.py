@@ -1,5 +1,7 @@
 """S3: a marker directory is one object, replaced only if it is what was read (If-Match, If-None-Match).
 
+Creates of one process take turns in a directory, so that only those of another server make them try again.
+
 python one_key.py PORT s3a://BUCKET    serve; endpoint and keys from the environment
 python one_key.py --names URI          print the names of a directory, for --reader
 """
@@ -9,7 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
+from threading import Lock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
 
@@ -26,9 +30,14 @@ class OneKey(Markers):
 
     def __init__(self, bucket: str) -> None:
         self._objects = S3Objects(os.environ["AWS_ENDPOINT_URL"], bucket)
+        self._turns: defaultdict[str, Lock] = defaultdict(Lock)
 
     def create(self, directory: str, name: str) -> bool:
         """Read, add, replace; from the beginning when somebody else was faster."""
+        with self._turns[directory]:
+            return self._create(directory, name)
+
+    def _create(self, directory: str, name: str) -> bool:
         for _ in range(TRIES):
             there = self._objects.get(_key(directory))
             data = there[0] if there else b""

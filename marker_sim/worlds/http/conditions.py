@@ -17,7 +17,8 @@ nothing by itself.
     a listing at another endpoint       by a client that had read the directory, with a name in it, at one before
     a listing compressed and not        the same, one with and one without compression offered
 
-A server that refuses to run beside another one keeps what two servers must keep; it counts for both.
+A server that refuses to run beside another one keeps what two servers must keep; it counts for both. So does one that
+stores nothing below a marker directory for storage that fails there: it creates while a file stands in the way of all.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ CONDITIONS = (
     ONE_REFUSED, DELETED, ODD_TABLE, ELSEWHERE, COMPRESSED,
 )  # fmt: skip
 CROWD = 8
+IN_THE_WAY = "io-error"  # What storage that fails below a local directory is called.
 _STATUS = re.compile(r"\d{3}\b")
 _ODD = re.compile("[%+=]")
 
@@ -56,6 +58,10 @@ _ODD = re.compile("[%+=]")
 def conditions_met(history: History) -> Counter[str]:
     """How often each of `CONDITIONS` was met in a run; those that were not are left out."""
     return +_Conditions(history).met
+
+
+def _during(span: FaultSpan, call: RecordedCall) -> bool:
+    return span.begin < call.invoke and call.done < span.end
 
 
 class _Conditions:
@@ -134,11 +140,13 @@ class _Conditions:
             self.answered(call) and call.invoke > earliest.get((call.name, call.life), NEVER)
             for call in directory.creates
         )
-        confined = [(call, span) for call, span in refused if directory_of(f"{span.path}/") == path]
+        confined = [call for call, span in refused if directory_of(f"{span.path}/") == path]
+        whole = [span for span in spans if span.kind == IN_THE_WAY and span.path == f"{path}/"]
+        confined += [each for each in directory.answers for span in whole if _during(span, each)]
         others = [each for home, each in self.view.directories.items() if home != path]
         answers = sorted(call for each in others for call in each.answers)
         self.met[ONE_REFUSED] += sum(
-            any(call.invoke < other.done < call.done for other in answers) for call, _ in confined
+            any(call.invoke < other.done < call.done for other in answers) for call in confined
         )
 
     def _refused(self, call: RecordedCall, span: FaultSpan) -> bool:

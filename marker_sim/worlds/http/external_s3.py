@@ -80,6 +80,9 @@ class ExternalS3World:
         values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
 
+    def echo(self) -> None:
+        """Nothing: it is no part of the kit."""
+
     def begin(self, fault: Fault) -> bool:
         """Nothing: an endpoint of the user's own is not made to fail."""
         return False

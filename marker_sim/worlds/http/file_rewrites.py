@@ -3,7 +3,8 @@
 A server that is killed there has lost answered markers. Many servers have no such place:
 they write a new file and rename it, or append. The file events while a fault is armed at it show it:
 
-    a file was cut                          the place is there, and has to be met
+    a file was cut                          the place is there, and has to be met if it is in as many runs as it is not:
+                                            a server that appends cuts only what a dead one left torn
     files changed as other files alone      there is none: each content came under a new inode
     the same file grew, and was never cut   there is none if its writers were held (file_permissions.py); else unknown
     no file changed                         nothing is known, so the place was not met
@@ -90,11 +91,16 @@ class Rewrites:
 def missed(reached: Mapping[str, int]) -> tuple[str, ...]:
     """The place that was armed in a campaign and not met, though it may be there."""
     armed = CUT_KILL in reached and not reached[CUT_KILL]
-    excused = not reached.get(CUT_SEEN) and (reached.get(NEVER_CUT) or reached.get(UNSEEN))
+    seen, never = reached.get(CUT_SEEN, 0), reached.get(NEVER_CUT, 0)
+    excused = seen < never or (not seen and reached.get(UNSEEN))
     return (CUT_KILL,) if armed and not excused else ()
 
 
 def unknown(reached: Mapping[str, int]) -> tuple[str, ...]:
     """What could not be done, because nobody could see where to strike."""
-    met = reached.get(CUT_KILL) or reached.get(CUT_SEEN)
-    return (f"{CUT_KILL}: {UNSEEN}",) if reached.get(UNSEEN) and not met else ()
+    seen, never = reached.get(CUT_SEEN, 0), reached.get(NEVER_CUT, 0)
+    if reached.get(CUT_KILL):
+        return ()
+    if seen:
+        return (f"{CUT_KILL}: seen in {seen} of {seen + never} runs, too few to strike",) if seen < never else ()
+    return (f"{CUT_KILL}: {UNSEEN}",) if reached.get(UNSEEN) else ()

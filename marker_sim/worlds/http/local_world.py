@@ -100,6 +100,9 @@ class LocalWorld:
         """{storage} is the root, and nothing is in the environment."""
         return Surroundings({"storage": str(self._root)}, {})
 
+    def echo(self) -> None:
+        """Nothing: it is no part of the kit."""
+
     def begin(self, fault: Fault) -> bool:
         """The disk is full for all servers that live, or marker files cannot be written, if any is to be made."""
         if fault.kind is FaultKind.IO_ERROR:
@@ -129,7 +132,8 @@ class LocalWorld:
         away = self._root / f".removed-{self._removed}"
         with contextlib.suppress(FileNotFoundError):
             (self._root / place.path).rename(away)
-            shutil.rmtree(away)
+            for _ in range(5):  # A server that has the directory open may put a file into it meanwhile.
+                shutil.rmtree(away, ignore_errors=True)
 
     def end_run(self) -> None:
         """Nobody watches what the last run stored."""

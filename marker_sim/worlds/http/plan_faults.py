@@ -234,10 +234,17 @@ class PlanFaults:
         if server is not None and not server.ended:
             self._begin(server, armed.fault, call)
 
-    def drive(self, over: Callable[[], bool], until: float) -> None:
-        """Do what is due until the clients are through, or time is up, or nobody lives and none comes."""
-        while not over() and time.monotonic() < until and (self._injector.servers or self._due):
+    def drive(self, over: Callable[[], bool], for_s: float, deadline: float) -> None:
+        """Do what is due until the clients are through, or time is up, or nobody lives and none comes.
+
+        for_s: how long clients may take, not counting what they wait for, like the start of a server.
+        deadline: when all of it has to be over (time.monotonic).
+        """
+        until = time.monotonic() + for_s
+        while not over() and time.monotonic() < min(until, deadline) and (self._injector.servers or self._due):
+            began = time.monotonic()
             self._do_what_is_due()
+            until += time.monotonic() - began
             self._injector.check()
             time.sleep(0.004)
 

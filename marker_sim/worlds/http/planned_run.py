@@ -143,8 +143,7 @@ class _PlannedRun(RunStage):
                 fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
             )
             longer = takes_time or wires_of(self.plan)
-            until = min(time.monotonic() + (LONGER_S if longer else SCRIPTS_S), self.deadline)
-            self.faults.drive(lambda: self._through(lasting), until)
+            self.faults.drive(lambda: self._through(lasting), LONGER_S if longer else SCRIPTS_S, self.deadline)
             self.scripts.stop()
             self.faults.heal()
         except NobodyLives:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPResponse
 from urllib.parse import urlencode
 
-ALONE = ("empty-chunk", "last-on-connection", "offers-upgrade", "in-pieces", "uncompressed")
+CHUNKED = "empty-chunk"
+ALONE = (CHUNKED, "last-on-connection", "offers-upgrade", "in-pieces", "uncompressed")
 _HEADERS = {
     "last-on-connection": "Connection: close\r\n",
     "offers-upgrade": "Connection: Upgrade\r\nUpgrade: nobody-knows/1\r\n",
@@ -40,7 +41,7 @@ def query(parameters: Mapping[str, str | bytes], form: str = "") -> str:
 
 def head(port: int, method: str, target: str, form: str = "") -> bytes:
     """A whole request, which has no body."""
-    chunked = form == "empty-chunk" and method == "POST"
+    chunked = form == CHUNKED and method == "POST"
     body = "Transfer-Encoding: chunked\r\n\r\n0" if chunked else "Content-Length: 0"
     more = _HEADERS.get(form, "")
     accept = "Accept: application/json\r\nAccept-Encoding: identity\r\n"

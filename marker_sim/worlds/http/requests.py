@@ -7,9 +7,11 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from marker_sim.faults import Fault
+from marker_sim.history.model import IN_CHUNKS
 from marker_sim.names import MarkerDirectory
 from marker_sim.odd_names import written
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
+from marker_sim.worlds.http.request_forms import CHUNKED
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
 
@@ -56,7 +58,7 @@ class Requests:
         address, target = written(place, self._directory(place), spelled)
         parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
-        value: str | bytes | None = None
+        value: str | bytes | None = IN_CHUNKS if operation == "delete" and form == CHUNKED else None
         if operation == "create":
             parameters["markername"] = path = name
             if self._identity:

@@ -22,6 +22,7 @@ from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import REQUEST_FORMS, Plan
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
+from marker_sim.worlds.http.request_forms import CHUNKED
 from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.starvation import WORTH_MS, ProcessorTime, processor_times, starved_ms
@@ -35,7 +36,7 @@ ECHOES_A_LOOK = 8  # At the processor times of the servers.
 PROBE_SPACE = 2.5
 ONCE_S = 10.0
 HANGING_GRACE_S = 0.7
-FORMS = ("", *(form for form in REQUEST_FORMS if form != "empty-chunk"))  # Of probes.
+FORMS = ("", *(form for form in REQUEST_FORMS if form != CHUNKED))  # Of probes.
 KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
 
 
@@ -251,18 +252,27 @@ class RunStage:
             self._over.wait(LOOK_EVERY_S)
 
     def _listen_to_echo(self) -> None:
-        """When the kit itself is not woken in time, slowness of the server proves nothing; nor when it is starved."""
+        """When the kit itself is not woken in time, slowness of the server proves nothing; nor when it is starved, of a
+        processor or by storage that is the kit's.
+        """
         seen: dict[str, dict[tuple[int, int], ProcessorTime]] = {}
         for number in itertools.count():
             if self._over.is_set():
                 break
             before = time.monotonic()
             self._over.wait(ECHO_EVERY_S)
-            if time.monotonic() - before > ECHO_LATE_S:
+            asked = time.monotonic()
+            if asked - before > ECHO_LATE_S:
                 self.recorder.record("kit", "kit", "observe", "echo-late")
-            for server in () if number % ECHOES_A_LOOK else tuple(self.injector.servers):
-                now = processor_times(server.pids())
-                lost = starved_ms(seen.get(server.name, now), now)
-                seen[server.name] = now
-                if lost >= WORTH_MS:
-                    self.recorder.record(server.name, "kit", "observe", "starved", value=lost)
+            self.world.echo()
+            slow_ms = int((time.monotonic() - asked) * 1000)
+            for server in tuple(self.injector.servers):
+                self._starved(server, slow_ms)
+                if number % ECHOES_A_LOOK == 0:
+                    now = processor_times(server.pids())
+                    self._starved(server, starved_ms(seen.get(server.name, now), now))
+                    seen[server.name] = now
+
+    def _starved(self, server: Server, lost_ms: int) -> None:
+        if lost_ms >= WORTH_MS:
+            self.recorder.record(server.name, "kit", "observe", "starved", value=lost_ms)

@@ -12,7 +12,6 @@
 template.py    the process that children are forked from
 steps.py       counts seam calls
 parquet.py     the format of the rows
-crash_walk.py  every crash point of a plan
 
 The plans, stage, write client, markers and judges are those of the simulated world. A fault arms at its actor's n-th
 seam call here too, so "driver, step 17" is the same place in both worlds as long as nothing races.

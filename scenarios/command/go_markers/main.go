@@ -178,6 +178,12 @@ func (o *Owner) done(size int) {
 // store flushes the names that are new, as one object.
 func (o *Owner) store(batch []*Asked) {
 	names, err := o.list()
+	if err != nil { // Who made what is stored stays as it was.
+		for _, asked := range batch {
+			asked.err = err
+		}
+		return
+	}
 	stored := map[string]bool{}
 	for _, name := range names {
 		stored[name] = true
@@ -192,7 +198,7 @@ func (o *Owner) store(batch []*Asked) {
 			asked.result = o.creators[asked.name] == asked.request
 		}
 	}
-	if err == nil && text != "" {
+	if text != "" {
 		err = kit.put(o.directory+"/"+server.batch(), text, false)
 	}
 	for _, asked := range batch {
