@@ -31,6 +31,7 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.machine import PLANS
 from marker_sim.campaign.machine_runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.campaign.stories import breaks_besides
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.baselines.baseline import Known, load_baseline
@@ -41,7 +42,7 @@ from marker_sim.loading import load_system
 from marker_sim.plan import MODES
 from marker_sim.report.notes import known_text
 from marker_sim.report.table import print_failure
-from marker_sim.report.verdict import VerdictOutcome, judge_campaign, stories
+from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.report.words import brief
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.python import served, try_every_call
@@ -227,14 +228,14 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
 
     beside: the guarantees of those items.
     """
-    numbers = [number for number, failure in enumerate(outcome.failures) if failure.guarantee == guarantee]
-    group = next(group for group in stories(outcome.failures) if numbers[0] in (group.told, *group.also))
-    told = outcome.failures[group.told].guarantee
+    first = next(failure for failure in outcome.failures if failure.guarantee == guarantee)
+    story = next(story for story in outcome.stories if first in story)
+    told = story[0].guarantee
     if told != guarantee and told in beside:
-        first = outcome.failures[numbers[0]].message
-        return f"{brief(first)}\nmost likely the defect of {told}, see there\nreplay: {outcome.again[numbers[0]]}"
+        replay = outcome.again[outcome.number(first)]
+        return f"{brief(first.message)}\nmost likely the defect of {told}, see there\nreplay: {replay}"
     text = StringIO()
-    print_failure(outcome, numbers[0], Console(file=text, width=200), group.breaks_besides(outcome.failures))
+    print_failure(outcome, first, Console(file=text, width=200), breaks_besides(story))
     unexpected = () if outcome.differences is None else outcome.differences.unexpected
     new = (f"  not in the baseline: {known_text(known)}\n" for known in unexpected if known.guarantee == guarantee)
     return (text.getvalue() + "".join(new)).rstrip()

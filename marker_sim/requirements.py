@@ -67,7 +67,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "hudi-spark on s3": (*_FOREIGN, "fastavro", "hudi", "pyspark", *_S3),
     "real processes on local": (*_SERVE, "urllib3"),
     "real processes on s3": (*_SERVE, "urllib3", *_S3),
-    "mutants of serve": (*_SERVE, *_FOREIGN, *_S3),
     "wires": ("toxiproxy",),
     "spark": ("pyspark", "urllib3", *_SERVE, *_S3),
 }

@@ -71,11 +71,11 @@ class TimeLimit:
             self._clock.stdin.write(f"{seconds} {' '.join(what.split())}\n".encode())
             self._clock.stdin.flush()
 
-    def renewed_by(self, say: Callable[[str], None]) -> Callable[[str], None]:
-        """`say`, each call of which is a sign of life."""
+    def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
+        """`say`, each call of which is a sign of life. seconds: until the next one, None for QUIET_S."""
 
         def said(line: str) -> None:
-            self.set(QUIET_S, f"the next step after {line!r}")
+            self.set(QUIET_S if seconds is None else seconds, f"the next step after {line!r}")
             say(line)
 
         return said

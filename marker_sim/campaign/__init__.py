@@ -6,11 +6,12 @@ played_runs.py            runs in real time, a few at a time
 played_shrinking.py       a failing plan made smaller against a real server, where one run proves nothing
 pieces.py, tasks.py       its unit of work, done by this process or by a worker
 runs.py, run_rows.py      one plan run and judged; a row of it for tables
+search_state.py           what was found so far, and what became of it
 statistics.py, result.py  the findings of many runs added up; the result of a campaign
-servability.py            when a system cannot be judged at all
+failure.py, stories.py    a violation, as found and as stored; which violations are one defect's
 comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
-exhaustive.py             the bounded-exhaustive search
+sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
 machine*.py               the Hypothesis state machines, and campaigns of their examples
 coverage/                 conditions for a guarantee to hold
 nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable

@@ -11,12 +11,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from marker_sim.campaign.pieces import Kind, first_of_each_kind
+from marker_sim.campaign.failure import Kind, failures_in
 from marker_sim.campaign.played_shrinking import LOST, broken_in
 from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.runs import findings_of
-from marker_sim.campaign.servability import findings_in
+from marker_sim.campaign.runs import findings_in, findings_of
 from marker_sim.campaign.statistics import BOTH
+from marker_sim.campaign.stories import stories
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
@@ -106,7 +106,7 @@ class Comparison:
 
 
 def _named(kind: Kind) -> dict[str, str]:
-    return dict(zip(("guarantee", "mode", "storage", "cause"), kind, strict=True))
+    return kind._asdict()
 
 
 def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:
@@ -155,7 +155,7 @@ def _counts(campaign: Campaign, profile: Profile) -> dict[Kind, int]:
         for under, causes in row.breakdown.items():
             for cause, count in causes.items():
                 if count and profile.promise(row.id, row.mode, row.storage, under).promised:
-                    kind = (row.id, row.mode, row.storage, cause)
+                    kind = Kind(row.id, row.mode, row.storage, cause)
                     counts[kind] = counts.get(kind, 0) + count
     return counts
 
@@ -164,13 +164,8 @@ def _crossed(
     campaign: Campaign, other: CampaignRequest, profile: Profile, until: float, *, on_second: bool
 ) -> tuple[CrossedPlan, ...]:
     """The small plans of a campaign on the other system, one for each story."""
-    told: dict[Kind, Planned] = {}
-    for failure in campaign.failures:
-        if failure.plan is not None:
-            kind = (failure.guarantee, failure.mode, failure.plan.storage, failure.cause)
-            if kind == failure.story or failure.story not in told:
-                told[failure.story] = (kind, failure.plan)
-    plans = [*told.values()][:CROSSED_MAX]
+    told = [story[0] for story in stories(failure for failure in campaign.failures if failure.plan is not None)]
+    plans = [(failure.kind, failure.plan) for failure in told[:CROSSED_MAX] if failure.plan is not None]
     if not plans:
         return ()
     system = other.target.load()
@@ -195,9 +190,9 @@ def _simulated(kind: Kind, plan: Plan, system: System, profile: Profile) -> Brok
     """What a plan breaks in a simulated run; a guarantee of both modes needs two."""
     history, findings = findings_of(plan, system, kind[0])
     if kind[1] != BOTH:
-        return frozenset(first_of_each_kind(0, plan, history, findings_in(history, system), profile))
+        return frozenset(failures_in(history, findings_in(history, system), profile))
     found = (breach for each in findings for breach in profile.broken_by(each, plan.mode, plan.storage))
-    return frozenset((kind[0], BOTH, plan.storage, breach.cause) for breach in found)
+    return frozenset(Kind(kind[0], BOTH, plan.storage, breach.cause) for breach in found)
 
 
 def _alike(kind: Kind, seen: Kind) -> bool:

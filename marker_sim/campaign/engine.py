@@ -12,13 +12,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from marker_sim.campaign.pieces import NO_TIME, PieceResult, SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_runs import PlayedRuns
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
-from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
@@ -67,7 +66,7 @@ def run_campaign(
             runs=search.statistics.runs,
             steps=search.steps,
             statistics=search.statistics,
-            failures=_failures(search),
+            failures=search.failures(),
             last=search.last,
             interrupted=interrupted,
             trouble=search.trouble,
@@ -87,7 +86,7 @@ def _explore(
             runs.merged(piece, search.add(piece))
             if on_run is not None and piece.last is not None:
                 on_run(piece.last)
-            _raise_from(piece)
+            piece.raise_error()
             if piece.stopped:
                 return
     except Exception as error:
@@ -95,39 +94,3 @@ def _explore(
         if not runs.worth_keeping or isinstance(error, UsageError) or (blame is None and not known):
             raise
         search.trouble = str(error) if known or blame is None else blame(error)
-
-
-def _raise_from(piece: PieceResult) -> None:
-    """What ended a piece early, now that the runs before it are counted."""
-    if piece.interrupted:
-        raise KeyboardInterrupt
-    if piece.error is not None:
-        raise piece.error
-
-
-def _failures(search: SearchState) -> tuple[Failure, ...]:
-    """What was found, the shortest plan first; what could not be made small as it was seen."""
-    failures = []
-    for kind, broken in search.found.items():
-        shown = search.small.get(kind) or broken
-        story = search.story_of(kind)
-        entries, before = (each.plan.entries if each.plan else 0 for each in (shown, broken))
-        counted = kind in (*search.small, story.kind)  # The runs of a small plan say nothing of a long one.
-        large = search.large.get(kind, NO_TIME) if search.request.shrinking and entries > SMALL else ""
-        failures.append(
-            Failure(
-                guarantee=kind[0],
-                message=shown.breach.message,
-                evidence=shown.breach.evidence,
-                history=shown.history,
-                plan=shown.plan,
-                seed=shown.history.header.seed,
-                entries_before=before if entries < before else 0,
-                mode=kind[1],
-                cause=kind[3],
-                confirmed=story.confirmed if counted else "",
-                large=large,
-                story=story.kind,
-            )
-        )
-    return tuple(sorted(failures, key=lambda failure: failure.plan.entries if failure.plan else 0))

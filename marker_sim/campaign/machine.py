@@ -29,7 +29,7 @@ from unittest import SkipTest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from marker_sim.campaign.machine_judging import JudgedExample, MachineStatistics
+from marker_sim.campaign.machine_judging import JudgedExample, SeenExamples
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
@@ -56,7 +56,7 @@ def machine_for(
 
     kind: WritePathMachine, or MarkerMachine for the marker store alone.
     plans: the directory for plans of failing examples. guarantees: ids to judge, by default all. chaos_seed: the seed
-    of Hypothesis, by default a random one. on_example: see `MachineStatistics`.
+    of Hypothesis, by default a random one. on_example: see `SeenExamples`.
 
     The name of the class differs by system, mode and storage: it is the key in Hypothesis' example database.
     """
@@ -69,7 +69,7 @@ def machine_for(
         "storage": storage,
         "guarantees": guarantees,
         "plans": plans,
-        "seen": MachineStatistics(on_example=on_example),
+        "seen": SeenExamples(on_example=on_example),
     }
     made: type[Machine] = type(name, (kind,), settled)
     # Mixed with the name, so that two places do not get the same examples.
@@ -77,7 +77,7 @@ def machine_for(
     return seed(start)(made)
 
 
-def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) -> MachineStatistics:
+def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) -> SeenExamples:
     """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
@@ -103,7 +103,7 @@ def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) 
         raise
 
 
-def _run(machine: type[JudgedExample], chosen: settings, phases: frozenset[Phase]) -> MachineStatistics:
+def _run(machine: type[JudgedExample], chosen: settings, phases: frozenset[Phase]) -> SeenExamples:
     if phases:
         run_state_machine_as_test(machine, settings=settings(chosen, phases=tuple(phases)))
     return machine.seen

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from marker_sim.campaign.failure import failures_in
 from marker_sim.campaign.machine_judging import JudgedExample
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
-from marker_sim.campaign.runs import execute
-from marker_sim.campaign.servability import cannot_serve
+from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.faults.row import BATCHED_STORAGES
@@ -112,7 +112,8 @@ class Example(JudgedExample):
         if self.seen.on_example is not None:
             return  # Whoever takes whole examples makes them small by their plans.
         plan, history = self._running.plan, self._running.history()
-        if cannot_serve(self.system, history) or self._first_breach(plan, history, SAFETY) is None:
+        asked = SAFETY if self.guarantees is None else SAFETY & self.guarantees
+        if not failures_in(history, findings_in(history, self.system, asked), self.profile):
             return
         alone, _ = execute(plan, self.system)
         if alone.events[: len(history.events)] != history.events:

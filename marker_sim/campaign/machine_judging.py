@@ -20,15 +20,13 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
+from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
-from marker_sim.campaign.runs import execute, promised_breach
-from marker_sim.campaign.servability import cannot_serve
+from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges import judge
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.guarantees import ALL
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
 from marker_sim.plan import Plan, write_plan
@@ -50,47 +48,22 @@ def counted(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(slots=True, kw_only=True)
-class MachineStatistics:
-    """Counts over all examples of one machine, shrinking included.
+class SeenExamples:
+    """What the examples of one machine came to, shrinking included.
 
+    judged: the runs of all that were judged.
     rules: how often each ran.
-    faults: those that happened, by their word in histories.
-    deaths: the phase of a driver that was killed.
-    operations: "<operation> <ok|fail|info>".
-    judged: decided cases, by guarantee.
-    violations, unpromised: examples that broke it, by guarantee.
-    unsupported: examples that a foreign class could not serve on this storage, which are not judged.
+    compared: examples whose plan was run at once as well.
     on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
     """
 
     on_example: Callable[[Plan, History, int], None] | None = None
+    judged: PieceResult = field(default_factory=PieceResult)
+    rules: Counter[str] = field(default_factory=Counter)
     examples: int = 0
     writes: int = 0
     steps: int = 0
     compared: int = 0
-    unsupported: int = 0
-    rules: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    deaths: Counter[str] = field(default_factory=Counter)
-    operations: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)
-    violations: Counter[str] = field(default_factory=Counter)
-    unpromised: Counter[str] = field(default_factory=Counter)
-
-    def add(self, history: History) -> None:
-        """Count one history."""
-        doing: dict[str, dict[int, str]] = {}
-        for event in history.events:
-            match event.kind:
-                case "invoke":
-                    doing.setdefault(event.process, {})[event.index] = event.operation
-                case "ok" | "fail" | "info":
-                    doing.get(event.process, {}).pop(event.caused_by or 0, None)
-                    self.operations[f"{event.operation} {event.kind}"] += 1
-                case "fault" if event.value not in ("end", "end-of-run"):
-                    self.faults[event.operation] += 1
-                    if event.operation == "kill" and event.role == "driver":
-                        self.deaths["/".join(doing.get(event.process, {}).values()) or "tasks"] += 1
 
 
 class JudgedExample(RuleBasedStateMachine):
@@ -106,12 +79,11 @@ class JudgedExample(RuleBasedStateMachine):
     storage: ClassVar[str]
     guarantees: ClassVar[frozenset[str] | None]
     plans: ClassVar[Path]
-    seen: ClassVar[MachineStatistics]
+    seen: ClassVar[SeenExamples]
 
     def __init__(self) -> None:
         super().__init__()
         self._accused = False
-        self._findings: tuple[Finding, ...] = ()
 
     @classmethod
     def declared(cls) -> tuple[str, ...]:
@@ -134,46 +106,30 @@ class JudgedExample(RuleBasedStateMachine):
         if self.seen.on_example is not None:
             self.seen.on_example(plan, history, steps)
             return
-        if cannot_serve(self.system, history):
-            self.seen.unsupported += 1  # It needs an operation that this storage lacks, and is not judged.
-            return
-        self.seen.add(history)
         self._decide(plan, history)
-
-    def _first_breach(self, plan: Plan, history: History, among: frozenset[str]) -> tuple[str, Breach] | None:
-        self._findings = judge(history, among if self.guarantees is None else among & self.guarantees)
-        for finding in self._findings:
-            breach = promised_breach(finding, plan, self.profile)
-            if breach is not None:
-                return finding.guarantee, breach
-        return None
 
     def _decide(self, plan: Plan, history: History) -> None:
         """Raise for the first promise that a finished history breaks, if there is one."""
-        first = self._first_breach(plan, history, ALL)
-        for finding in self._findings:
-            self.seen.judged[finding.guarantee] += finding.judged
-        if first is None:
-            self.seen.unpromised.update(f.guarantee for f in self._findings if f.breaches)
-        else:
-            self.seen.violations[first[0]] += 1
+        settings = SearchSettings(places=(), seed=0, guarantees=self.guarantees, profile=self.profile)
+        run = NumberedRun(self.seen.judged.taken, plan, history, look=True)
+        for failure in self.seen.judged.take(run, settings, self.system).values():
             self._accused = True
-            raise self._violation(plan, history, *first)
+            raise self._violation(plan, failure)
 
-    def _violation(self, plan: Plan, history: History, guarantee: str, breach: Breach) -> GuaranteeViolation:
-        """The exception for a breach, with the plan on disk and the command that runs it."""
-        plain = violation(history, guarantee, breach)
+    def _violation(self, plan: Plan, failure: Failure) -> GuaranteeViolation:
+        """The exception for a failure, with the plan on disk and the command that runs it."""
+        plain = violation(failure.history, failure.guarantee, failure.breach)
         shown = json.dumps(plan.to_dict(), ensure_ascii=False)
         lines = [str(plain)]
         if len(shown) <= PLAN_SHOWN_MAX:
             lines.append(f"plan: {shown}")
         try:
-            path = self._store(plan, f"{guarantee}-{type(self).__name__}.json")
+            path = self._store(plan, f"{failure.guarantee}-{type(self).__name__}.json")
             sut = "" if self.system.name == "reference" else f" --sut {shlex.quote(self.system.name)}"
             lines.append(f"replay: marker-sim replay {shlex.quote(str(path))}{sut}")
         except OSError as error:
             lines.append(f"its plan cannot be stored ({error}); write the one above to a file and replay that")
-        return type(plain)("\n".join(lines), breach)
+        return type(plain)("\n".join(lines), failure.breach)
 
     def _store(self, plan: Plan, name: str) -> Path:
         """Write the plan; a directory that is created for it is ignored by git, as Hypothesis does."""

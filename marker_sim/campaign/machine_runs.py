@@ -14,13 +14,15 @@ from pathlib import Path
 
 from hypothesis import Phase
 
+from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.pieces import COLLECT_EVERY, PieceResult, SearchState
+from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
 from marker_sim.campaign.result import Campaign, Reruns
 from marker_sim.campaign.runs import execute
+from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.tasks import Shrinking, do
 from marker_sim.errors import UsageError
 from marker_sim.history import History
@@ -67,16 +69,17 @@ class MachineRuns(PlannedRuns):
             told = set(search.found) if by_cause else {each[0] for each in search.found}
             if broken.plan is None or (kind if by_cause else kind[0]) in told:
                 continue
-            asked = kind if by_cause else (*kind[:3], "")
+            asked = kind if by_cause else kind._replace(cause="")
             task = Shrinking(kind=asked, plan=broken.plan, profile=self._request.profile, seconds=seconds, runs=runs)
-            plan = do((self._request.target.sut, task), self._system)
-            assert isinstance(plan, Plan)
+            small = do((self._request.target.sut, task), self._system)
+            plan = small.own_plan if isinstance(small, Failure) else broken.plan
             piece = PieceResult()
             self._count(piece, plan, *execute(plan, self._system))
             new = search.add(piece)
             lead = next((each for each in new if each[0] == kind[0]), kind)
             search.found |= dict.fromkeys((lead, *new), broken)
-            search.small |= new
+            for each, small in new.items():
+                search.keep(each, small)
             search.tell(lead, new)
 
     def complete(self, campaign: Campaign) -> Campaign:
@@ -92,7 +95,8 @@ class MachineRuns(PlannedRuns):
         )
 
     def _count(self, piece: PieceResult, plan: Plan, history: History, steps: int) -> None:
-        piece.count(self._number, plan, history, steps, self._system, self._settings)
+        run = NumberedRun(self._number, plan, history, steps, place=(self._number, 0))
+        piece.take(run, self._settings, self._system)
         self._number += 1
         if self._number % COLLECT_EVERY == 0:
             gc.collect()

@@ -26,26 +26,23 @@ from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, dig
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
 from marker_sim.campaign.coverage.goal_check import reached
 from marker_sim.campaign.coverage.goals import SURE
+from marker_sim.campaign.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.campaign.pieces import (
     ELSEWHERE,
-    NONE_SMALLER,
     PIECE,
-    Broken,
-    Kind,
     Piece,
     PieceResult,
     SearchSettings,
-    SearchState,
     collected_by_hand,
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign, Canary, Reruns
-from marker_sim.campaign.runs import MODES_AGREE, execute, findings_of, promised_breach
-from marker_sim.campaign.servability import lacking
+from marker_sim.campaign.runs import MODES_AGREE, execute, lacking
+from marker_sim.campaign.search_state import SearchState
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.campaign.statistics import BOTH
 from marker_sim.campaign.tasks import DESK, Shrinking, do
-from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants.load import load_mutant
@@ -118,7 +115,7 @@ class PlannedRuns:
             self._plant()
         yield from in_order(self._tasks(), lambda task: do(task, self._system), self._pool)
 
-    def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
+    def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """A piece was counted: look at what was made again, and say how far it is. new: kinds of violation."""
         self._unsupported = {**piece.unsupported, **self._unsupported}
         failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
@@ -145,12 +142,15 @@ class PlannedRuns:
                 shrinking = Shrinking(kind=kind, plan=plan, profile=self._request.profile, seconds=seconds, runs=runs)
                 yield self._request.target.sut, shrinking
 
-        smaller = in_order(tasks(), lambda task: do(task, self._system), self._pool)
-        for kind, plan in zip(plans, smaller, strict=True):
-            if plan != plans[kind]:
-                search.small[kind] = self._as_small(kind, plan)
-            search.large[kind] = "" if search.small.get(kind) else NONE_SMALLER
-            search.tell(kind, self._broken_in(plan))
+        shrunk = in_order(tasks(), lambda task: do(task, self._system), self._pool)
+        for kind, small in zip(plans, shrunk, strict=True):
+            if small is not None and small.plan != plans[kind]:
+                search.keep(kind, small)
+                search.large[kind] = ""
+            else:
+                search.large[kind] = NONE_SMALLER
+            told = search.found[kind] if small is None else small
+            search.tell(kind, broken_in(told.history, told.own_plan, self._request.profile))
             rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
             search.large |= {each: rest for each in search.found if each[0] == kind[0] and each != kind}
 
@@ -193,7 +193,7 @@ class PlannedRuns:
         share = SHRINK_SHARE if request.shrinking else 0.0
 
         def until() -> float:
-            return search.began + request.budget_s - (share * request.budget_s if search.found else 0.0)
+            return search.began + request.budget_s * (1.0 - (share if search.found else 0.0))
 
         for start in range(begin, end, PIECE):
             if time.monotonic() > until():
@@ -210,7 +210,7 @@ class PlannedRuns:
             until = self._search.began + max(CANARY_MIN_S, self._request.budget_s * CANARY_SHARE)
             self._canary = let_go(*drawn, settings.seed, settings.profile, until)
 
-    def _recheck(self, number: int, piece: PieceResult, broken: Broken | None) -> None:
+    def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
         """Count a run that was made again; one that fails as none did is made again now, if it was not."""
         again = piece.rechecked.get(number)
         differences = int(again is not None and again.differs)
@@ -233,22 +233,6 @@ class PlannedRuns:
             return math.inf, min(RUNS_MAX, runs // kinds)
         left_s = max(SHRINK_MIN_S, self._search.began + request.budget_s - time.monotonic())
         return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
-
-    def _as_small(self, kind: Kind, plan: Plan) -> Broken | None:
-        """What breaks in a shrunk plan; None when it broke the promise only sometimes."""
-        history, findings = findings_of(plan, self._system, kind[0])
-        profile = self._request.profile
-        shown = (promised_breach(each, plan, profile, cause) for cause in (kind[3], "") for each in findings)
-        breach = next((breach for breach in shown if breach is not None), None)
-        return None if breach is None else Broken(self._search.found[kind].number, plan, history, breach)
-
-    def _broken_in(self, plan: Plan) -> tuple[Kind, ...]:
-        """Every kind of violation in a run of a plan."""
-        try:
-            history, _ = execute(plan, self._system)
-        except HarnessError:
-            return ()
-        return tuple(broken_in(history, plan, self._request.profile))
 
     def _left_out(self) -> tuple[str, ...]:
         """The modes and storages that say nothing of the system, with the reason."""
@@ -282,9 +266,6 @@ def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profil
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
     piece = Piece(settings=settings, first=0, count=canary.PLANS_MAX, until=deadline)
-    seen = explore(piece, load_mutant(mutant))
-    if seen.interrupted:
-        raise KeyboardInterrupt
-    if seen.error is not None:
-        raise seen.error
+    seen = explore(piece, Swarm(load_mutant(mutant), settings))
+    seen.raise_error()
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))

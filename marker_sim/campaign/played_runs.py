@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.pieces import Broken, Kind, PieceResult, SearchState, stops
+from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
 from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
@@ -33,7 +35,7 @@ class PlayedRuns:
         self._stack = ExitStack()
         self._number = 0
         self._drawn = ""
-        self._broken: dict[Kind, list[Broken]] = {}
+        self._broken: dict[Kind, list[Failure]] = {}
 
     def __enter__(self) -> PlayedRuns:
         search = self._search
@@ -57,7 +59,7 @@ class PlayedRuns:
         except OSError as error:
             raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
 
-    def merged(self, piece: PieceResult, new: dict[Kind, Broken]) -> None:
+    def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """A run was counted: say how far it is."""
         search = self._search
         self._say()
@@ -79,7 +81,7 @@ class PlayedRuns:
             kind = left.pop(0)
             broken, left_s = search.found[kind], until - time.monotonic()
             share_s = left_s * share_of(kind, [each for each in left if each[:3] != kind[:3]])
-            search.progress(f"shrinking {kind[0]}, {broken.plan.entries if broken.plan else 0} entries")
+            search.progress(f"shrinking {kind[0]}, {broken.entries} entries")
             seen = self._broken.get(kind) or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
             same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
@@ -90,15 +92,15 @@ class PlayedRuns:
             search.found.setdefault(small.told, broken)
             for each in (small.told, *same):
                 if each in small.broken:
-                    search.keep(each, small.broken[each])
+                    search.keep(each, small.broken[each], small.sentence)
                     search.large[each] = small.stopped
                 else:
                     search.large[each] = f"{small.told[0]} was, and most likely has the same cause"
-            search.tell(small.told, same, small.sentence)
+            search.tell(small.told, same)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
-            if search.story_of(kind).kind == kind:
-                search.tell(kind, (), sentence)
+            if search.found[kind].story is None:
+                search.found[kind] = replace(search.found[kind], confirmed=sentence, story=kind)
 
     def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
         played = self._runs.again(plan, until, fresh, probing)
@@ -153,14 +155,21 @@ class PlayedRuns:
 
     def _judged(self, played: PlayedRun) -> PieceResult:
         """One run as a piece."""
-        request, piece = self._search.request, PieceResult()
-        broken = piece.add_played(self._number, played, request.guarantees, request.profile)
+        piece = PieceResult()
+        broken = piece.take(numbered(self._number, played), self._search.request)
         for kind, each in broken.items() if played.plan is not None else ():
             self._broken.setdefault(kind, []).append(each)
         piece.interrupted = played.interrupted
         piece.error = HarnessError(played.trouble) if played.trouble else None
         self._number += 1
         return piece
+
+
+def numbered(number: int, played: PlayedRun) -> NumberedRun:
+    """A run that was played, to be judged; its steps are what was asked for in it."""
+    steps = sum(event.kind == "invoke" for event in played.history.events)
+    reached = tuple(sorted(played.counts.items()))
+    return NumberedRun(number=number, plan=played.plan, history=played.history, steps=steps, reached=reached)
 
 
 def share_of(kind: Kind, left: Sequence[Kind]) -> float:

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from marker_sim.campaign.pieces import NO_TIME, NONE_SMALLER, Broken, Kind, first_of_each_kind
+from marker_sim.campaign.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -56,7 +56,7 @@ class SmallPlan:
     """
 
     plan: Plan
-    broken: dict[Kind, Broken]
+    broken: dict[Kind, Failure]
     told: Kind | None
     failed: int
     runs: int
@@ -92,7 +92,7 @@ class PlayedShrinker:
         self._entry_s, self._wait_s, self._longest_s = ENTRY_S, 0.0, math.inf
 
     def shrink(
-        self, kind: Kind, seen: Sequence[Broken], until: float, over: float | None = None, runs_max: int = 2_000
+        self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None, runs_max: int = 2_000
     ) -> SmallPlan:
         """The smallest plan found until a time that breaks the guarantee, in the mode and on the storage, of `kind`.
 
@@ -100,8 +100,8 @@ class PlayedShrinker:
         over: until when the last runs may go on.
         """
         began = time.monotonic()
-        ordered = sorted(seen, key=lambda broken: (_plan_of(broken).asked, _plan_of(broken).entries))[:PLANS_MAX]
-        kept = [self._counted(_plan_of(ordered[0]), ())]
+        ordered = sorted(seen, key=lambda broken: (broken.own_plan.asked, broken.own_plan.entries))[:PLANS_MAX]
+        kept = [self._counted(ordered[0].own_plan, ())]
         self._wanted = self._as_seen_in(ordered, kind[0])
         self._beside = self._at_once if kind[0] in WAITING or self._slow else BESIDE
         self._expect(kind[0], ordered[0])
@@ -120,7 +120,7 @@ class PlayedShrinker:
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
         return replace(small, stopped=NO_TIME if ended else none)
 
-    def _as_seen_in(self, seen: Sequence[Broken], guarantee: str) -> frozenset[str]:
+    def _as_seen_in(self, seen: Sequence[Failure], guarantee: str) -> frozenset[str]:
         """The guarantees that a smaller plan may break instead: those that the same loss broke in the same runs."""
         if guarantee not in LOST:
             return frozenset((guarantee,))
@@ -153,7 +153,7 @@ class PlayedShrinker:
         Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
         that whatever else breaks is seen.
         """
-        spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Broken]](), kept
+        spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Failure]](), kept
         needed = self._probing
         while self._has_room(kept.plan, until):
             self._probing = needed or len(seen) + self._beside >= self._last_runs_max
@@ -165,7 +165,7 @@ class PlayedShrinker:
         self._probing = needed
         return small
 
-    def _first(self, seen: list[Broken], fails: Callable[[Plan, float], bool], until: float) -> None:
+    def _first(self, seen: list[Failure], fails: Callable[[Plan, float], bool], until: float) -> None:
         """Candidates of all runs in turn, each once, until one fails."""
         tried = set[Plan]()
         turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
@@ -176,7 +176,7 @@ class PlayedShrinker:
             self._probing = any(
                 broken.history.events[index].process.startswith(PROBES) for index in broken.breach.evidence
             )
-            if candidate.entries < _plan_of(broken).entries and candidate not in tried and fails(candidate, until):
+            if candidate.entries < broken.own_plan.entries and candidate not in tried and fails(candidate, until):
                 return
             tried.add(candidate)
 
@@ -185,7 +185,7 @@ class PlayedShrinker:
 
         last: until when a run has to be over, most likely.
         """
-        seen: list[dict[Kind, Broken]] = []
+        seen: list[dict[Kind, Failure]] = []
         while self._has_room(plan, last):
             some = self._some(plan, until)
             seen += some
@@ -204,7 +204,7 @@ class PlayedShrinker:
         few, many = (4, 2) if always else (5, 3)
         return small.failed >= (many if small.plan.entries > FEW else few)
 
-    def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Broken]]) -> SmallPlan:
+    def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Failure]]) -> SmallPlan:
         """A plan with what broke in some runs of it."""
         wanted = [[kind for kind in broken if kind[0] in self._wanted] for broken in seen]
         told = Counter(kind for kinds in wanted for kind in kinds).most_common(1)
@@ -216,14 +216,14 @@ class PlayedShrinker:
             runs=len(seen),
         )
 
-    def _expect(self, guarantee: str, broken: Broken) -> None:
+    def _expect(self, guarantee: str, broken: Failure) -> None:
         """How long runs will take, by one that failed: who waits for an answer does so however small the plan is."""
         if self._slow:
             return
         events, bound_ms = broken.history.events, broken.history.header.answer_bound_ms
         self._longest_s = (events[-1].time_ns - events[0].time_ns) / 1e9 if events else 0.0
         self._wait_s = bound_ms / 1000 if guarantee in WAITING and bound_ms else 0.0
-        self._entry_s = max(0.0, self._longest_s - self._wait_s) / (_plan_of(broken).entries + FRAME)
+        self._entry_s = max(0.0, self._longest_s - self._wait_s) / (broken.own_plan.entries + FRAME)
 
     def _closing_s(self, plan: Plan, seconds: float) -> float:
         """How much of the time is kept for the last runs; nothing where no candidate would have room before them."""
@@ -240,10 +240,10 @@ class PlayedShrinker:
         """Whether one more run most likely fits."""
         return time.monotonic() + self._run_s(plan) < until
 
-    def _some(self, plan: Plan, until: float) -> list[dict[Kind, Broken]]:
+    def _some(self, plan: Plan, until: float) -> list[dict[Kind, Failure]]:
         """What breaks in runs beside each other, without those that the kit could not complete or the time cut."""
 
-        def run(_: int) -> dict[Kind, Broken] | None:
+        def run(_: int) -> dict[Kind, Failure] | None:
             try:
                 history = self._again(plan, until, fresh, self._probing)
                 return None if history is None else broken_in(history, plan, self._profile)
@@ -264,13 +264,8 @@ class PlayedShrinker:
         return seen
 
 
-def _plan_of(broken: Broken) -> Plan:
-    assert broken.plan is not None, "a run without a plan cannot be made smaller"
-    return broken.plan
-
-
-def _candidates(broken: Broken) -> Iterator[Plan]:
-    plan, history, breach = _plan_of(broken), broken.history, broken.breach
+def _candidates(broken: Failure) -> Iterator[Plan]:
+    plan, history, breach = broken.own_plan, broken.history, broken.breach
     if plan.shape is not None:
         yield from tables.candidates(plan, history, breach.evidence)
         return
@@ -279,6 +274,6 @@ def _candidates(broken: Broken) -> Iterator[Plan]:
     yield from by_evidence.candidates(plan, evidence, breach.under)
 
 
-def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Broken]:
+def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:
     """The first breach of each kind in a run that is judged now."""
-    return first_of_each_kind(0, plan, history, judge(history, None), profile)
+    return failures_in(history, judge(history, None), profile, plan)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.pieces import NO_TIME, NONE_SMALLER, Broken
+from marker_sim.campaign.failure import (
+    FIXED,
+    NO_TIME,
+    NONE_SMALLER,
+    NOT_REPRODUCED,
+    VIOLATED,
+    Failure,
+    Kind,
+)
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import execute, findings_of, make_small, promised_breach
-from marker_sim.campaign.servability import findings_in
+from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -36,32 +44,90 @@ def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, t
     return history, findings_in(history, system)
 
 
-def replay_on_servers(
-    plan: Plan,
-    sut: str,
-    server: ServerOptions,
-    profile: Profile,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What became of a plan that was run again.
+
+    status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
+    broken, times: in how many runs of how many a promise was broken.
+    held: in how many it was judged and kept, where that was counted.
+    shown: the first that broke it; also: the other guarantees that it breaks.
+    """
+
+    status: str
+    broken: int
+    times: int
+    held: int = 0
+    shown: Failure | None = None
+    also: tuple[str, ...] = ()
+    why: str = ""
+
+
+def simulated(
+    plan: Plan, sut: str, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
+) -> Replayed:
+    """A plan in the simulated world, where one run shows whether a deterministic system breaks it.
+
+    guarantee: None for any. What the profile does not promise counts for a guarantee that is named: it was stored once.
+    cause: of its breach; one of another cause counts where none of that cause was seen.
+    steady: whether the system seemed deterministic when the plan was stored.
+    """
+    shown, also, count = None, tuple[str, ...](), 0
+    for _ in range(times):
+        history, findings = replay_plan(plan, sut, guarantee)
+        judged = ((each.guarantee, _breach(each, plan, profile, guarantee, cause)) for each in findings)
+        broken = [(name, breach) for name, breach in judged if breach is not None]
+        count += bool(broken)
+        if broken and shown is None:
+            (name, breach), also = broken[0], tuple(name for name, _ in broken[1:])
+            kind = Kind(name, plan.mode, plan.storage, breach.cause)
+            shown = Failure(kind=kind, breach=breach, history=history, plan=plan)
+    if shown is not None:
+        return Replayed(status=VIOLATED, broken=count, times=times, shown=shown, also=also)
+    why = undecided(plan, load_system(sut), guarantee, history, findings, steady)
+    return Replayed(status=NOT_REPRODUCED if why else FIXED, broken=0, times=times, why=why)
+
+
+def _breach(finding: Finding, plan: Plan, profile: Profile, guarantee: str | None, cause: str) -> Breach | None:
+    promised = promised_breach(finding, plan, profile, cause) or promised_breach(finding, plan, profile)
+    return promised or (finding.breaches[0] if guarantee is not None and finding.breaches else None)
+
+
+def played(
+    play: Callable[[bool], dict[Kind, Failure]],
     guarantee: str | None,
     cause: str,
     times: int,
-) -> tuple[int, tuple[History, str, Breach] | None]:
-    """In how many of `times` runs against a real server or Hudi a promise was broken, and the first of these.
+    enough: int | None = None,
+) -> Replayed:
+    """A plan in real time, where a run without a violation proves nothing.
 
-    guarantee: None for any.
-    cause: of its breach; one of another cause counts where none of that cause was seen.
+    play: one run, on fresh servers if asked for: what it broke.
+    enough: after so many runs that broke it there are no more.
     """
-    seen: list[tuple[History, str, Breach]] = []
+    seen: list[Failure] = []
+    fresh, made = False, 0
+    while made < times and len(seen) != enough:
+        broken = play(fresh)
+        found = [each for kind, each in broken.items() if guarantee in (None, kind.guarantee)]
+        seen += sorted(found, key=lambda each: each.breach.cause != cause)[:1]
+        fresh, made = bool(broken), made + 1
+    shown = min(seen, key=lambda each: each.breach.cause != cause, default=None)
+    status = VIOLATED if seen else NOT_REPRODUCED
+    why = "" if seen else "that does not mean that it is fixed"
+    return Replayed(status=status, broken=len(seen), times=made, shown=shown, why=why)
+
+
+def on_servers(
+    plan: Plan, sut: str, server: ServerOptions, profile: Profile, guarantee: str | None, cause: str, times: int
+) -> Replayed:
+    """The same against a real server or Hudi."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
-        fresh = False
-        for _ in range(times):
-            history = runs.again(plan, time.monotonic() + LONG_S, fresh).history
-            broken = broken_in(history, plan, profile)
-            found = {kind: each for kind, each in broken.items() if guarantee in (None, kind[0])}
-            fresh = bool(broken)
-            if found:
-                kind = min(found, key=lambda kind: kind[3] != cause)
-                seen.append((history, kind[0], found[kind].breach))
-    return len(seen), min(seen, key=lambda each: each[2].cause != cause) if seen else None
+
+        def play(fresh: bool) -> dict[Kind, Failure]:
+            return broken_in(runs.again(plan, time.monotonic() + LONG_S, fresh).history, plan, profile)
+
+        return played(play, guarantee, cause, times)
 
 
 @contextmanager
@@ -110,23 +176,15 @@ def shrink_simulated(
 ) -> tuple[SmallPlan | None, int]:
     """The same in the simulated world, where one run shows whether a plan breaks it."""
     system, began = load_system(sut), time.monotonic()
-    seen = _breaks(plan, system, profile, guarantee, cause)
+    seen = failure_of(Kind(guarantee, plan.mode, plan.storage, cause), plan, system, profile)
     if seen is None:
         return None, 1
-    small = make_small(plan, system, guarantee, profile, seen.breach.cause, budget_s, runs_max=sys.maxsize)
-    shown = _breaks(small, system, profile, guarantee, seen.breach.cause) or seen
-    assert shown.plan is not None
-    kind = (guarantee, plan.mode, plan.storage, shown.breach.cause)
-    ended = time.monotonic() - began >= budget_s
-    why = NO_TIME if ended else NONE_SMALLER if shown.plan == plan else ""
-    return SmallPlan(plan=shown.plan, broken={kind: shown}, told=kind, failed=0, runs=0, stopped=why), 1
-
-
-def _breaks(plan: Plan, system: System, profile: Profile, guarantee: str, cause: str) -> Broken | None:
-    history, findings = findings_of(plan, system, guarantee)
-    shown = (promised_breach(each, plan, profile, by) for by in (cause, "") for each in findings)
-    breach = next((breach for breach in shown if breach is not None), None)
-    return None if breach is None else Broken(0, plan, history, breach)
+    kind = seen.kind._replace(cause=seen.breach.cause)
+    small = smaller(kind, plan, system, profile, budget_s, sys.maxsize) or seen
+    kind, ended = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s
+    why = NO_TIME if ended else NONE_SMALLER if small.plan == plan else ""
+    broken = {kind: replace(small, kind=kind)}
+    return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why), 1
 
 
 def undecided(

@@ -2,60 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.run_rows import RunRow
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
-from marker_sim.judges.findings import Finding
-from marker_sim.judges.promises.profiles import Profile
-from marker_sim.plan import Plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """One violation to show: the guarantee, the events that prove it, and the plan that repeats it.
-
-    mode: as in the rows of a verdict, "both" for a pair.
-    cause: of its breach.
-    plan: shrunk; None where a plan does not determine a run.
-    seed: of the run in which it was found.
-    confirmed: the result of its plan with real processes, "" where it was not tried.
-    large: why its plan was not made small, or may become smaller yet; "" for a small one.
-    story: guarantee, mode, storage and cause of the failure that it most likely has its defect in common with; its own
-        for the one that is told.
-    """
-
-    guarantee: str
-    message: str
-    evidence: tuple[int, ...]
-    history: History
-    plan: Plan | None
-    seed: int
-    entries_before: int = 0
-    mode: str = ""
-    confirmed: str = ""
-    large: str = ""
-    cause: str = ""
-    story: tuple[str, str, str, str] = ("", "", "", "")
-
-
-def failures_in(history: History, findings: Iterable[Finding], profile: Profile) -> Iterator[Failure]:
-    """The first breach of each guarantee and cause that is held against the system, of a run that has no plan."""
-    header = history.header
-    for finding in findings:
-        for breach in profile.broken_by(finding, header.mode, header.storage):
-            yield Failure(
-                guarantee=finding.guarantee,
-                message=breach.message,
-                evidence=breach.evidence,
-                history=history,
-                plan=None,
-                seed=header.seed,
-                cause=breach.cause,
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,8 @@ from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 
-
-class RunViolation(NamedTuple):
-    """A promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`."""
-
-    guarantee: str
-    cause: str
-    under: str
-    message: str
+# The columns of a promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`.
+BROKEN = ("guarantee", "cause", "under", "message")
 
 
 class RunRow(NamedTuple):
@@ -28,6 +22,7 @@ class RunRow(NamedTuple):
     plans: "writes" or "operations".
     entries: the size of its plan.
     judged: how much was judged, over all guarantees.
+    broken: a row of BROKEN for each breach.
     """
 
     number: int
@@ -41,7 +36,7 @@ class RunRow(NamedTuple):
     events: int
     faults: int
     judged: int
-    broken: tuple[RunViolation, ...]
+    broken: tuple[tuple[str, ...], ...]
 
 
 def run_row(
@@ -50,7 +45,7 @@ def run_row(
     """The row of a run of a plan."""
     findings = tuple(findings)
     broken = [
-        RunViolation(finding.guarantee, breach.cause, breach.under, breach.message)
+        (finding.guarantee, breach.cause, breach.under, breach.message)
         for finding in findings
         for breach in profile.broken_by(finding, plan.mode, plan.storage)
     ]

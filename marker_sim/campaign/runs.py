@@ -1,16 +1,19 @@
-"""One plan run and judged in the simulated world, by one guarantee or all, in one mode or both; and made small."""
+"""One plan run and judged in the simulated world, by one guarantee or all, in one mode or both; and made small.
+
+A third-party class may need an operation that the storage does not offer, for example conditional puts. A run in which
+it called one is neither judged nor counted, by no search.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
-from marker_sim.campaign.servability import cannot_serve, findings_in
+from marker_sim.campaign.failure import Failure, Kind
 from marker_sim.errors import HarnessError
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.history import History
-from marker_sim.judges import modes_agree
+from marker_sim.history import UNSUPPORTED, History
+from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
@@ -21,6 +24,8 @@ from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.watchdog import watched
 
 MODES_AGREE = "G21"
+NOT_SERVED = "mode that the system does not serve"
+LEFT_OUT = "run left out: the system needs what the storage does not offer"
 Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
 
 
@@ -45,13 +50,25 @@ def comparable(plan: Plan, system: System) -> bool:
     return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
 
 
+def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
+    """One finding per requested guarantee; none when the system cannot be judged on this storage."""
+    return () if lacking(system, history) else judge(history, guarantees)
+
+
+def lacking(system: System | None, history: History) -> str:
+    """The first operation that a third-party class called and this storage lacks, whatever error it raised; or ""."""
+    asked = (e for e in history.events if e.kind == "observe" and e.operation == UNSUPPORTED)
+    event = next(asked, None) if system and system.layout == "names" else None
+    return "" if event is None else event.error or "an operation"
+
+
 def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
     """A plan judged by one guarantee, which may need it run in both modes."""
     if guarantee == MODES_AGREE:
         if not comparable(plan, system):
             return execute(plan, system)[0], ()
         first, history, finding = compare_modes(plan, system)
-        return history, () if cannot_serve(system, first) or cannot_serve(system, history) else (finding,)
+        return history, () if lacking(system, first) or lacking(system, history) else (finding,)
     history, _ = execute(plan, system)
     return history, findings_in(history, system, frozenset({guarantee}))
 
@@ -62,14 +79,23 @@ def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str =
     return next((breach for breach in found if cause in ("", breach.cause)), None)
 
 
-def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:
-    """A predicate for the shrinker: the same guarantee still breaks by that cause where the profile promises it."""
+def failure_of(kind: Kind, plan: Plan, system: System, profile: Profile) -> Failure | None:
+    """How a plan breaks the guarantee of a kind, by its cause where that is seen, else by any; None when it holds."""
+    history, findings = findings_of(plan, system, kind.guarantee)
+    shown = (promised_breach(each, plan, profile, by) for by in (kind.cause, "") for each in findings)
+    breach = next((breach for breach in shown if breach is not None), None)
+    return None if breach is None else Failure(kind=kind, breach=breach, history=history, plan=plan)
 
-    def fails(plan: Plan) -> bool:
-        _, findings = findings_of(plan, system, guarantee)
-        return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
 
-    return fails
+def smaller(
+    kind: Kind, plan: Plan, system: System, profile: Profile, budget_s: float, runs_max: int = RUNS_MAX
+) -> Failure | None:
+    """How the smallest plan that was found breaks a guarantee; None for a plan that does not break it again."""
+    small = plan
+    if budget_s > 0:
+        small = make_small(plan, system, kind.guarantee, profile, kind.cause, budget_s, runs_max)
+    seen = failure_of(kind, small, system, profile)
+    return seen and replace(seen, entries_before=plan.entries)
 
 
 def make_small(

@@ -6,9 +6,10 @@ A plain value: picklable, and merging two gives the same as adding all their run
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
+from typing import Any
 
 from marker_sim.campaign.coverage.process_phase import NO_FAULT, activity
 from marker_sim.faults import FAULT_CLASSES
@@ -69,6 +70,7 @@ class _Cell:
         return counts
 
 
+@dataclass(slots=True)
 class Statistics:
     """Counts over runs: `runs`, `operations`, `faults`, `reached` coverage goals, and the findings.
 
@@ -80,32 +82,17 @@ class Statistics:
     met_in: sampled runs with a coverage mark or a fault in a phase, by "mode/storage/plans/mark".
     """
 
-    __slots__ = (
-        "_cells",
-        "deaths",
-        "faults",
-        "faults_by_phase",
-        "looked",
-        "made",
-        "met_in",
-        "operations",
-        "reached",
-        "runs",
-        "with_fault",
-    )
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.operations: dict[str, dict[str, int]] = {}
-        self.faults: dict[str, int] = {}
-        self.reached: dict[str, int] = {}
-        self.with_fault = 0
-        self.deaths: Counter[str] = Counter()
-        self.made: Counter[str] = Counter()
-        self.looked: Counter[str] = Counter()
-        self.met_in: Counter[str] = Counter()
-        self.faults_by_phase: dict[str, Counter[str]] = {}
-        self._cells: dict[_Key, _Cell] = {}
+    runs: int = 0
+    operations: dict[str, Counter[str]] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+    reached: dict[str, int] = field(default_factory=dict)
+    with_fault: int = 0
+    deaths: Counter[str] = field(default_factory=Counter)
+    made: Counter[str] = field(default_factory=Counter)
+    looked: Counter[str] = field(default_factory=Counter)
+    met_in: Counter[str] = field(default_factory=Counter)
+    faults_by_phase: dict[str, Counter[str]] = field(default_factory=dict)
+    _cells: dict[_Key, _Cell] = field(default_factory=dict)
 
     def add(self, history: History, findings: Iterable[Finding]) -> None:
         """Count one run and its findings."""
@@ -118,8 +105,7 @@ class Statistics:
         counts = Counter(map(attrgetter("kind", "operation"), history.events))
         for (kind, operation), count in counts.items():
             if kind in _COMPLETIONS:
-                per = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
-                per[kind] += count
+                self._ended(operation)[kind] += count
             elif kind == "observe" and operation in ("started", "exited", "mode", "snapshot"):
                 self.reach(operation, count)
             elif kind == "effect":
@@ -129,10 +115,14 @@ class Statistics:
             self.with_fault += bool(fired)
             killed = {_role(event.process) for event in fired if event.operation == "kill"}
             self.deaths.update(f"{_kind_of(history)}/{role}" for role in killed)
-            for event in fired:
-                self.faults[event.operation] = self.faults.get(event.operation, 0) + 1
+            self.faults.update(event.operation for event in fired)
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
+
+    def _ended(self, operation: str) -> Counter[str]:
+        if operation not in self.operations:
+            self.operations[operation] = Counter(dict.fromkeys(_COMPLETIONS, 0))
+        return self.operations[operation]
 
     def look(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
@@ -170,19 +160,13 @@ class Statistics:
     def merge(self, other: Statistics) -> None:
         """Add everything that other statistics counted."""
         self.runs += other.runs
-        for operation, counts in other.operations.items():
-            mine = self.operations.setdefault(operation, dict.fromkeys(_COMPLETIONS, 0))
-            for kind, count in counts.items():
-                mine[kind] += count
-        for fault, count in other.faults.items():
-            self.faults[fault] = self.faults.get(fault, 0) + count
+        self.with_fault += other.with_fault
         for name, count in other.reached.items():
             self.reach(name, count)
-        self.with_fault += other.with_fault
-        self.deaths.update(other.deaths)
-        self.made.update(other.made)
-        self.looked.update(other.looked)
-        self.met_in.update(other.met_in)
+        for each in ("faults", "deaths", "made", "looked", "met_in"):
+            getattr(self, each).update(getattr(other, each))
+        for operation, ended in other.operations.items():
+            self._ended(operation).update(ended)
         for kind, phases in other.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter()).update(phases)
         for key, cell in other._cells.items():
@@ -197,6 +181,24 @@ class Statistics:
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
 
+    def counts(self, profile: Profile, steps: int) -> RunCounts:
+        """What can be added up later; breaches are violations where the profile holds them against the system."""
+        found = RunCounts(
+            runs=self.runs,
+            steps=steps,
+            faults=self.faults.copy(),
+            reached=Counter(self.reached),
+            looked=self.looked.copy(),
+        )
+        for row in self.rows(profile):
+            promised = (under for under in row.under if profile.promise(row.id, row.mode, row.storage, under).promised)
+            held = sum(row.under[under] for under in promised)
+            found.judged[row.id] += row.judged
+            found.violations[row.id] += held
+            found.unpromised[row.id] += row.violations - held
+            found.excused.update({f"{row.id} {name}": count for name, count in row.excused.items()})
+        return found
+
     def rows(self, profile: Profile) -> tuple[VerdictRow, ...]:
         """One row for each guarantee, mode, world and storage that a run was judged in, in the order of the table."""
         order = {guarantee.id: number for number, guarantee in enumerate(GUARANTEES)}
@@ -204,6 +206,46 @@ class Statistics:
             _row(key, self._cells[key], profile)
             for key in sorted(self._cells, key=lambda key: (order[key[0]], key[1:]))
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class RunCounts:
+    """What is counted over judged runs, without what they were: so a ledger keeps it, and so it adds up.
+
+    judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
+    excused: by guarantee and excuse.
+    looked: sampled runs.
+    differences: of runs that were repeated (reruns), those with another history.
+    """
+
+    runs: int = 0
+    steps: int = 0
+    differences: int = 0
+    judged: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+    unpromised: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    looked: Counter[str] = field(default_factory=Counter)
+    reruns: Counter[str] = field(default_factory=Counter)
+
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        """Add counts in their JSON form; what is missing there is nothing."""
+        for each in fields(RunCounts):
+            mine, more = getattr(self, each.name), counts.get(each.name)
+            if isinstance(mine, Counter):
+                mine.update(more or {})
+            else:
+                setattr(self, each.name, mine + (more or 0))
+
+    def counts(self) -> dict[str, Any]:
+        """The JSON form, without zeros in what is counted by name."""
+        found: dict[str, Any] = {}
+        for each in fields(RunCounts):
+            value = getattr(self, each.name)
+            found[each.name] = {k: value[k] for k in sorted(value) if value[k]} if isinstance(value, Counter) else value
+        return found
 
 
 def overall(rows: Iterable[VerdictRow], differences: Differences | None = None) -> str:

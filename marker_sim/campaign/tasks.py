@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from marker_sim.campaign.pieces import Kind, Piece, PieceResult, collected_by_hand, explore
-from marker_sim.campaign.runs import make_small
+from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.pieces import Piece, PieceResult, collected_by_hand, explore
+from marker_sim.campaign.runs import smaller
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.system import System
@@ -26,13 +28,12 @@ class Shrinking:
     runs: int
 
 
-def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Plan:
-    """The result of a task: of a piece its findings, of a plan the smallest that still fails."""
+def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
+    """The result of a task: of a piece its findings, of a plan how the smallest fails that still does."""
     _, asked = task
     if isinstance(asked, Piece):
-        return explore(asked, system)
-    guarantee, _, _, cause = asked.kind
-    return make_small(asked.plan, system, guarantee, asked.profile, cause, asked.seconds, asked.runs)
+        return explore(asked, Swarm(system, asked.settings))
+    return smaller(asked.kind, asked.plan, system, asked.profile, asked.seconds, asked.runs)
 
 
 class SearchDesk:
@@ -48,7 +49,7 @@ class SearchDesk:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Plan:
+    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
         """The same for a system by its name."""
         if task[0] not in self._systems:
             system = parse_target(task[0]).load()

@@ -6,7 +6,7 @@ verify.py      carries out the request; confirming.py: a simulated violation tri
 replay.py      stored failures again; stored.py finds them; handing_over.py: as scripts and texts for others
 shrinking.py   stored failures made smaller
 judging.py     a stored history judged again
-mutants.py, chaos.py, serve.py, audit.py  the commands of these names; generated_mutants.py: mutants --generated
+mutants.py, chaos.py, serve.py, audit.py  the commands of these names
 output.py      standard output and standard error, whoever reads them
 progress.py    how far a long command is, on standard error
 """

@@ -219,15 +219,6 @@ def _mutants(
     ] = None,
     runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
     only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
-    generated: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Instead of the planted ones, N changes of the syntax tree drawn by --seed."),
-    ] = None,
-    of: Annotated[
-        str,
-        typer.Option(metavar="WHAT", help="Of --generated: simulated, or serve, which is run as a process."),
-    ] = "simulated",
-    seed: Annotated[str | None, typer.Option(metavar="N", help="Of --generated; drawn when left out.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
     report: given.Report = "marker-sim-mutants",
@@ -236,18 +227,6 @@ def _mutants(
     """Plant known defects in the reference: which guarantee sees which, how soon, in how short a plan."""
     from marker_sim.cli.mutants import mutants
 
-    if generated is not None:
-        if only is not None or budget_per_mutant is not None or stop_at_first:
-            raise UsageError("--generated takes --of, --seed, --runs, --jobs, --report and --json alone")
-        from marker_sim.cli.generated_mutants import generated_mutants
-
-        return generated_mutants(
-            count=generated, of=of, seed=seed, runs=runs, jobs=jobs, report=report, as_json=as_json, argv=context.obj
-        )
-    if of != "simulated":
-        raise UsageError(f"--of {of} was given without --generated; write --generated N as well")
-    if seed is not None:
-        raise UsageError(f"--seed {seed} was given without --generated; write --seeds for the planted mutants")
     return mutants(
         seeds=seeds,
         budget_per_mutant=budget_per_mutant,

@@ -7,6 +7,7 @@ now and then, so that a run may decide nothing.
 
 from __future__ import annotations
 
+from marker_sim.campaign.replay import Replayed
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import Profile
@@ -27,22 +28,19 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     if why:
         return f"{SIMULATED_ONLY} {why}"
     try:
-        broken, held = count_real(plan, sut, guarantee, profile, times)
+        again = with_processes(plan, sut, guarantee, profile, times)
     except HarnessError as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
-    runs = f"in {broken} of {times} run{'' if times == 1 else 's'}"
-    return f"{CONFIRMED}, {runs}" if broken else f"{NOT_REPRODUCED}, {runs}; {HELD if held else UNDECIDED}"
+    runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
+    return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_REPRODUCED}, {runs}; {HELD if again.held else UNDECIDED}"
 
 
-def count_real(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> tuple[int, int]:
-    """In how many of `times` runs with real processes a guarantee was broken, and in how many it was judged and held.
+def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
+    """A plan run again with real processes; HarnessError when that cannot be done."""
+    from marker_sim.campaign.sources.processes import Processes
 
-    HarnessError when there can be none.
-    """
-    from marker_sim.campaign.nightly.work_real import RealWork
-
-    with RealWork() as work:
-        return work.run_again(plan, sut, guarantee, profile, times)
+    with Processes(sut) as real:
+        return real.again(plan, guarantee, profile, times)
 
 
 def _not_playable(plan: Plan, guarantee: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.result import Campaign, failures_in
+from marker_sim.campaign.failure import failures_in
+from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
@@ -77,7 +78,7 @@ def rejudge(
         runs=1,
         steps=0,
         statistics=statistics,
-        failures=tuple(failures_in(history, findings, promises)),
+        failures=tuple(failures_in(history, findings, promises).values()),
         last=history,
     )
     outcome = judge_campaign(campaign, promises, baseline, path, argv, only)

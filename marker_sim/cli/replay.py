@@ -13,18 +13,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.nightly.failures import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
 from marker_sim.campaign.nightly.stages import SERVER
-from marker_sim.campaign.replay import replay_on_servers, replay_plan, undecided
-from marker_sim.campaign.runs import promised_breach
-from marker_sim.cli.confirming import confirm, count_real
+from marker_sim.campaign.replay import Replayed, on_servers, simulated
+from marker_sim.cli.confirming import confirm, with_processes
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
-from marker_sim.loading import load_system
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import printable
 from marker_sim.requirements import lacking
@@ -122,9 +119,10 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
     results: list[str] = []
     seen: set[tuple[str, str, str]] = set()
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
-    for system in sorted(systems):
-        parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
     with TimeLimit() as limit:
+        for system in sorted(systems):
+            limit.set(REST_S, f"loading {system}")
+            parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
         for stored in failures:
             if isinstance(stored, str):
                 print_lines(console, f"CANNOT RUN: {stored}")
@@ -154,12 +152,41 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
         print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
     profile = profile_of(stored, system)
-    if stored.world == SERVER:
-        times = TABLE_TIMES if stored.plan is not None and stored.plan.shape is not None else SERVER_TIMES
-        return _run_on_servers(stored, system, profile, wanted.times or times, console)
+    again = _again(stored, system, profile, wanted.times)
+    often = f", {again.broken} of {again.times}" if again.times > 1 else ""
+    where = f"{stored.name}: {system}{' with real processes' if stored.world == 'real' else ''}"
+    if again.shown is not None:
+        shown = again.shown
+        print_lines(console, f"STILL VIOLATED{often}: {where}")
+        print_lines(console, str(violation(shown.history, shown.guarantee, shown.breach)), indent="  ")
+        if again.also:
+            print_lines(console, f"also breaks {', '.join(again.also)}", indent="  ")
+        if wanted.real and stored.world == "simulated":
+            said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
+            print_lines(console, said, indent="  ")
+    elif again.status == NOT_REPRODUCED:
+        why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
+        print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
+    elif stored.guarantee is None:
+        print_lines(console, f"NO FAILURE KNOWN{often}: {where} breaks no guarantee, and {UNKNOWN}")
+        return NOTHING_KNOWN
+    else:
+        print_lines(console, f"FIXED{often}: {where} no longer breaks {stored.guarantee}")
+    return again.status
+
+
+def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
+    """A stored plan run again in its world."""
+    plan, guarantee, cause = stored.plan, stored.guarantee, stored.cause
+    assert plan is not None
+    if stored.world == SERVER and not parse_target(system).can.plans:
+        times = times or (SERVER_TIMES if plan.shape is None else TABLE_TIMES)
+        return on_servers(plan, system, stored.server or ServerOptions(), profile, guarantee, cause, times)
     if stored.world == "real":
-        return _run_for_real(stored, system, profile, wanted.times or REAL_TIMES, console)
-    return _run_simulated(stored, system, profile, wanted, console)
+        assert guarantee is not None
+        return with_processes(plan, system, guarantee, profile, times or REAL_TIMES)
+    steady = stored.deterministic or system != stored.sut
+    return simulated(plan, system, guarantee, cause, profile, times or 1, steady)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:
@@ -199,77 +226,6 @@ def missing(stored: StoredPlan, system: str) -> str:
         return "it is a Spark job; benchmarks/spark_jobs.py runs the jobs of a seed"
     why = lacking(f"real processes on {stored.plan.storage}") if stored.world == "real" else ""
     return f"it needs {why}" if why else ""
-
-
-def _run_simulated(stored: StoredPlan, system: str, profile: Profile, wanted: Wanted, console: Console) -> str:
-    plan = stored.plan
-    assert plan is not None
-    times = wanted.times or 1
-    broken, shown, also = 0, "", ""
-    for _ in range(times):
-        history, findings = replay_plan(plan, system, stored.guarantee)
-        for finding in findings:
-            breach = promised_breach(finding, plan, profile, stored.cause) or promised_breach(finding, plan, profile)
-            if breach is None and stored.guarantee is not None and finding.breaches:
-                breach = finding.breaches[0]  # The stored verdict counted it as violated.
-            if breach is not None:
-                broken += 1
-                shown = shown or str(violation(history, finding.guarantee, breach))
-                guarantee = finding.guarantee
-                others = (each for each in findings if each is not finding)
-                also = ", ".join(each.guarantee for each in others if promised_breach(each, plan, profile))
-                break
-    runs = f", in {broken} of {times} runs" if times > 1 else ""
-    if broken:
-        print_lines(console, f"STILL VIOLATED: {stored.name}: {system}{runs}")
-        print_lines(console, shown, indent="  ")
-        if also:
-            print_lines(console, f"also breaks {also}", indent="  ")
-        if wanted.real:
-            print_lines(console, confirm(plan, system, guarantee, profile, times), indent="  ")
-        return VIOLATED
-    steady = stored.deterministic or system != stored.sut
-    gap = undecided(plan, load_system(system), stored.guarantee, history, findings, steady)
-    if gap:
-        print_lines(console, f"NOT REPRODUCED: {stored.name}: {system}{runs}: {gap}")
-        return NOT_REPRODUCED
-    if stored.guarantee is None:
-        print_lines(console, f"NO FAILURE KNOWN: {stored.name}: {system} breaks no guarantee{runs}, and {UNKNOWN}")
-        return NOTHING_KNOWN
-    print_lines(console, f"FIXED: {stored.name}: {system} no longer breaks {stored.guarantee}{runs}")
-    return FIXED
-
-
-def _run_on_servers(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
-    """Against the real server, several times: one run without it proves nothing."""
-    assert stored.plan is not None
-    if parse_target(system).can.plans:
-        return _run_simulated(stored, system, profile, Wanted(times=1), console)
-    broken, shown = replay_on_servers(
-        stored.plan, system, stored.server or ServerOptions(), profile, stored.guarantee, stored.cause, times
-    )
-    runs = f"{broken} of {times}"
-    if shown is not None:
-        print_lines(console, f"STILL VIOLATED, {runs}: {stored.name}: {system}")
-        print_lines(console, str(violation(*shown)), indent="  ")
-        return VIOLATED
-    why = UNKNOWN if stored.guarantee is None else "that does not mean that it is fixed"
-    print_lines(console, f"NOT REPRODUCED, {runs}: {stored.name}: {system}; {why}")
-    return NOT_REPRODUCED
-
-
-def _run_for_real(stored: StoredPlan, system: str, profile: Profile, times: int, console: Console) -> str:
-    """With real processes, a few times: races may end differently, so one run without a violation is not enough."""
-    assert stored.plan is not None and stored.guarantee is not None
-    broken, _ = count_real(stored.plan, system, stored.guarantee, profile, times)
-    runs = f"{system}, in {broken} of {times} runs with real processes"
-    if broken:
-        known = BY_ID[stored.guarantee]
-        print_lines(console, f"STILL VIOLATED: {stored.name}: {runs}")
-        print_lines(console, f"{known.id} {known.slug}: {known.sentence}", indent="  ")
-        return VIOLATED
-    print_lines(console, f"NOT REPRODUCED: {stored.name}: {runs}, which does not mean that it is fixed")
-    return NOT_REPRODUCED
 
 
 def print_lines(console: Console, text: str, indent: str = "") -> None:

@@ -8,14 +8,14 @@ campaign left it.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.nightly.failures import CANNOT_RUN, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, NONE_SMALLER, NOT_REPRODUCED, VIOLATED
 from marker_sim.campaign.nightly.pruning import stored_files
 from marker_sim.campaign.nightly.stages import SERVER
-from marker_sim.campaign.pieces import NONE_SMALLER
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import shrink_on_servers, shrink_simulated
 from marker_sim.cli.replay import conclude, missing, print_lines, profile_of
@@ -37,10 +37,11 @@ def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)
-    for system in sorted({stored.sut for stored in chosen.values()}):
-        parse_target(system).load()
-    until, results = time.monotonic() + budget_s, []
     with TimeLimit() as limit:
+        for system in sorted({stored.sut for stored in chosen.values()}):
+            limit.set(REST_S, f"loading {system}")
+            parse_target(system).load()
+        until, results = time.monotonic() + budget_s, []
         limit.set(budget_s + REST_S, f"making {path} smaller with a budget of {budget_s:g} s")
         for number, stored in enumerate(chosen.values()):
             left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
@@ -85,7 +86,7 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
         "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
         "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
     }  # fmt: skip
-    aside = write_smaller(stored.report, stored.plan_name, broken._replace(plan=small.plan), profile, seen)
+    aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
     print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
     print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
     rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""

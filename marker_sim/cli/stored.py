@@ -76,18 +76,18 @@ class StoredPlan:
 def failure_of_chaos(file: Path) -> StoredPlan:
     """A failure that `chaos` stored; UsageError when this version cannot read it."""
     failure = read_stored(file)
-    sighting = failure.sighting
+    record = failure.record
     return StoredPlan(
-        name=f"{_guarantee(sighting.guarantee)}, {file.name}",
+        name=f"{_guarantee(record.guarantee)}, {file.name}",
         sut=failure.sut,
-        guarantee=sighting.guarantee,
-        cause=sighting.cause,
-        plan=plan_of(failure, str(file)) if sighting.plan else None,
+        guarantee=record.guarantee,
+        cause=record.cause,
+        plan=plan_of(failure, str(file)) if record.plan else None,
         hint=f"it was found in rounds that cannot be repeated; look again: marker-sim verify --sut {failure.sut}",
         profile=load_profile(failure.profile),
-        world=sighting.world,
-        server=ServerOptions.from_dict(failure.server) if sighting.world == SERVER else None,
-        deterministic=sighting.deterministic,
+        world=record.world,
+        server=ServerOptions.from_dict(failure.server) if record.world == SERVER else None,
+        deterministic=record.deterministic,
     )
 
 

@@ -36,16 +36,19 @@ def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -
     """
     if junit is not None and junit.is_dir():
         raise UsageError(f"--junit was given {junit}, which is a folder; write the path of a file")
-    with Progress() as progress:
-        for each in (request, request.against):
-            if each is not None:
-                each.target.prepare(each, progress)
-    with open_report(request.report, request.argv) as earlier, TimeLimit() as limit:
-        if earlier is not None:
-            _say(f"the earlier report in {request.report} was moved to {earlier}")
-        if short := request.target.forecast(request if request.against is None else its_share(request)):
-            _say(short)
-        return _verify(request, as_json, junit, limit)
+    with TimeLimit() as limit:
+        with Progress() as shown:
+            progress = limit.renewed_by(shown, REST_S)
+            for each in (request, request.against):
+                if each is not None:
+                    limit.set(REST_S, f"preparing {each.target.sut}")
+                    each.target.prepare(each, progress)
+        with open_report(request.report, request.argv) as earlier:
+            if earlier is not None:
+                _say(f"the earlier report in {request.report} was moved to {earlier}")
+            if short := request.target.forecast(request if request.against is None else its_share(request)):
+                _say(short)
+            return _verify(request, as_json, junit, limit)
 
 
 def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: TimeLimit) -> int:

@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.result import Failure
+from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.stories import breaks_besides
 from marker_sim.history import History
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
@@ -23,7 +24,7 @@ from marker_sim.report.notes import notes
 from marker_sim.report.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
 from marker_sim.report.templates import render
-from marker_sim.report.verdict import VerdictOutcome, place, stories, traced
+from marker_sim.report.verdict import VerdictOutcome, traced
 from marker_sim.report.words import in_context, plan_sentences, printable
 
 EVENTS_AROUND = 3
@@ -67,7 +68,7 @@ class GuaranteeSummary:
 
 def render_page(outcome: VerdictOutcome) -> str:
     """The page as text; every text from a system under test is escaped."""
-    told = stories(outcome.failures)
+    told = outcome.stories
     campaign = outcome.campaign
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
     drawn = traced(outcome)
@@ -89,11 +90,7 @@ def render_page(outcome: VerdictOutcome) -> str:
         compared_lines=outcome.against and [printable(line) for line in comparison_lines(outcome.against)],
         guarantees=summaries(outcome.rows),
         stories=[
-            (
-                _failure(outcome, story.told),
-                story.breaks_besides(outcome.failures),
-                [_failure(outcome, number) for number in story.also],
-            )
+            (_failure(outcome, story[0]), breaks_besides(story), [_failure(outcome, each) for each in story[1:]])
             for story in told
         ],
         heat=heat_map(campaign.fault_rows),
@@ -152,23 +149,21 @@ def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:
     return sorted(found, key=lambda each: VERDICTS.index(each.verdict))
 
 
-def _failure(outcome: VerdictOutcome, number: int) -> dict[str, Any]:
-    failure: Failure = outcome.failures[number]
-    _, mode, storage = place(failure)
-    replay, script = outcome.again[number], SCRIPTS.get(failure.history.header.world, "")
+def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
+    replay, script = outcome.again[outcome.number(failure)], SCRIPTS.get(failure.history.header.world, "")
     return {
         "guarantee": BY_ID[failure.guarantee],
-        "mode": mode,
-        "storage": storage,
+        "mode": failure.kind.mode,
+        "storage": failure.kind.storage,
         "message": printable(failure.message),
         "seed": failure.seed,
         "lines": in_context(failure.history, failure.evidence, around=EVENTS_AROUND),
         "events": len(failure.history.events),
         "plan": [printable(sentence) for sentence in plan_sentences(failure.plan)] if failure.plan else [],
-        "entries": failure.plan.entries if failure.plan else 0,
+        "entries": failure.entries,
         "entries_before": failure.entries_before,
         "confirmed": printable(failure.confirmed),
-        "unfinished": printable(outcome.unfinished(number)),
+        "unfinished": printable(outcome.unfinished(failure)),
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }

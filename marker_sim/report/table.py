@@ -12,11 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.stories import breaks_besides
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names
 from marker_sim.report.notes import notes
-from marker_sim.report.verdict import VerdictOutcome, place, stories
+from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, in_context, plan_sentences, printable
 
 STORIES_SHOWN_MAX = 3
@@ -113,9 +115,9 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
     verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
     _say(console, Text.assemble(verdict, ": ", printable(headline)))
     console.print()
-    told = stories(outcome.failures)
+    told = outcome.stories
     for story in told[:STORIES_SHOWN_MAX]:
-        print_failure(outcome, story.told, console, story.breaks_besides(outcome.failures))
+        print_failure(outcome, story[0], console, breaks_besides(story))
         console.print()
     hidden = len(told) - STORIES_SHOWN_MAX
     if hidden > 0:
@@ -137,13 +139,11 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
     _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
 
 
-def print_failure(outcome: VerdictOutcome, number: int, console: Console, besides: str = "") -> None:
+def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, besides: str = "") -> None:
     """The guarantee's sentence, the message, the evidence, the plan as sentences, the replay command."""
-    failure = outcome.failures[number]
     known = BY_ID[failure.guarantee]
-    _, mode, storage = place(failure)
     head = Text(f"{known.id} {known.slug}", style=STYLES["violated"])
-    _say(console, Text.assemble(head, f" in {mode} mode on {storage}: {known.sentence}"))
+    _say(console, Text.assemble(head, f" in {failure.kind.mode} mode on {failure.kind.storage}: {known.sentence}"))
     _say(console, brief(failure.message), 2)
     if besides:
         _say(console, besides, 2)
@@ -151,16 +151,16 @@ def print_failure(outcome: VerdictOutcome, number: int, console: Console, beside
     for line in in_context(failure.history, failure.evidence, around=0):
         _say(console, line.text, 4)
     if failure.plan is not None:
-        entries = f"{failure.plan.entries} entries"
+        entries = f"{failure.entries} entries"
         grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
         _say(console, f"plan (seed {failure.seed}{grown}):", 2)
         for sentence in _abridged(plan_sentences(failure.plan)):
             _say(console, brief(sentence), 4)
         if failure.confirmed:
             _say(console, printable(failure.confirmed), 2)
-        if unfinished := outcome.unfinished(number):
+        if unfinished := outcome.unfinished(failure):
             _say(console, printable(unfinished), 2)
-    row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == place(failure)), None)
+    row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
     if row is not None:
         console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # In one piece, to be copied.
 

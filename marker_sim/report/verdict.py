@@ -6,14 +6,15 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import overall
+from marker_sim.campaign.stories import stories
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
@@ -62,23 +63,25 @@ class VerdictOutcome:
             return EXIT_HARNESS
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
 
-    def unfinished(self, number: int) -> str:
+    def unfinished(self, failure: Failure) -> str:
         """That a failure's plan was not made small, why, and what goes on; "" for one that was."""
-        failure = self.failures[number]
         how = "it may become smaller yet" if failure.entries_before else "it was not made small"
-        command = self.again[number].replace(" replay ", " shrink ", 1)
+        command = self.again[self.number(failure)].replace(" replay ", " shrink ", 1)
         return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
 
-    def _told(self) -> list[int]:
-        """For each failure the number of the one that its story is told by."""
-        groups = stories(self.failures)
-        return [
-            next(group.told for group in groups if n in (group.told, *group.also)) for n in range(len(self.failures))
-        ]
+    @property
+    def stories(self) -> tuple[tuple[Failure, ...], ...]:
+        """The failures by their stories, the one first that a story is told by."""
+        return stories(self.failures)
+
+    def number(self, failure: Failure) -> int:
+        """The place of a failure among all of them."""
+        return next(number for number, each in enumerate(self.failures) if each is failure)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of verdict.json."""
         campaign = self.campaign
+        told = {self.number(each): self.number(story[0]) for story in self.stories for each in story}
         content: dict[str, Any] = {
             "schema": SCHEMA,
             "verdict": self.verdict,
@@ -91,7 +94,8 @@ class VerdictOutcome:
             "runs": campaign.runs,
             "guarantees": [_listed(row) for row in self.rows],
             "failures": [
-                _stored(*each) for each in zip(count(), self.failures, self.again, self._told(), strict=False)
+                _stored(number, failure, again, told[number])
+                for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
             ],
             "operations": {
                 name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
@@ -179,16 +183,9 @@ def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     return row
 
 
-def place(failure: Failure) -> tuple[str, str, str]:
-    """What a failure is filed under: guarantee, mode and storage."""
-    header = failure.history.header
-    return (failure.guarantee, failure.mode or header.mode, header.storage)
-
-
 def plan_name(number: int, failure: Failure) -> str:
     """The plan's file below the report directory; the first failure's is the contract's plan.json."""
-    words = (*place(failure), failure.cause) if failure.cause else place(failure)
-    return "plan.json" if number == 0 else f"failures/{'-'.join(words)}.json"
+    return "plan.json" if number == 0 else f"failures/{'-'.join(failure.kind)}.json"
 
 
 def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]]:
@@ -197,50 +194,11 @@ def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]
     The first story's is trace.json, the others lie beside their plans.
     """
     found: dict[str, tuple[History, tuple[int, ...]]] = {}
-    for story in stories(outcome.failures):
-        failure = outcome.failures[story.told]
-        name = "trace.json" if not found else plan_name(story.told, failure).replace(".json", ".trace.json")
-        found[name] = (failure.history, failure.evidence)
+    for failure, *_ in outcome.stories:
+        name = plan_name(outcome.number(failure), failure).replace(".json", ".trace.json")
+        found[name if found else "trace.json"] = (failure.history, failure.evidence)
     last = outcome.campaign.last
     return found or ({} if last is None else {"trace.json": (last, ())})
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Failures that most likely have one defect in common, by their numbers: the one that is told, and the others."""
-
-    told: int
-    also: tuple[int, ...]
-
-    def breaks_besides(self, failures: Sequence[Failure]) -> str:
-        """What else it breaks: "also breaks G3, G4 (5 more failures)"; "" for nothing."""
-        return besides(failures[self.told].guarantee, [failures[n].guarantee for n in self.also], "failure")
-
-
-def besides(told: str, others: Sequence[str], what: str) -> str:
-    """What a story breaks besides the guarantee that it is told with; others: one for each failure, of which `what`."""
-    if not others:
-        return ""
-    names = sorted(set(others) - {told}, key=_number)
-    more = f"{len(others)} more {what}{'' if len(others) == 1 else 's'}"
-    return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"
-
-
-def stories(failures: Sequence[Failure]) -> tuple[FailureGroup, ...]:
-    """Failures by what they have in common, in their order; the one that its plan was made small for is told."""
-    groups: dict[Any, list[int]] = {}
-    for number, failure in enumerate(failures):
-        groups.setdefault(failure.story if failure.story[0] else number, []).append(number)
-    found = []
-    for story, members in groups.items():
-        leads = (n for n in members if (*place(failures[n]), failures[n].cause) == story)
-        told = next(leads, members[0])
-        found.append(FailureGroup(told, tuple(n for n in members if n != told)))
-    return tuple(found)
-
-
-def _number(guarantee: str) -> int:
-    return int(guarantee[1:])
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
@@ -248,7 +206,7 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     if differences is None:
         return tuple(failures)
     new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
-    return tuple(sorted(failures, key=lambda failure: (*place(failure), failure.cause) not in new))
+    return tuple(sorted(failures, key=lambda failure: failure.kind not in new))
 
 
 def _listed(row: VerdictRow) -> dict[str, Any]:
@@ -259,12 +217,7 @@ def _listed(row: VerdictRow) -> dict[str, Any]:
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
     """A failure in verdict.json: where it is filed, and its plan, "" where there is none; told: whose story it is."""
-    guarantee, mode, storage = place(failure)
-    return {
-        "guarantee": guarantee,
-        "mode": mode,
-        "storage": storage,
-        "cause": failure.cause,
+    return failure.kind._asdict() | {
         "message": failure.message,
         "evidence": list(failure.evidence),
         "confirmed": failure.confirmed,
@@ -279,7 +232,7 @@ def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, A
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:
     """The row with the message and evidence of its stored failure, and the command that shows it again."""
     for failure, command in zip(failures, commands, strict=True):
-        if place(failure) == (row.id, row.mode, row.storage):
+        if failure.kind[:3] == (row.id, row.mode, row.storage):
             return replace(row, message=failure.message, evidence=failure.evidence, replay=command)
     return replace(row, replay=again) if row.violations else row
 

@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.pieces import Broken
-from marker_sim.campaign.result import Failure
+from marker_sim.campaign.failure import Failure
 from marker_sim.errors import UsageError
 from marker_sim.files import held, replacing
 from marker_sim.history import History, write_jsonl
@@ -57,7 +56,7 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     return content
 
 
-def write_smaller(directory: Path, name: str, broken: Broken, profile: Profile, seen: Mapping[str, Any]) -> Path:
+def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, seen: Mapping[str, Any]) -> Path:
     """Put a smaller plan of a stored failure, the run that shows it and what is said of it in the place of the earlier.
 
     name: of the plan in verdict.json; seen: what changes in its entry there. Returns where what was there is kept.

@@ -33,7 +33,7 @@ from marker_sim.search.crowds import (
 )
 from marker_sim.search.swarm import make_plan
 
-PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "confined": (3, 5, 8)}
+PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "full disk": (1, 1, 2), "confined": (3, 5, 8)}
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 1  # Besides that at a rewrite.
@@ -59,6 +59,8 @@ READS = ("get", "list")
 FOR_GOOD = 1_000_000
 AWHILE_MS = 700
 SECOND_MS = 10_000
+FULL_MS = 2_500  # Longer than it takes a crowd to ask again.
+BESIDE = "beside/t/.hoodie/.temp/1"
 # Files of which one alone cannot be written. What stood where the type file belongs might be taken for one.
 ONE_FILE = {"local": (marker_file(0),), "s3": (TYPE_FILE, TYPE_FILE, marker_file(0))}
 # What fails below one directory. On a local directory the n-th file and those after it cannot be written.
@@ -77,7 +79,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int
         (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
     ),
 }
-Theme = Literal["deaths", "confined", "two servers"]
+Theme = Literal["deaths", "confined", "full disk", "two servers"]
 IN_FORMS, NAME_IN_FORMS_MAX = 0.15, 300
 MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
 
@@ -95,13 +97,12 @@ def make_merged_plan(
     threads, intervals_ms: what servers may be told.
     done: the fault as the world does it, None when it cannot.
     theme: what goes wrong besides what happens to clients: servers die, are paused, and have storage that fails for
-        all; or storage fails below some marker directories alone; or there are two servers, and none dies early.
+        all; or storage fails below some marker directories alone, or a local disk is full while a crowd asks; or there
+        are two servers, and none dies early.
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
     latin, second = rng.random() < 0.5, theme == "two servers"
-    if second:  # Exchanges are asked one by one, so each takes many batches.
-        threads, intervals_ms = (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
-    num_threads, interval_ms = batches(rng, threads, intervals_ms)
+    num_threads, interval_ms = batches(rng, *(_quick(threads, intervals_ms) if second else (threads, intervals_ms)))
     parts_max = 2 if num_threads > PROBED_FAST else None
     directories: dict[str, int] = {}
     ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
@@ -119,6 +120,8 @@ def make_merged_plan(
     match theme:
         case "confined":
             more, faults = _confined_to_some(rng, storage, directories, asked_for)
+        case "full disk":
+            more, faults = _full_disk(rng, storage, directories, asked_for, ops)
         case "two servers":
             more, removals = removed_elsewhere(rng, directories, [])
             more += side_by_side(seed, storage, len(directories))
@@ -141,6 +144,11 @@ def make_merged_plan(
         faults=tuple(faults),
         seed=seed,
     )
+
+
+def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The least of both: exchanges are asked one by one, so each takes many batches."""
+    return (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
 
 
 def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[int, int]:
@@ -241,12 +249,28 @@ def _confined_to_some(
     rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
     """Storage that fails below a directory, and in another one for a single file, while crowds ask for both."""
-    one, beside = "one/t/.hoodie/.temp/1", "beside/t/.hoodie/.temp/1"
+    one = "one/t/.hoodie/.temp/1"
     failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
-    ops = around_a_failure(rng, storage, failing, directories.setdefault(beside, len(directories)))
+    ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
     kind, operations, settings = CONFINED_FAULTS[storage][0]
     trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE[storage]))}$", operations)
     return ops, [_confined(rng, storage, asked_for), Fault.of(kind, "server", trigger, **settings)]
+
+
+def _full_disk(
+    rng: random.Random, storage: str, directories: dict[str, int], asked_for: str, ops: list[Op]
+) -> tuple[list[Op], list[Fault]]:
+    """A disk that is full when a crowd first asks, and a server that is paused while it asks again."""
+    failing = (directories[asked_for],)
+    more, removals = removed_elsewhere(rng, directories, [])
+    more += around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
+    asked = sum(op.copies for op in (*ops, *more))
+    paused = Step(rng.randint(asked // 3, asked // 2))
+    return more, [
+        Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=FULL_MS),
+        Fault.of(FaultKind.PAUSE, "server", paused, for_ms=rng.choice(PAUSED_MS)),
+        *removals,
+    ]
 
 
 def _of_two_servers(rng: random.Random, possible: list[Fault], asked: int) -> list[Fault]:

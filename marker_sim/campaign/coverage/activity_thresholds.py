@@ -46,11 +46,11 @@ def _made(statistics: Statistics, plans: str = "") -> int:
 
 
 def _ok(statistics: Statistics, *operations: str) -> int:
-    return sum(statistics.operations.get(name, {}).get("ok", 0) for name in operations)
+    return sum(statistics.operations[name]["ok"] for name in operations if name in statistics.operations)
 
 
 def _asked(statistics: Statistics, *operations: str) -> int:
-    return sum(sum(statistics.operations.get(name, {}).values()) for name in operations)
+    return sum(statistics.operations[name].total() for name in operations if name in statistics.operations)
 
 
 def _creates_a_run(statistics: Statistics) -> tuple[float, float]:

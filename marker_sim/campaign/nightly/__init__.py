@@ -1,10 +1,10 @@
 """`marker-sim chaos`: every search and every world available here, within a budget, resumable after a kill.
 
 nightly_run.py   hands out units until the budget is used; the only process that writes
-opening.py       begins it, or goes on with the last one
-stages.py        which share of the budget each stage gets; requirements.py: what a stage needs on this machine
+opening.py       begins it, or goes on with the last one; what cannot run on this machine
+stages.py        which share of the budget each stage gets
 ranges.py        which numbers of a stream are done, and which come next
-tasks.py         a worker carries out one unit; work.py and work_*.py: the kinds of units
+desk.py          a worker carries out one unit; work.py: runs of a source as a line; work_played.py: in real time
 shrinks.py       units that wait until their violations are small
 spark_pool.py    executors of a Spark cluster as workers; spark_executor.py is what an executor does
 ledger.py        one line per finished unit, appended and synced

@@ -10,59 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
+from marker_sim.campaign.stories import cause_link
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
-from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
 
 SCHEMA = 1
 FOLDER = "failures"
-# The status of a replay; FIXED is also the folder of fixed failures.
-FIXED = "fixed"
-VIOLATED = "still-violated"
-NOT_REPRODUCED = "not-reproduced"
-CANNOT_RUN = "cannot-run"
 ALIKE_MAX = 3
 SEEDS_MAX = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """One violation, as a unit found it.
-
-    shrunk: whether there was time to shrink its plan.
-    text: the sentence, the message and the events.
-    evidence: the events' numbers in the history of `plan`.
-    deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
-    world: "simulated", "real", "spark", or "server" for a foreign system.
-    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty in files of older versions that have none.
-    cause: of the breach, "" in files of older versions.
-    """
-
-    guarantee: str
-    mode: str
-    storage: str
-    world: str
-    seed: int
-    message: str
-    text: str
-    evidence: tuple[int, ...]
-    plan: dict[str, Any]
-    shrunk: bool
-    entries_before: int = 0
-    deterministic: bool = True
-    cause: str = ""
-
-    @property
-    def kind(self) -> str:
-        """What is counted to decide whether one more of these is worth shrinking."""
-        return kind_of(self.guarantee, self.mode, self.storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +43,7 @@ class StoredFailure:
     sut: str
     profile: str
     kit_version: str
-    sighting: Sighting
+    record: FailureRecord
     first_seen: str
     last_seen: str
     night: int
@@ -93,8 +56,29 @@ class StoredFailure:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of its file."""
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "sighting"}
-        return {"schema": SCHEMA, **own, **asdict(self.sighting)}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "record"}
+        return {"schema": SCHEMA, **own, **asdict(self.record)}
+
+    @property
+    def guarantee(self) -> str:
+        """The broken guarantee's id."""
+        return self.record.guarantee
+
+    @property
+    def entries(self) -> int:
+        """The size of its plan."""
+        return self.record.entries
+
+    @property
+    def leads(self) -> bool:
+        """Whether its plan was made small."""
+        return self.record.shrunk
+
+    @property
+    def links(self) -> frozenset[Hashable]:
+        """What it shares with failures of the same defect: a run, a cause."""
+        where = (self.record.world, self.record.mode, self.record.storage)
+        return frozenset(("run", *where, seed) for seed in self.seeds) | cause_link(self.record.cause)
 
 
 @dataclass(slots=True)
@@ -108,17 +92,17 @@ class Failures:
         """Those that are not fixed."""
         return tuple(failure for failure in self.by_name.values() if not failure.fixed)
 
-    def see(self, sighting: Sighting, **where: Any) -> StoredFailure:
+    def see(self, record: FailureRecord, **where: Any) -> StoredFailure:
         """Count a violation: of a stored failure, of one that is alike, or of a new one.
 
         where: sut, profile, kit_version, night, at (a time of day); server, where it is one. Returns what it was
         counted with.
         """
-        name = name_of(sighting)
+        name = name_of(record)
         known = self.by_name.get(name)
         if known is None:
-            alike = [other for other in self.open if _alike(other.sighting, sighting)]
-            if len(alike) >= ALIKE_MAX or (alike and not sighting.shrunk):
+            alike = [other for other in self.open if _alike(other.record, record)]
+            if len(alike) >= ALIKE_MAX or (alike and not record.shrunk):
                 first = alike[0]
                 self.by_name[first.name] = replace(first, alike=first.alike + 1, last_seen=where["at"])
                 return self.by_name[first.name]
@@ -127,15 +111,15 @@ class Failures:
                 sut=where["sut"],
                 profile=where["profile"],
                 kit_version=where["kit_version"],
-                sighting=sighting,
+                record=record,
                 first_seen=where["at"],
                 last_seen=where["at"],
                 night=where["night"],
-                seeds=(sighting.seed,),
+                seeds=(record.seed,),
                 server=where.get("server", {}),
             )
             return self.by_name[name]
-        seeds = known.seeds if sighting.seed in known.seeds else (*known.seeds, sighting.seed)[:SEEDS_MAX]
+        seeds = known.seeds if record.seed in known.seeds else (*known.seeds, record.seed)[:SEEDS_MAX]
         self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"])
         if known.fixed:
             self.by_name[name] = replace(self.by_name[name], fixed="", status=VIOLATED)
@@ -161,34 +145,6 @@ class Failures:
             there.unlink(missing_ok=True)
 
 
-def stories(failures: Iterable[StoredFailure]) -> tuple[tuple[StoredFailure, ...], ...]:
-    """Failures that most likely have one defect in common: those of one run, and those of one known cause.
-
-    The one with the smallest plan comes first.
-    """
-    groups: dict[str, list[StoredFailure]] = {}
-    of: dict[tuple[str, ...], str] = {}
-    for failure in failures:
-        seen = failure.sighting
-        world = (seen.world, seen.mode, seen.storage)
-        marks = [("run", *world, str(seed)) for seed in failure.seeds]
-        marks += [("cause", *world, seen.cause)] if seen.cause not in ("", UNEXPLAINED) else []
-        known = list(dict.fromkeys(of[mark] for mark in marks if mark in of))
-        name = known[0] if known else failure.name
-        groups.setdefault(name, []).append(failure)
-        for other in known[1:]:  # What was apart has this one in common.
-            groups[name] += groups.pop(other)
-            of |= {mark: name for mark, group in of.items() if group == other}
-        of |= dict.fromkeys(marks, name)
-    return tuple(tuple(sorted(group, key=_entries)) for group in groups.values())
-
-
-def _entries(failure: StoredFailure) -> int:
-    plan = failure.sighting.plan
-    tasks = sum(max(1, len(write.get("tasks", ()))) for write in plan.get("writes", ()))
-    return tasks + sum(len(plan.get(part, ())) for part in ("ops", "faults", "spark_faults"))
-
-
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file atomically, unless its content is equal."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
@@ -208,17 +164,12 @@ def make_folder(folder: Path) -> None:
         raise HarnessError(f"{folder} cannot be made: {error.strerror or error}") from error
 
 
-def kind_of(guarantee: str, mode: str, storage: str) -> str:
-    """A guarantee where it was broken."""
-    return f"{guarantee}/{mode}/{storage}"
-
-
-def name_of(sighting: Sighting) -> str:
+def name_of(record: FailureRecord) -> str:
     """The name of a failure: its guarantee, and a digest of where it happened and of its plan without the seed."""
-    plan = _without_empty({key: value for key, value in sighting.plan.items() if key not in ("seed", "schema")})
-    where = plan or [sighting.storage, sighting.cause]  # Without a plan, a failure is its cause.
-    canonical = json.dumps([sighting.guarantee, sighting.mode, sighting.world, where], sort_keys=True)
-    return f"{sighting.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+    plan = _without_empty({key: value for key, value in record.plan.items() if key not in ("seed", "schema")})
+    where = plan or [record.storage, record.cause]  # Without a plan, a failure is its cause.
+    canonical = json.dumps([record.guarantee, record.mode, record.world, where], sort_keys=True)
+    return f"{record.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
 
 def read_stored(path: Path) -> StoredFailure:
@@ -240,9 +191,9 @@ def parse_stored(raw: Any, origin: str) -> StoredFailure:
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
     own = {each.name for each in fields(StoredFailure)}
-    known = {each.name for each in fields(Sighting)}
+    known = {each.name for each in fields(FailureRecord)}
     content = {name: value for name, value in raw.items() if name in own}
-    content["sighting"] = {name: value for name, value in raw.items() if name in known}
+    content["record"] = {name: value for name, value in raw.items() if name in known}
     return read_as(StoredFailure, content, origin)
 
 
@@ -251,9 +202,9 @@ def is_stored(raw: Any) -> bool:
     return isinstance(raw, dict) and isinstance(raw.get("schema"), int) and {"guarantee", "plan", "name"} <= raw.keys()
 
 
-def read_sighting(raw: Mapping[str, Any]) -> Sighting:
-    """A sighting from the line of its unit; UsageError when it is none."""
-    return read_as(Sighting, raw, "a violation in the ledger")
+def read_record(raw: Mapping[str, Any]) -> FailureRecord:
+    """A violation from the line of its unit; UsageError when it is none."""
+    return read_as(FailureRecord, raw, "a violation in the ledger")
 
 
 def _without_empty(value: Any) -> Any:
@@ -263,15 +214,15 @@ def _without_empty(value: Any) -> Any:
     return [_without_empty(part) for part in value] if isinstance(value, list) else value
 
 
-def _alike(one: Sighting, other: Sighting) -> bool:
-    same_kind = (one.kind, one.world, one.cause) == (other.kind, other.world, other.cause)
+def _alike(one: FailureRecord, other: FailureRecord) -> bool:
+    same_kind = (one.place, one.world, one.cause) == (other.place, other.world, other.cause)
     # A plan that was not shrunk has faults of many kinds; it is alike to any failure of the same kind.
     return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
 
 
-def signature(sighting: Sighting) -> tuple[frozenset[str], ...]:
+def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     """The kinds of faults, of operations and of tasks in its plan."""
-    plan = sighting.plan
+    plan = record.plan
     tasks = [task.get("kind", "CREATE") for write in plan.get("writes", ()) for task in write.get("tasks", ())]
     faults = [*plan.get("faults", ()), *plan.get("spark_faults", ())]
     return (
@@ -283,4 +234,4 @@ def signature(sighting: Sighting) -> tuple[frozenset[str], ...]:
 
 def plan_of(failure: StoredFailure, origin: str) -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict({k: v for k, v in failure.sighting.plan.items() if k != "spark_faults"}, origin)
+    return Plan.from_dict({k: v for k, v in failure.record.plan.items() if k != "spark_faults"}, origin)

@@ -18,7 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import CANNOT_RUN, StoredFailure, stories
+from marker_sim.campaign.failure import CANNOT_RUN
+from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, read_lines, writing
 from marker_sim.campaign.nightly.opening import NightRequest, check_place, missing, opened
 from marker_sim.campaign.nightly.page import write_summary
@@ -27,13 +28,13 @@ from marker_sim.campaign.nightly.stages import ALONE, NightlyStage, schedule
 from marker_sim.campaign.nightly.tables import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
-from marker_sim.campaign.nightly.work_exhaustive import ROOTS_A_UNIT, SINGLES_A_UNIT
-from marker_sim.campaign.pieces import left_of, rates_of
+from marker_sim.campaign.search_state import left_of, rates_of
+from marker_sim.campaign.stories import stories
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
-DESK = "marker_sim.campaign.nightly.tasks:Desk"
+DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0
 # Share of a night for running stored failures again.
 STORED_SHARE = 0.1
@@ -41,6 +42,7 @@ SUMMARY_EVERY_S = 60.0
 ALONE_MIN_S = 40.0  # Of a run that takes a minute; the rest of a night is too short for one more.
 # A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
+SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search, whose pairs take a root each.
 # On Spark a unit takes some seconds, so that starting it costs little and so does losing it.
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
@@ -79,7 +81,8 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         except KeyboardInterrupt:
             interrupted = True
             night.note("pause")
-            totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet.
+            totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet,
+            totals.failures.write(request.directory)  # or counted and its failures not stored.
         write_summary(totals, request.directory)
         return NightEnd(totals=totals, interrupted=interrupted)
 
@@ -150,7 +153,7 @@ class _Night:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
             elsewhere = ("spark",) if self._request.spark_master is None else ("spark", "real")
-            if failure.sighting.world in elsewhere or not failure.sighting.plan:
+            if failure.record.world in elsewhere or not failure.record.plan:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -268,7 +271,7 @@ class _Night:
             self._points, self._digest = result.get("points", 0), result.get("digest", "")
             if result.get("trouble"):
                 self._record(ExploredUnit(task, seconds, {"trouble": result["trouble"]}))
-        elif task.sighting is not None:
+        elif task.record is not None:
             self._record(self._shrinks.shrunk(task, seconds, result))
         elif task.failure is not None:
             status = result.get("status") or CANNOT_RUN

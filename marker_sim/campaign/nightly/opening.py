@@ -9,12 +9,16 @@ from pathlib import Path
 
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
-from marker_sim.campaign.nightly.requirements import missing_here
-from marker_sim.campaign.nightly.stages import FOREIGN_SHARES, ON_SPARK, SHARES, schedule
+from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, ON_SPARK, SHARES, STREAMS, schedule
 from marker_sim.campaign.nightly.totals import Totals
+from marker_sim.campaign.sources.servers import request_on
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.requirements import lacking
+from marker_sim.targets.hudi import find_java
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
+
+_PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,42 @@ def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
     if request.spark_master is not None:
         return ON_SPARK
     if parse_target(totals.sut).can.plans:
-        return missing_here()
-    from marker_sim.campaign.nightly.work_foreign import missing_foreign
+        return _missing_here()
+    return _missing_on_servers(totals)
 
-    return missing_foreign(totals.sut, totals.server, totals.storages, Path(tempfile.gettempdir()))
+
+def _missing_here() -> dict[str, str]:
+    """The missing requirements of each stream, and how to get them."""
+    found: dict[str, str] = {}
+    for streams in STREAMS.values():
+        for stream in streams:
+            why = lacking(_PARTS[stream]) if stream in _PARTS else ""
+            if why:
+                found[stream] = f"it needs {why}"
+            elif stream == "spark" and not _has_java():
+                found[stream] = "without Java; `marker-sim doctor` says which and how to get it"
+    return found
+
+
+def _has_java() -> bool:
+    try:
+        return bool(find_java())
+    except HarnessError:
+        return False
+
+
+def _missing_on_servers(totals: Totals) -> dict[str, str]:
+    """Why a stream cannot run here; what has to be fetched is. UsageError when no storage fits the server's options."""
+    found: dict[str, str] = {}
+    can = parse_target(totals.sut).can
+    for stream, storage in FOREIGN.items():
+        if storage not in totals.storages:
+            found[stream] = "--storage leaves it out"
+            continue
+        scratch = Path(tempfile.gettempdir())
+        request = request_on(totals.sut, storage, totals.server, can.profile, 0, scratch)
+        try:
+            request.target.prepare(request, lambda line: None)
+        except HarnessError as error:
+            found[stream] = str(error)
+    return found

@@ -13,10 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import FIXED, FOLDER, StoredFailure, stories, write_whole
+from marker_sim.campaign.failure import FIXED
+from marker_sim.campaign.nightly.failures import FOLDER, StoredFailure, write_whole
 from marker_sim.campaign.nightly.summary import (
     NIGHTS_SHOWN,
-    besides_text,
+    STORED,
     columns,
     markdown,
     night_row,
@@ -26,6 +27,7 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.campaign.stories import breaks_besides, stories
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.report.charts import Chart, bar_chart
 from marker_sim.report.heat_map import HeatCell, met_cell
@@ -150,15 +152,14 @@ def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailu
 def _cause(
     group: Sequence[StoredFailure], totals: Totals, shown: Sequence[NightTotals], most: int, directory: Path
 ) -> NightlyCause:
-    told, *others = group
-    sighting = told.sighting
+    told = group[0]
     nights = [night.number for night in totals.nights if _in_night(group, night)] or [told.night]
     return NightlyCause(
         name=told.name,
-        guarantee=BY_ID[sighting.guarantee],
-        where=f"{sighting.mode} mode on {sighting.storage}, {sighting.world}",
-        message=printable(sighting.message),
-        besides=besides_text(told, others),
+        guarantee=BY_ID[told.guarantee],
+        where=f"{told.record.mode} mode on {told.record.storage}, {told.record.world}",
+        message=printable(told.record.message),
+        besides=breaks_besides(group, STORED),
         often=sum(failure.seen + failure.alike for failure in group),
         more=max(0, len(group) - STORED_MAX),
         first=min(nights),

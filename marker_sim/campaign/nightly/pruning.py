@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from marker_sim.campaign.nightly.failures import FIXED, FOLDER, is_stored
+from marker_sim.campaign.failure import FIXED
+from marker_sim.campaign.nightly.failures import FOLDER, is_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from marker_sim.campaign.nightly.failures import read_sighting
+from marker_sim.campaign.nightly.failures import read_record
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.work import NightlyTask, worth_shrinking
 
@@ -38,10 +38,10 @@ class Shrinks:
     def explored(self, task: NightlyTask, seconds: float, result: Line, seen: Mapping[str, int]) -> ExploredUnit | None:
         """Take a unit whose runs are over; itself when nothing of it is to be made small. seen: as in `NightlyTask`."""
         unit = ExploredUnit(task, seconds, result)
-        for sighting in result.get("sightings", ()):
-            known = read_sighting(sighting)
-            if known.world == "simulated" and not known.shrunk and worth_shrinking(seen.get(known.kind, 0)):
-                self.due.append(replace(task, sighting=sighting))
+        for record in result.get("sightings", ()):
+            known = read_record(record)
+            if known.world == "simulated" and not known.shrunk and worth_shrinking(seen.get(known.place, 0)):
+                self.due.append(replace(task, record=record))
                 unit.waiting += 1
         if not unit.waiting:
             return unit
@@ -51,8 +51,8 @@ class Shrinks:
     def shrunk(self, task: NightlyTask, seconds: float, result: Line) -> ExploredUnit | None:
         """Take what came of a task of `due`; its unit, when that was the last one it waited for."""
         unit = self._units[_place(task)]
-        small, kept = result.get("sighting"), unit.result["sightings"]
-        unit.result["sightings"] = [small if small and each is task.sighting else each for each in kept]
+        small, kept = result.get("record"), unit.result["sightings"]
+        unit.result["sightings"] = [small if small and each is task.record else each for each in kept]
         unit.result["trouble"] = unit.result["trouble"] or result["trouble"]
         unit.seconds += seconds
         unit.waiting -= 1

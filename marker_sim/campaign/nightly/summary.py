@@ -7,12 +7,14 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure, stories
+from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, besides
+from marker_sim.campaign.stories import breaks_besides, stories
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 
 SCHEMA = 1
+STORED = "stored failure"
 NIGHTS_SHOWN = 30
 # A share of the swarm's units: a small unit often misses a threshold by chance, but not all of them do.
 QUIET_SHARE = 0.75
@@ -76,11 +78,11 @@ def summary_of(totals: Totals) -> dict[str, Any]:
         "failures": [
             {
                 "name": failure.name,
-                "guarantee": failure.sighting.guarantee,
-                "mode": failure.sighting.mode,
-                "storage": failure.sighting.storage,
-                "world": failure.sighting.world,
-                "message": failure.sighting.message,
+                "guarantee": failure.record.guarantee,
+                "mode": failure.record.mode,
+                "storage": failure.record.storage,
+                "world": failure.record.world,
+                "message": failure.record.message,
                 "night": failure.night,
                 "nights": [night.number for night in totals.nights if night.saw(failure.name)],
                 "seen": failure.seen,
@@ -132,17 +134,13 @@ def trend(values: Sequence[float]) -> str:
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
     """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
-        f"{told.sighting.guarantee} in {told.sighting.mode} mode on {told.sighting.storage}"
-        f" ({told.sighting.world}), night {told.night}, {_runs(told)}:"
-        f" {told.sighting.message}{f'; {more}' if (more := besides_text(told, others)) else ''}:"
+        f"{told.record.guarantee} in {told.record.mode} mode on {told.record.storage}"
+        f" ({told.record.world}), night {told.night}, {_runs(told)}:"
+        f" {told.record.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
         f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
-        for told, *others in stories(failures)
+        for story in stories(failures)
+        for told in story[:1]
     ]
-
-
-def besides_text(told: StoredFailure, others: Sequence[StoredFailure]) -> str:
-    """What a story breaks besides the guarantee that it is told with, "" for nothing."""
-    return besides(told.sighting.guarantee, [other.sighting.guarantee for other in others], "stored failure")
 
 
 def _runs(failure: StoredFailure) -> str:

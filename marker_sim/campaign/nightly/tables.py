@@ -17,7 +17,7 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.run_rows import RunRow
+from marker_sim.campaign.run_rows import BROKEN, RunRow
 from marker_sim.errors import HarnessError
 from marker_sim.files import replacing
 
@@ -51,7 +51,7 @@ def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunR
         ],
         "violations": [
             unit | {"number": row.number, "run": row.run, "seed": row.seed, "mode": row.mode, "storage": row.storage}
-            | broken._asdict() for row in rows for broken in row.broken
+            | dict(zip(BROKEN, broken, strict=True)) for row in rows for broken in row.broken
         ],
         "coverage": [
             unit | {"first": place["first"], "count": place["count"], "kind": kind, "name": name, "times": times}

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign.coverage.goals import GOALS, SURE
-from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, read_sighting
+from marker_sim.campaign.failure import FIXED, VIOLATED
+from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.ranges import Ranges
 from marker_sim.campaign.nightly.stages import SERVER
+from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.target import ServerOptions
 
 
 @dataclass(slots=True, kw_only=True)
-class NightTotals:
-    """One night.
+class NightTotals(RunCounts):
+    """One night: the counts of its units, and how it went.
 
     seconds: of its budget, `stream_s` of workers by stream.
     kinds: violations, by kind.
@@ -40,19 +42,8 @@ class NightTotals:
     state: str = "running"
     seconds: float = 0.0
     units: int = 0
-    runs: int = 0
-    steps: int = 0
-    differences: int = 0
     stream_s: Counter[str] = field(default_factory=Counter)
     stream_runs: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)
-    violations: Counter[str] = field(default_factory=Counter)
-    unpromised: Counter[str] = field(default_factory=Counter)
-    excused: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    reached: Counter[str] = field(default_factory=Counter)
-    looked: Counter[str] = field(default_factory=Counter)
-    reruns: Counter[str] = field(default_factory=Counter)
     swarm_units: int = 0
     not_goals: set[str] = field(default_factory=set)
     quiet: list[str] = field(default_factory=list)
@@ -73,11 +64,7 @@ class NightTotals:
         self.units += 1
         self.stream_s[line["stream"]] += line["seconds"]
         self.stream_runs[line["stream"]] += line.get("runs", 0)
-        self.runs += line.get("runs", 0)
-        self.steps += line.get("steps", 0)
-        self.differences += line.get("differences", 0)
-        for name in ("judged", "violations", "unpromised", "excused", "faults", "reached", "looked", "reruns"):
-            getattr(self, name).update(line.get(name, {}))
+        self.merge(line)
         self.swarm_units += line["stream"] == "swarm"
         self.not_goals |= set(line.get("not_goals", ()))
         if line.get("quiet"):
@@ -129,16 +116,7 @@ class NightTotals:
             "stream_seconds": {name: round(s, 1) for name, s in sorted(self.stream_s.items())},
             "stream_runs": dict(sorted(self.stream_runs.items())),
             "units": self.units,
-            "runs": self.runs,
-            "steps": self.steps,
-            "judged": dict(sorted(self.judged.items())),
-            "violations": dict(sorted(self.violations.items())),
-            "unpromised": dict(sorted(self.unpromised.items())),
-            "excused": dict(sorted(self.excused.items())),
-            "faults": dict(sorted(self.faults.items())),
-            "reached": dict(sorted(self.reached.items())),
-            "reruns": dict(sorted(self.reruns.items())),
-            "differences": self.differences,
+            **self.counts(),
             "new": self.new,
             "still_violated": self.still_violated,
             "fixed": self.fixed,
@@ -233,12 +211,12 @@ class Totals:
         self._tick(line)
         names = []
         for raw in line.get("sightings", ()):
-            sighting = read_sighting(raw)
-            night.kinds[sighting.kind] += 1
+            record = read_record(raw)
+            night.kinds[record.place] += 1
             known = frozenset(self.failures.by_name)
             where: dict[str, Any] = {"sut": self.sut, "profile": self.profile, "kit_version": night.kit_version}
-            where |= {"server": self.server.to_dict()} if sighting.world == SERVER else {}
-            seen = self.failures.see(sighting, **where, night=night.number, at=line["at"])
+            where |= {"server": self.server.to_dict()} if record.world == SERVER else {}
+            seen = self.failures.see(record, **where, night=night.number, at=line["at"])
             names.append(seen.name)
             night.seen[seen.name] += 1
             if seen.name not in known:

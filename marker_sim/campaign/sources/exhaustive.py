@@ -12,27 +12,25 @@ covered as long as a write is left in which faults arm; the probe write, which r
 
 from __future__ import annotations
 
-import gc
-import time
+import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate, islice
 from math import isqrt
 from typing import NamedTuple
 
-from marker_sim.campaign.pieces import COLLECT_EVERY
-from marker_sim.campaign.runs import promised_breach
-from marker_sim.campaign.servability import findings_in
+from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
-from marker_sim.history import History
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import MODES, STORAGES, Plan
 from marker_sim.search.crash_points import watch
 from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
 from marker_sim.system import System
 from marker_sim.worlds.simulated.storage import CAPABILITIES
+
+COVERED = "exhaustive runs in which each crash happened"
+RUNS = "exhaustive runs"
 
 
 class Cursor(NamedTuple):
@@ -137,6 +135,40 @@ class Space:
                     elif depth == 2 and (depth, part, first + 1) > after[:3]:
                         yield from self._pairs(part, first, after, every)
 
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The number after the last crash point of each part."""
+        return tuple(accumulate(len(points) for points in self.points))
+
+    @property
+    def size(self) -> int:
+        """How many crash points there are; twice as many numbers."""
+        return self.ends[-1] if self.ends else 0
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all parts and points: where it differs, the same numbers stand for other runs."""
+        parts = [
+            (part.mode, part.storage, part.plan, points) for part, points in zip(self.parts, self.points, strict=True)
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+    def numbered(self, first: int, count: int) -> Iterator[tuple[tuple[int, int], Case]]:
+        """The cases of the numbers from `first` on, each with its number and its place among the cases of that one.
+
+        A space of n crash points is 2n numbers: number k below n is the case with the k-th crash alone, n + k stands
+        for all cases with the k-th crash first and another one after it.
+        """
+        for number in range(first, first + count):
+            depth, root = (1, number) if number < self.size else (2, number - self.size)
+            part = next(place for place, end in enumerate(self.ends) if root < end)
+            place = root - (self.ends[part - 1] if part else 0)
+            before = Cursor(depth, part, place, -1)
+            for run, case in enumerate(self.cases(before, (depth,))):
+                if case.cursor[:3] != before[:3]:
+                    break
+                yield (number, run), case
+
     def _pairs(self, part: int, first: int, after: Cursor, every: int) -> Iterator[Case]:
         crash = self.points[part][first]
         plan = self.parts[part].plan
@@ -153,88 +185,27 @@ class Space:
         return Case(cursor, self.parts[cursor.part], replace(plan, faults=(*plan.faults, *crashes)), crashes)
 
 
-class Examined(NamedTuple):
-    """A case that was run and judged.
+class Crashes:
+    """The runs of a space of crashes, or of some cases of it in their order."""
 
-    covered: each of its crashes happened.
-    breaches: by guarantee, promised ones.
+    def __init__(self, space: Space, cases: Iterable[Case] | None = None) -> None:
+        self.system = space.system
+        self._space = space
+        self._cases = cases
 
-    findings: none when the system cannot be judged on the storage.
-    """
-
-    covered: bool
-    steps: int
-    history: History
-    findings: tuple[Finding, ...]
-    breaches: tuple[tuple[str, Breach], ...]
-
-
-def examine(case: Case, system: System, profile: Profile, guarantees: frozenset[str] | None = None) -> Examined:
-    """Run and judge one case."""
-    seen = watch(case.plan, system, case.crashes)
-    findings = findings_in(seen.history, system, guarantees)
-    found = ((f.guarantee, promised_breach(f, case.plan, profile)) for f in findings)
-    breaches = tuple((guarantee, breach) for guarantee, breach in found if breach is not None)
-    return Examined(set(case.crashes) <= set(seen.happened), seen.steps, seen.history, findings, breaches)
-
-
-@dataclass(slots=True, kw_only=True)
-class ScheduleRow:
-    """What was done at one depth.
-
-    seconds: of process time.
-    violations: runs that broke a promise.
-    """
-
-    points: int = 0
-    runs: int = 0
-    covered: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    violations: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Explored:
-    """Rows by (mode, storage, schedule, depth); failures: the first case of each (guarantee, mode, storage)."""
-
-    rows: dict[tuple[str, str, str, int], ScheduleRow] = field(default_factory=dict)
-    failures: dict[tuple[str, str, str], tuple[Case, Breach]] = field(default_factory=dict)
-    last: Cursor = START
-
-
-def explore(
-    space: Space,
-    cases: Iterable[Case],
-    profile: Profile,
-    guarantees: frozenset[str] | None = None,
-    seconds_max: float = float("inf"),
-) -> Explored:
-    """Examine cases one after another, until they or the seconds of process time end."""
-    explored = Explored()
-    began = clock = time.process_time()
-    gc.disable()
-    try:
-        for number, case in enumerate(cases):
-            if clock - began > seconds_max:
-                break
-            if number % COLLECT_EVERY == 0:
-                gc.collect()
-            examined = examine(case, space.system, profile, guarantees)
-            explored.last = case.cursor
-            before, clock = clock, time.process_time()
-            if not examined.findings:
-                continue
-            mode, storage, schedule = case.part
-            row = explored.rows.setdefault((mode, storage, schedule.name, case.cursor.depth), ScheduleRow())
-            row.points = len(space.points[case.cursor.part])
-            row.runs += 1
-            row.covered += examined.covered
-            row.steps += examined.steps
-            row.violations += bool(examined.breaches)
-            for guarantee, breach in examined.breaches:
-                explored.failures.setdefault((guarantee, mode, storage), (case, breach))
-            row.seconds += clock - before
-    finally:
-        gc.enable()
-    return explored
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """The runs of the numbers from `first` on; of some cases, each is a number of its own."""
+        numbered = self._space.numbered(first, count)
+        if self._cases is not None:
+            numbered = (((n, 0), case) for n, case in enumerate(islice(self._cases, first, first + count), first))
+        for made, (place, case) in enumerate(numbered):
+            seen = watch(case.plan, self.system, case.crashes)
+            yield NumberedRun(
+                number=place[0],
+                plan=case.plan,
+                history=seen.history,
+                steps=seen.steps,
+                place=place,
+                again=made % RECHECK_EVERY == 0,
+                reached=((RUNS, 1), (COVERED, int(set(case.crashes) <= set(seen.happened)))),
+            )

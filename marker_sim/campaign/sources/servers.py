@@ -1,0 +1,85 @@
+"""Plans of systems whose runs take real time: servers that a command starts, Hudi, Hudi's write path on Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from marker_sim.campaign.pieces import NumberedRun
+from marker_sim.campaign.played_runs import numbered
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.plan import Plan
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
+
+LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
+CLOSING_S, ALONE_MIN_S = 5.0, 15.0
+
+
+def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
+    """What is asked of a system on one storage."""
+    target = parse_target(sut)
+    return CampaignRequest(
+        target=target, modes=target.can.modes, storages=(storage,), seed=seed, profile=load_profile(profile),
+        budget_s=LONG_S, server=server, report=report,
+    )  # fmt: skip
+
+
+class ServerRuns:
+    """The runs of a system on one storage, by servers that live from run to run; a context manager that leaves none.
+
+    until: time.monotonic() of the end of the night, for a system that has the machine for itself.
+    """
+
+    system = None
+
+    def __init__(self, sut: str, storage: str, server: ServerOptions, profile: str, seed: int) -> None:
+        self.storage = storage
+        self.until = 0.0
+        self._asked = (sut, storage, server, profile, seed)
+        self.target = parse_target(sut)
+        self._stack = ExitStack()
+        self._runs: RealRuns | None = None
+
+    def __enter__(self) -> ServerRuns:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number."""
+        sut, storage, server, _, seed = self._asked
+        plan = self.target.plan_of(seed, number, storage, server)
+        assert plan is not None, f"{sut} has no plans"
+        return plan
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """Each plan run."""
+        for number in range(first, first + count):
+            yield numbered(number, self.run(self.plan(number)))
+
+    def run(self, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        """One run, on fresh servers if asked for, with probes at its end or not; HarnessError when the kit failed."""
+        now = time.monotonic()
+        if self._runs is None:
+            report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
+            request = request_on(*self._asked, report)
+            self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
+        until = now + RUN_S
+        if self.target.can.alone:  # It ends with the night, and says of its plan what it came to see.
+            until = min(now + ALONE_RUN_S, max(self.until - CLOSING_S, now + ALONE_MIN_S))
+        played = self._runs.again(plan, until, fresh, probing)
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played
+
+    def again(self, plan: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
+        """One more run of a plan that is being made small; None when it was cut short."""
+        played = self.run(plan, fresh, probing)
+        return None if played.cut else played.history

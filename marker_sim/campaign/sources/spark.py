@@ -1,0 +1,73 @@
+"""Jobs of the system on a Spark cluster of two hosts, with faults of tasks, drivers and servers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from marker_sim.campaign.pieces import NumberedRun
+from marker_sim.campaign.runs import NOT_SERVED
+from marker_sim.loading import load_system
+from marker_sim.plan import MODES
+from marker_sim.seeds import plan_seed
+from marker_sim.targets.bundles import spark_home
+from marker_sim.targets.hudi import find_java
+from marker_sim.targets.python import served
+from marker_sim.worlds.spark.counts import count as counts_in
+from marker_sim.worlds.spark.plans import SparkPlan
+from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
+from marker_sim.worlds.spark.run import run_spark
+from marker_sim.worlds.spark.standalone import Standalone
+
+NOT_FIRED = "fault on Spark that did not fire"
+KILLS = 4  # So that an application takes a minute or two and not more.
+STRAY = "data file on Spark that no commit names at the end"
+_KINDS = tuple(
+    (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
+)
+
+
+class SparkRuns:
+    """Applications by number on one cluster, which the first starts; a context manager that leaves no process."""
+
+    def __init__(self, sut: str, seed: int) -> None:
+        self.system = load_system(sut)
+        self._sut = sut
+        self._seed = seed
+        self._stack = ExitStack()
+        self._cluster: Standalone | None = None
+
+    def __enter__(self) -> SparkRuns:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def plan(self, number: int) -> SparkPlan:
+        """The plan with a number; the seed is an eighth of it."""
+        mode, storage, draw = _KINDS[number % len(_KINDS)]
+        seed = plan_seed(self._seed, number // len(_KINDS))
+        return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """Each application that the system serves."""
+        for number in range(first, first + count):
+            spark_plan = self.plan(number)
+            plan = spark_plan.plan
+            if not served(self.system, plan.mode, plan.storage):
+                yield NumberedRun(number, plan, None, reached=((NOT_SERVED, 1),))
+                continue
+            with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
+                run = run_spark(spark_plan, self._running(), Path(logs), self._sut)
+            counts = counts_in(run.history)
+            reached = ((NOT_FIRED, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs))
+            yield NumberedRun(number, plan, run.history, reached=reached)
+
+    def _running(self) -> Standalone:
+        if self._cluster is None:
+            scratch = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-")))
+            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home())
+            self._cluster = self._stack.enter_context(cluster)
+        return self._cluster

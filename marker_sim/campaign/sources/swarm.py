@@ -1,0 +1,71 @@
+"""Plans drawn from a seed, round the modes and storages of a search.
+
+Run n is in the place (mode and storage) n modulo the number of places and in turn n divided by it; `plan_seed` makes
+the plan of a turn. One turn in `WRITES_EVERY` is of writes, the others of operations; in one of `PAIRS_EVERY` both
+modes are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from marker_sim.campaign.coverage.goals import LOOK_EVERY
+from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun, SearchSettings
+from marker_sim.campaign.runs import MODES_AGREE, comparable, execute
+from marker_sim.history import History
+from marker_sim.plan import MODES, Plan
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.seeds import plan_seed
+from marker_sim.system import System
+
+PAIRS_EVERY = 12
+PlanMaker = Callable[[int, str, str], Plan]
+MIXED: tuple[PlanMaker, ...] = (make_plan, make_write_plan, make_plan)
+WRITES_EVERY = len(MIXED)
+
+
+class Swarm:
+    """The runs of drawn plans. makers: of the turns, one after the other."""
+
+    def __init__(self, system: System, settings: SearchSettings, makers: tuple[PlanMaker, ...] = MIXED) -> None:
+        self.system = system
+        self._settings = settings
+        self._only_pairs = settings.guarantees == frozenset({MODES_AGREE})
+        self._makers = (make_write_plan,) if self._only_pairs else makers
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number."""
+        turn, place = divmod(number, len(self._settings.places))
+        return self._makers[turn % len(self._makers)](
+            plan_seed(self._settings.seed, turn), *self._settings.places[place]
+        )
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """Each plan run, some in both modes."""
+        for number in range(first, first + count):
+            plan, place = self.plan(number), divmod(number, len(self._settings.places))
+            history, steps = execute(plan, self.system)
+            yield NumberedRun(
+                number=number,
+                plan=plan,
+                history=history,
+                steps=steps,
+                place=place,
+                pair=self._pair(plan, history) if self._compares(place[0], plan) else None,
+                look=place[0] % LOOK_EVERY == 0,
+                again=number % RECHECK_EVERY == 0,
+            )
+
+    def _compares(self, turn: int, plan: Plan) -> bool:
+        asked = self._settings.guarantees
+        due = turn % PAIRS_EVERY == 1 and plan.mode == self._settings.places[0][0]
+        return (asked is None or MODES_AGREE in asked) and (self._only_pairs or due) and comparable(plan, self.system)
+
+    def _pair(self, plan: Plan, history: History) -> tuple[History, History]:
+        """With direct and with timeline-server markers; one of them is the run that was made."""
+        first, second = (
+            history if mode == plan.mode else execute(replace(plan, mode=mode), self.system)[0] for mode in MODES
+        )
+        return first, second
