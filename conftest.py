@@ -1,6 +1,6 @@
 """What every test session of this repository shares: profiles, workers, no skips in CI, and no stale installation.
 
-MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly
+MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly; properties/volume.py reads it
 CI                   when true, a skipped test is an error
 """
 
@@ -18,6 +18,7 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 import marker_sim
+from properties.volume import IN_CI, NIGHTLY, PROFILE
 
 pytest_plugins = ("marker_sim.pytest_plugin",)
 
@@ -25,7 +26,6 @@ pytest_plugins = ("marker_sim.pytest_plugin",)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 EXAMPLES = {"quick": 30, "ci": 100, "nightly": 2000}
 NIGHTLY_S = 12 * 3600.0
 
@@ -41,12 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
             print_blob=True,
             suppress_health_check=[HealthCheck.too_slow],
         )
-    profile = os.environ.get("MARKER_SIM_PROFILE", "ci" if IN_CI else "quick")
-    if profile not in EXAMPLES:
-        raise pytest.UsageError(f"MARKER_SIM_PROFILE is {profile!r}; set it to one of {', '.join(EXAMPLES)}")
-    settings.load_profile(profile)
-    if profile == "nightly" and config.option.timeout is None:
+    if PROFILE not in EXAMPLES:
+        raise pytest.UsageError(f"MARKER_SIM_PROFILE is {PROFILE!r}; set it to one of {', '.join(EXAMPLES)}")
+    settings.load_profile(PROFILE)
+    if NIGHTLY and config.option.timeout is None:
         config.option.timeout = NIGHTLY_S
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None and _computes(worker):
+        os.nice(10)  # What is tested in real time goes first.
     stale = _differs(Path(marker_sim.__file__).parent, Path(__file__).parent / "marker_sim")
     if stale:
         raise pytest.UsageError(
@@ -55,10 +57,29 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+CORES = len(os.sched_getaffinity(0))
+# Tests that mostly wait for processes that they started; all others compute.
+WAIT = ("scenarios/", "properties/real/", "properties/test_chaos.py", "properties/test_recipes.py")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: two more workers than cores, because many tests mostly wait for processes that they started."""
-    return len(os.sched_getaffinity(0)) + 2
+    """For `-n auto`: as many workers as there are cores for tests that compute, and two for others.
+
+    With four more the tests of real servers met their bounds of time on two cores: they compute as well.
+    """
+    return CORES + 2
+
+
+def _computes(worker: str) -> bool:
+    """Whether a worker ("gw3") takes tests that compute first."""
+    return int(worker.removeprefix("gw")) < CORES
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait come first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAIT))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,10 +89,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
 
 
 class _GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
-    """A test that ended its worker is not run again, and the worker in its place gets work that it can begin.
+    """Tests that wait are given out from the first one on, and to workers that compute from the last one back.
 
-    pytest-xdist 3.8 gives it the same test again, and alone: a worker begins a test when it knows the one after it.
+    A test that ended its worker is not run again, and the worker in its place gets work that it can begin. pytest-xdist
+    3.8 gives it the same test again, and alone: a worker begins a test when it knows the one after it.
     """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if _computes(node.gateway.id):
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
         units = self.assigned_work[node].values()

@@ -26,7 +26,7 @@ from marker_sim.judges import Breach, judge
 from marker_sim.judges.violations import format_event
 from marker_sim.loading import load_system
 from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import COMBINATIONS, swarm_plan
+from marker_sim.mutants.hunts import COMBINATIONS, swarm_of
 from marker_sim.mutants.load import load_mutant
 from marker_sim.report.words import brief
 from marker_sim.search.swarm import make_plan
@@ -41,6 +41,7 @@ CLASSES = (
     *(f"properties.judges.forgetful_stores:{name}" for name in ("TakesNeighbours", "Forgets", "NeverStores")),
 )
 OF_A_GROUP = 40
+OF_A_GUARANTEE = 6
 
 
 class Sampled(NamedTuple):
@@ -58,7 +59,7 @@ def found(seed: int, plans: int) -> Iterator[Sampled]:
         system = load_mutant(mutant)
         turn = FIRST_TURNS.get(mutant.name)
         if turn is not None:
-            history, findings = findings_of(swarm_plan(mutant, SEARCH, turn), system, mutant.kills)
+            history, findings = findings_of(swarm_of(mutant, system, SEARCH).plan(turn), system, mutant.kills)
             for finding in findings:
                 yield from (Sampled(mutant.name, finding.guarantee, history, each) for each in finding.breaches)
         yield from _of(mutant.name, system, seed, plans)
@@ -79,14 +80,18 @@ def _of(name: str, system: System, seed: int, plans: int) -> Iterator[Sampled]:
 
 
 def drawn(groups: dict[tuple[str, str], list[Sampled]], count: int, seed: int) -> list[Sampled]:
-    """So many, from each guarantee and cause in turn."""
+    """So many: the first few of each guarantee, then from each guarantee and cause in turn."""
     luck = random.Random(seed)
     for _, group in sorted(groups.items()):
         luck.shuffle(group)
-    sample: list[Sampled] = []
-    while len(sample) < count and any(groups.values()):
-        sample += [group.pop() for _, group in sorted(groups.items()) if group]
-    return sorted(sample[:count], key=lambda each: (int(each.guarantee[1:]), each.breach.cause, each.source))
+    in_turn: list[Sampled] = []
+    while any(groups.values()):
+        in_turn += [group.pop() for _, group in sorted(groups.items()) if group]
+    met, first, rest = Counter[str](), list[Sampled](), list[Sampled]()
+    for each in in_turn:
+        met[each.guarantee] += 1
+        (first if met[each.guarantee] <= OF_A_GUARANTEE else rest).append(each)
+    return sorted([*first, *rest][:count], key=lambda each: (int(each.guarantee[1:]), each.breach.cause, each.source))
 
 
 def told(number: int, each: Sampled) -> str:

@@ -21,9 +21,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import NAME, read_lines
-from marker_sim.campaign.nightly.work import NightlyTask, swarm
-from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
+from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.cli.request import parse_duration
 from marker_sim.worker_pool import VARIABLE
 
@@ -140,15 +140,11 @@ def _recounted(lines: list[dict[str, Any]], number: int) -> list[str]:
     ]
     others = [unit for unit in units if unit not in beside]
     chosen = [*beside, *random.Random(0).sample(others, min(len(others), max(0, number - len(beside))))]
-    exhaustive: ExhaustiveWork | None = None
+    desk = Desk()
     for unit in chosen:
         asked = {name: unit[name] for name in ("stream", "first", "count")} | {"space": unit.get("space", "")}
         task = NightlyTask(**asked, sut=lines[0]["sut"], profile=lines[0]["profile"], until=0.0, seed=lines[0]["seed"])
-        if unit["stream"] == "exhaustive":
-            exhaustive = exhaustive or ExhaustiveWork(task.sut)
-            again = exhaustive.units(task)
-        else:
-            again = swarm(task)
+        again = desk.do(task)
         wrong += [
             f"{unit['stream']} {unit['first']}: {name} is {unit.get(name)}, and {again[name]} when it is done again"
             for name in COMPARED

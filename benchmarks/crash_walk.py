@@ -17,8 +17,8 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.worlds.processes.crash_walk import crash_points, walk
 from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.real.crash_walk import crash_points, walk
 
 FIRST = (Task(partition="p", group="a"), Task(group="b"))
 AGAIN = (Task(partition="p", group="a", kind="MERGE"), Task(group="b", kind="APPEND"))

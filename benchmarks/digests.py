@@ -26,11 +26,10 @@ from typing import Any
 from hypothesis import Phase
 
 from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_judging import MachineStatistics
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.plan import PLACES
+from marker_sim.plan import PLACES, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
@@ -72,26 +71,26 @@ def of_seeds(first: int, count: int, stride: int) -> Iterator[tuple[str, dict[st
             gc.collect()
 
 
-class _Digests(MachineStatistics):
-    """What the machine tells its examples to, with digests of their histories."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.digests: list[dict[str, str]] = []
-
-    def add(self, history: History) -> None:
-        self.digests.append(_judged(history))
-        super().add(history)
-
-
 def of_examples(count: int) -> Iterator[tuple[str, dict[str, str]]]:
     """Of so many examples of the state machine in each mode and storage."""
     for mode, storage in PLACES:
         with TemporaryDirectory() as plans:
-            machine = machine_for(WritePathMachine, reference(), mode, storage, plans=Path(plans), chaos_seed=7)
-            machine.seen = seen = _Digests()
+            seen = list[dict[str, str]]()
+
+            def look(_: Plan, history: History, __: int, seen: list[dict[str, str]] = seen) -> None:
+                seen.append(_judged(history))
+
+            machine = machine_for(
+                WritePathMachine,
+                reference(),
+                mode,
+                storage,
+                plans=Path(plans),
+                chaos_seed=7,
+                on_example=look,
+            )
             attack(machine, max_examples=count, database=None, phases=[Phase.generate], derandomize=False)
-        for number, digests in enumerate(seen.digests):
+        for number, digests in enumerate(seen):
             yield f"example {mode} {storage} {number}", digests
 
 

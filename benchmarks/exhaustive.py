@@ -8,38 +8,42 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
 
-from marker_sim.campaign.exhaustive import START, Cursor, Explored, ScheduleRow, Space, explore
-from marker_sim.campaign.runs import fails_with
+from marker_sim.campaign.pieces import Piece, SearchSettings, explore
+from marker_sim.campaign.runs import smaller
+from marker_sim.campaign.sources.exhaustive import COVERED, START, Case, Crashes, Cursor, Part, Space
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.search.schedules import NAMES
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import reference
 
 SHRINK_S = 10.0
 
 
-def table(explored: Explored, depth: int, schedules: bool) -> None:
+COLUMNS = ("points", "runs", "covered", "seconds", "violations")
+
+
+def table(rows: list[tuple[Part, Counter[str]]], schedules: bool) -> None:
     """Print one line for each combination, or for each schedule of each."""
-    rows: dict[tuple[str, ...], ScheduleRow] = defaultdict(ScheduleRow)
-    for (mode, storage, schedule, at), row in explored.rows.items():
-        if at != depth:
-            continue
-        whole = rows[(mode, storage, schedule) if schedules else (mode, storage)]
-        for name in ("points", "runs", "covered", "steps", "seconds", "violations"):
-            setattr(whole, name, getattr(whole, name) + getattr(row, name))
-        for name in ("points", "runs", "covered", "steps", "seconds", "violations"):
-            setattr(rows["all",], name, getattr(rows["all",], name) + getattr(row, name))
-    print(f"{'combination':40} {'points':>7} {'runs':>8} {'covered':>8} {'seconds':>8} {'violations':>10}")
-    for key in sorted(rows, key=lambda key: (key == ("all",), key)):
-        row = rows[key]
-        print(
-            f"{' '.join(key):40} {row.points:7} {row.runs:8} {row.covered:8} {row.seconds:8.1f} {row.violations:10}",
-            flush=True,
-        )
+    shown: dict[tuple[str, ...], Counter[str]] = {}
+    for part, row in rows:
+        for key in ((part.mode, part.storage, *([part.schedule.name] if schedules else [])), ("all",)):
+            shown.setdefault(key, Counter()).update(row)
+    print(f"{'combination':40} " + " ".join(f"{name:>10}" for name in COLUMNS))
+    for key in sorted(shown, key=lambda key: (key == ("all",), key)):
+        print(f"{' '.join(key):40} " + " ".join(f"{shown[key][name]:10}" for name in COLUMNS), flush=True)
+
+
+def noted(cases: Iterator[Case], done: list[Case]) -> Iterator[Case]:
+    """Cases as they are asked for."""
+    for case in cases:
+        done.append(case)
+        yield case
 
 
 def search(space: Space, depth: int, arguments: argparse.Namespace) -> None:
@@ -47,19 +51,39 @@ def search(space: Space, depth: int, arguments: argparse.Namespace) -> None:
     number, pieces = (int(part) for part in arguments.shard.split("/"))
     every = 1 if arguments.full or depth == 1 else arguments.every
     profile, began = load_profile("reference"), time.process_time()
-    cases = space.cases(Cursor(*map(int, arguments.after.split("."))), (depth,), every, (number, pieces))
-    explored = explore(space, cases, profile, seconds_max=arguments.seconds)
-    table(explored, depth, arguments.schedules)
-    runs = sum(row.runs for row in explored.rows.values())
-    taken = time.process_time() - began
+    settings = SearchSettings(places=(), seed=0, guarantees=None, profile=profile, listing=True)
+    last, rows = Cursor(*map(int, arguments.after.split("."))), list[tuple[Part, Counter[str]]]()
+    for number_of_part, cases in groupby(
+        space.cases(last, (depth,), every, (number, pieces)), key=lambda case: case.cursor.part
+    ):
+        part = space.parts[number_of_part]
+        done, start = list[Case](), time.process_time()
+        until = began + arguments.seconds
+        source = Crashes(space, noted(cases, done))
+        piece = Piece(settings=settings, first=0, count=sys.maxsize, until=until, clock=time.process_time)
+        seen = explore(piece, source)
+        seen.raise_error()
+        row = Counter(
+            points=len(space.points[number_of_part]),
+            runs=seen.statistics.runs,
+            covered=seen.statistics.reached.get(COVERED, 0),
+            violations=sum(bool(row.broken) for row in seen.listed),
+            seconds=round(time.process_time() - start),
+        )
+        rows.append((part, row))
+        last = done[-1].cursor if done else last
+        for kind, failure in seen.found.items():
+            print(f"VIOLATED {kind.guarantee} {kind.mode} on {kind.storage}, {part.schedule.name}: {failure.message}")
+            small = smaller(kind, failure.own_plan, space.system, profile, SHRINK_S) or failure
+            print(json.dumps(small.own_plan.to_dict(), ensure_ascii=False))
+        if time.process_time() > until:
+            break
+    table(rows, arguments.schedules)
+    taken, runs = time.process_time() - began, sum(row["runs"] for _, row in rows)
     bound = "all" if every == 1 else f"one in {every}"
-    done = "to its end" if taken < arguments.seconds else "until the seconds were over"
-    print(f"depth {depth}, {bound}, shard {arguments.shard}, {done}: {runs} runs, {taken:.0f} s of process time")
-    print(f"last cursor {'.'.join(map(str, explored.last))}")
-    for (guarantee, mode, storage), (case, breach) in explored.failures.items():
-        print(f"VIOLATED {guarantee} {mode} on {storage}, {case.part.schedule.name}, {case.cursor}: {breach.message}")
-        plan = shrink(case.plan, fails_with(guarantee, space.system, profile), budget_s=SHRINK_S)
-        print(json.dumps(plan.to_dict(), ensure_ascii=False))
+    ended = "to its end" if taken < arguments.seconds else "until the seconds were over"
+    print(f"depth {depth}, {bound}, shard {arguments.shard}, {ended}: {runs} runs, {taken:.0f} s of process time")
+    print(f"last cursor {'.'.join(map(str, last))}")
 
 
 def main() -> None:

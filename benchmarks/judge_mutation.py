@@ -5,8 +5,8 @@
     python benchmarks/judge_mutation.py RESULTS.json --survivors   # those once more, after tests were added
     python benchmarks/judge_mutation.py RESULTS.json --report      # runs nothing
 
-The mutants are those of `marker_sim/mutants/syntax.py`: one change of a syntax tree at a time, in every module below
-marker_sim/judges. One that changes only a message is left out, because no verdict depends on it.
+The mutants are those of `tools/generated_mutants/syntax.py`: one change of a syntax tree at a time, in every module
+below marker_sim/judges. One that changes only a message is left out, because no verdict depends on it.
 
 One process collects the tests and learns, in a fork for each test, which functions it enters. Every mutant is a fork
 of that process: the code of the living functions is exchanged, and the tests that enter them run, the fastest first,
@@ -41,7 +41,7 @@ from typing import Any
 import pytest
 
 import marker_sim.judges
-from marker_sim.mutants.syntax import Change, changes_of
+from tools.generated_mutants.syntax import Change, changes_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(marker_sim.judges.__file__).parent

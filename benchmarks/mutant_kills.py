@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from marker_sim.campaign.pieces import WRITES_EVERY
 from marker_sim.campaign.runs import findings_of, promised_breach
+from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.catalogue import MUTANTS
 from marker_sim.mutants.load import load_mutant

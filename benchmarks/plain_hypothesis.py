@@ -107,7 +107,7 @@ def main() -> None:
         seen += [mutant.name] if sees(system, given.examples) else []
         seconds.append(time.process_time() - began)
         found = swarm(mutant, system, 1, Limit(10.0))
-        caught += found.caught
+        caught += found.failure is not None
         swarms.append(found.seconds)
     left_out = len(MUTANTS) - len(of_store)
     print(f"{len(hunted)} of {len(of_store)} mutants of the marker store; {left_out} of the write path left out")

@@ -14,8 +14,7 @@ import argparse
 import time
 
 from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, CoverageGoal
-from marker_sim.campaign.runs import execute
-from marker_sim.campaign.servability import findings_in
+from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.loading import load_system

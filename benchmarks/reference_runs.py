@@ -15,21 +15,31 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 
-from marker_sim.campaign.exhaustive import Space
-from marker_sim.campaign.exhaustive import explore as walk
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, collected_by_hand, explore
+from marker_sim.campaign.pieces import (
+    NumberedRun,
+    Piece,
+    PieceResult,
+    SearchSettings,
+    Source,
+    collected_by_hand,
+    explore,
+)
+from marker_sim.campaign.sources.exhaustive import Crashes, Space
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import PLACES, Plan
@@ -38,6 +48,7 @@ from marker_sim.system import reference
 GENERATORS_IN_TURN = 20
 SHARDS = 400  # Of the exhaustive space; one is a chunk.
 PAIRS_ONE_IN = 40
+CHUNKS_EACH = 10
 PROMISES = load_profile("reference")
 
 
@@ -59,10 +70,13 @@ def run_chunk(number: int, runs: int, seed: int, commit: str) -> dict[str, Any]:
 
 def _swarm(first: int, runs: int, seed: int) -> dict[str, Any]:
     searched = SearchSettings(places=PLACES, seed=seed, guarantees=None, profile=PROMISES)
-    seen = explore(Piece(settings=searched, first=first, count=runs), reference())
-    if seen.error is not None:
-        raise seen.error
-    return _line("swarm", seen)
+    return _explored("swarm", Swarm(reference(), searched), searched, first, runs)
+
+
+def _explored(generator: str, source: Source, settings: SearchSettings, first: int, runs: int) -> dict[str, Any]:
+    seen = explore(Piece(settings=settings, first=first, count=runs), source)
+    seen.raise_error()
+    return _line(generator, seen)
 
 
 def _machines(number: int, seed: int, runs: int) -> dict[str, Any]:
@@ -72,7 +86,7 @@ def _machines(number: int, seed: int, runs: int) -> dict[str, Any]:
     judged = SearchSettings(places=((mode, storage),), seed=seed, guarantees=None, profile=PROMISES)
 
     def count(plan: Plan, history: History, steps: int) -> None:
-        seen.count(seen.statistics.runs, plan, history, steps, system, judged)
+        seen.take(NumberedRun(seen.taken, plan, history, steps), judged, system)
 
     settings.register_profile("soak", max_examples=runs // 2, deadline=None, suppress_health_check=list(HealthCheck))
     settings.load_profile("soak")
@@ -92,7 +106,7 @@ def _line(generator: str, seen: PieceResult) -> dict[str, Any]:
             {"kind": kind, "message": broken.breach.message, "plan": broken.plan.to_dict() if broken.plan else None}
             for kind, broken in seen.found.items()
         ],
-        "differences": sum(again.differs for again in seen.rechecked.values()),
+        "differences": seen.differences,
         "judged": _summed((row.id, row.judged) for row in rows),
         "faults": seen.statistics.faults,
         "excused": _summed((f"{row.id} {name}", n) for row in rows for name, n in row.excused.items()),
@@ -101,17 +115,9 @@ def _line(generator: str, seen: PieceResult) -> dict[str, Any]:
 
 def _exhaustive(shard: int) -> dict[str, Any]:
     space = Space(reference())
-    walked = walk(space, space.cases(every=PAIRS_ONE_IN, shard=(shard % SHARDS, SHARDS)), PROMISES)
-    rows = walked.rows.values()
-    return {
-        "generator": "exhaustive",
-        "runs": sum(row.runs for row in rows),
-        "steps": sum(row.steps for row in rows),
-        "violations": [
-            {"kind": kind, "message": breach.message, "plan": case.plan.to_dict()}
-            for kind, (case, breach) in walked.failures.items()
-        ],
-    }
+    cases = space.cases(every=PAIRS_ONE_IN, shard=(shard % SHARDS, SHARDS))
+    judged = SearchSettings(places=(), seed=0, guarantees=None, profile=PROMISES)
+    return _explored("exhaustive", Crashes(space, cases), judged, 0, sys.maxsize)
 
 
 def _summed(counts: Iterable[tuple[str, int]]) -> Counter[str]:
@@ -177,7 +183,9 @@ def main() -> None:
     given = parser.parse_args()
     done, until = read_ledger(given.ledger), time.monotonic() + given.minutes * 60
     commit, number = commit_of_tree(), 0
-    with given.ledger.open("a", encoding="utf-8") as ledger, ProcessPoolExecutor(given.jobs) as pool:
+    # What is frozen against collection is never freed, so a process does a few chunks and gives way to a new one.
+    fresh = ProcessPoolExecutor(given.jobs, get_context("forkserver"), max_tasks_per_child=CHUNKS_EACH)
+    with given.ledger.open("a", encoding="utf-8") as ledger, fresh as pool:
         under_way = set[Any]()
         while True:
             runs = sum(chunk["runs"] for chunk in done.values()) + len(under_way) * given.chunk

@@ -23,7 +23,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.trace import write_trace
 from marker_sim.report.verdict import judge_campaign
-from properties.cli.campaigns import campaign
+from properties.cli.campaigns import campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import MISSING, Browser
 
@@ -78,8 +78,10 @@ def measured(events: int, stories: int, browser: Browser, folder: Path, openings
     """Write the page of so many stories over a history and open it."""
     history, evidence = made_up(events)
     made = campaign()
-    failure = replace(made.failures[0], history=history, evidence=evidence, message="it is gone")
-    failures = tuple(replace(failure, cause=f"cause {number}") for number in range(stories))
+    failure = replace(made.failures[0], history=history)
+    failures = tuple(
+        changed(failure, cause=f"cause {number}", evidence=evidence, message="it is gone") for number in range(stories)
+    )
     outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
     page, trace = folder / "report.html", folder / "trace.json"
     with _timed() as made_s:

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from marker_sim.campaign.result import failures_in
+from marker_sim.campaign.failure import failures_in
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -72,7 +72,7 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         missed += run.missed
         found = [
             f"{failure.guarantee}: {failure.message} {failure.evidence}"
-            for failure in failures_in(run.history, judge(run.history), PROFILE)
+            for failure in failures_in(run.history, judge(run.history), PROFILE).values()
         ]
         broken += found
         if found or counts.strays:

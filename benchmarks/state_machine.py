@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import Phase
 
 from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_judging import MachineStatistics
+from marker_sim.campaign.machine_judging import SeenExamples
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
@@ -34,7 +34,7 @@ SLICE = 25
 
 def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> bool:
     """Run the machine everywhere and print what it did; whether all went as it should."""
-    fine, total, began = True, MachineStatistics(), time.perf_counter()
+    fine, total, began, violations = True, SeenExamples(), time.perf_counter(), 0
     for mode, storage in PLACES:
         machine = machine_for(WritePathMachine, load_system(sut), mode, storage, plans=plans, chaos_seed=chaos_seed)
         start = time.perf_counter()
@@ -46,10 +46,10 @@ def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> boo
         fine &= show(machine, seconds)
         for name in ("examples", "writes", "steps", "compared"):
             setattr(total, name, getattr(total, name) + getattr(machine.seen, name))
-        total.violations += machine.seen.violations
+        violations += len(machine.seen.judged.found)
     print(
         f"\nall places: {total.examples} examples, {total.writes:,} writes, {total.steps:,} steps,"
-        f" {total.compared} plans run again at once, {total.violations.total()} violations,"
+        f" {total.compared} plans run again at once, {violations} violations,"
         f" {time.perf_counter() - began:.0f} s"
     )
     return fine
@@ -57,23 +57,27 @@ def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> boo
 
 def show(machine: type[WritePathMachine], seconds: float) -> bool:
     """Print one place; whether nothing broke and nothing that can happen was missing."""
-    seen, declared = machine.seen, machine.declared()
+    seen, declared, counts = machine.seen, machine.declared(), machine.seen.judged.statistics
     kinds = [kind.value for kind in FaultKind if machine.can(kind)]
-    missing = [name for name in declared if not seen.rules[name]] + [kind for kind in kinds if not seen.faults[kind]]
+    missing = [name for name in declared if not seen.rules[name]] + [k for k in kinds if not counts.faults.get(k)]
     print(
         f"\n{machine.mode} on {machine.storage}: {seen.examples} examples, {seen.writes:,} writes, {seen.steps:,} steps"
         f" of the world, {seconds:.1f} s, {seen.examples / seconds:.0f} examples/s; {seen.compared} plans run again at"
-        f" once; {seen.violations.total()} violations"
+        f" once; {len(seen.judged.found)} violations"
     )
     print(f"  rules   {listed({name: seen.rules[name] for name in declared})}")
-    print(f"  faults  {listed({kind: seen.faults[kind] for kind in kinds})}")
-    print(f"  driver killed in  {listed(seen.deaths)}")
-    print(f"  operations  {listed({k: n for k, n in seen.operations.items() if k.split()[0] in WRITE_OPERATIONS})}")
-    print(f"  judged  {listed(seen.judged)}")
-    print(f"  broken without a promise, in examples  {listed(seen.unpromised) or 'none'}")
+    print(f"  faults  {listed({kind: counts.faults.get(kind, 0) for kind in kinds})}")
+    driver = {phase: n for phase, n in counts.phases_of("kill").items() if phase.startswith("driver")}
+    print(f"  driver killed in  {listed(driver)}")
+    ended = {f"{name} {how}": n for name, ways in counts.operations.items() for how, n in ways.items()}
+    print(f"  operations  {listed({name: n for name, n in ended.items() if name.split()[0] in WRITE_OPERATIONS})}")
+    rows = counts.rows(machine.profile)
+    print(f"  judged  {listed({row.id: row.judged for row in rows})}")
+    unpromised = {row.id: row.violations for row in rows if row.verdict != "violated"}
+    print(f"  broken without a promise  {listed(unpromised) or 'none'}")
     if missing:
         print(f"  NEVER HAPPENED  {', '.join(missing)}")
-    return not missing and not seen.violations.total()
+    return not missing and not seen.judged.found
 
 
 WRITE_OPERATIONS = ("attempt", "begin", "finalize", "commit", "rollback", "sweep", "delete")

@@ -23,7 +23,7 @@ def main() -> None:
     turns = {}
     for mutant in MUTANTS:
         found = swarm(mutant, load_mutant(mutant), SEARCH, Limit(SECONDS_MAX))
-        if found.caught:
+        if found.failure:
             turns[mutant.name] = found.plans - 1
     FILE.write_text(json.dumps(turns, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -79,6 +79,7 @@ def test_a_campaign_says_which_canary_it_caught() -> None:
 
 def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judges see nothing any more: every other part of the campaign looks well."""
+    monkeypatch.setattr(canary, "PLANS_MAX", 60)  # None of them is caught.
     asked = frozenset({"G17"})  # Something that enough runs judge.
     seeing = run(11, guarantees=asked, runs=60)
     assert judge_campaign(seeing, PROFILE, None, Path("report"), (), asked).verdict == "holds"
@@ -86,7 +87,7 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
     def blind(history: History, guarantees: frozenset[str] | None) -> tuple[object, ...]:
         return tuple(replace(finding, breaches=()) for finding in judge(history, guarantees))
 
-    monkeypatch.setattr("marker_sim.campaign.servability.judge", blind)
+    monkeypatch.setattr("marker_sim.campaign.pieces.judge", blind)
     outcome = judge_campaign(run(11, guarantees=asked, runs=60), PROFILE, None, Path("report"), (), asked)
     assert outcome.campaign.canary is not None and not outcome.campaign.canary.caught
     assert outcome.verdict == "inconclusive" and outcome.exit_code() == EXIT_INCONCLUSIVE

@@ -31,7 +31,7 @@ def test_a_unit_waits_for_its_violations_and_is_then_one_line_with_small_plans()
     due = list(shrinks.due)
     assert len(due) == len(kinds), "each is a task of its own, the first of each kind in a night"
     made = [shrunk(replace(task, until=float("inf"))) for task in due]
-    assert all(each["sighting"]["shrunk"] for each in made)
+    assert all(each["record"]["shrunk"] for each in made)
     units = [shrinks.shrunk(task, 1.0, answer) for task, answer in reversed(list(zip(due, made, strict=True)))]
     assert units[:-1] == [None] * (len(due) - 1), "before the last one it is no line"
     unit = units[-1]
@@ -45,7 +45,7 @@ def test_what_was_not_made_small_in_time_is_kept_as_it_was_found() -> None:
     result, shrinks = swarm(TASK), Shrinks()
     before = json.dumps(result["sightings"])
     assert shrinks.explored(TASK, 2.0, result, {}) is None
-    assert shrunk(shrinks.due[0])["sighting"] is None, "there is no time left"
+    assert shrunk(shrinks.due[0])["record"] is None, "there is no time left"
     shrinks.shrunk(shrinks.due.popleft(), 0.0, {"trouble": "the worker ended with signal 9"})
     (unit,) = shrinks.rest()
     assert json.dumps(unit.result["sightings"]) == before and not shrinks.due

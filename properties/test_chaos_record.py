@@ -6,6 +6,7 @@ import random
 import resource
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -14,17 +15,20 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.coverage.goals import GOALS
-from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Failures, Sighting, name_of, read_stored, stories
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
+from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.ranges import Ranges
 from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking
-from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
+from marker_sim.campaign.sources.exhaustive import Space
+from marker_sim.campaign.stories import stories
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Op, Plan
+from marker_sim.system import reference
 
 
 def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:
@@ -39,6 +43,27 @@ def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) 
         with writing(tmp_path) as ledger:
             ledger.append("unit", text="again")
         assert [line.get("text") for line in read_lines(tmp_path)] == [None, "again"]
+
+
+def test_an_interrupt_between_a_line_and_its_failures_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, interrupted = Failures.write, list[str]()
+
+    def interrupt_first(self: Failures, directory: Path, names: Iterable[str] | None = None) -> None:
+        chosen = names if names is None else list(names)
+        if chosen and not interrupted:
+            interrupted.extend(chosen)
+            raise KeyboardInterrupt
+        write(self, directory, chosen)
+
+    monkeypatch.setattr(Failures, "write", interrupt_first)
+    words = ("--budget", "60s", "--stages", "swarm", "--jobs", "1", "--seed", "1", "--sut", "mutant:no-type-file")
+    assert main(["chaos", *words, "--dir", str(tmp_path)]) == 130
+    assert interrupted, "no failure was found"
+    stored = [read_stored(path) for path in (tmp_path / "failures").glob("*.json")]
+    sightings = sum(len(line.get("sightings", ())) for line in read_lines(tmp_path))
+    assert sum(failure.seen + failure.alike for failure in stored) == sightings > 0
 
 
 def test_a_line_for_which_there_is_no_space_is_not_there_at_all(tmp_path: Path) -> None:
@@ -85,29 +110,29 @@ def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
 
 
 def test_numbers_of_the_exhaustive_search_stand_for_its_cases_in_its_order() -> None:
-    work = ExhaustiveWork("reference")
-    singles = [case.cursor for case in islice(work.space.cases(depths=(1,)), 500)]
-    assert [case.cursor for case in work.cases(440, 60)] == singles[440:], "across the end of a part"
-    assert work.ends[0] < 500 < work.size
-    pairs = [case.cursor for case in islice(work.space.cases(depths=(2,)), 300)]
+    space = Space(reference())
+    singles = [case.cursor for case in islice(space.cases(depths=(1,)), 500)]
+    assert [case.cursor for _, case in space.numbered(440, 60)] == singles[440:], "across the end of a part"
+    assert space.ends[0] < 500 < space.size
+    pairs = [case.cursor for case in islice(space.cases(depths=(2,)), 300)]
     first = [cursor for cursor in pairs if cursor.first < pairs[-1].first]
-    assert first and [case.cursor for case in work.cases(work.size, pairs[-1].first)] == first
+    assert first and [case.cursor for _, case in space.numbered(space.size, pairs[-1].first)] == first
 
 
 def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = tmp_path / "chaos"
-    sighting = _sighting()
+    record = _record()
     with writing(directory) as ledger:
         totals = Totals()
         night = {"night": 1, "clock_s": 0.0}
         totals.add(ledger.append("chaos", schema=1, sut="reference", profile="reference", seed=0))
         totals.add(ledger.append("night", **night, budget_s=1.0, stages=SHARES, missing=[], kit_version="0"))
-        totals.add(_seen(ledger.append, sighting, 0))
+        totals.add(_seen(ledger.append, record, 0))
         totals.add(ledger.append("end", **night))
         totals.failures.write(directory)
-    name = f"{name_of(sighting)}.json"
+    name = f"{name_of(record)}.json"
     assert main(["replay", str(directory), "--keep"]) == 0 and (directory / "failures" / name).exists()
     assert main(["replay", str(directory)]) == 0
     out = capsys.readouterr().out
@@ -116,7 +141,7 @@ def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_ag
     with writing(directory) as ledger:
         totals = Totals().add_all(read_lines(directory))
         assert totals.failures.open == ()
-        totals.add(_seen(ledger.append, sighting, 1))
+        totals.add(_seen(ledger.append, record, 1))
         totals.failures.write(directory)
     assert (directory / "failures" / name).exists() and not (directory / "failures" / FIXED / name).exists()
     assert read_stored(directory / "failures" / name).seen == 2
@@ -125,7 +150,7 @@ def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_ag
     assert main(["replay", str(copied)]) == 0 and (copied / FIXED / name).exists()
 
 
-def _sighting(**changes: Any) -> Sighting:
+def _record(**changes: Any) -> FailureRecord:
     given: dict[str, Any] = {
         "guarantee": "G9",
         "mode": "timeline",
@@ -138,12 +163,12 @@ def _sighting(**changes: Any) -> Sighting:
         "plan": Plan(seed=3).to_dict(),
         "shrunk": True,
     }
-    return Sighting(**given | changes)
+    return FailureRecord(**given | changes)
 
 
-def _seen(append: Any, sighting: Sighting, number: int) -> dict[str, Any]:
+def _seen(append: Any, record: FailureRecord, number: int) -> dict[str, Any]:
     place = {"stream": "swarm", "first": number, "count": 1, "seconds": 0.1, "clock_s": 0.5}
-    line: dict[str, Any] = append("unit", night=1, **place, sightings=[asdict(sighting)])
+    line: dict[str, Any] = append("unit", night=1, **place, sightings=[asdict(record)])
     return line
 
 
@@ -157,9 +182,9 @@ def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_
         ("G6", 3, "unexplained", large),
         ("G11", 2, "glued", Plan(num_threads=3).to_dict()),
     ):
-        failures.see(_sighting(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
-    groups = [[each.sighting.guarantee for each in group] for group in stories(failures.open)]
-    assert sorted(groups) == [["G11", "G4", "G3"], ["G6"]], "the last one has its cause or its run in common with both"
+        failures.see(_record(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
+    groups = [[each.record.guarantee for each in group] for group in stories(failures.open)]
+    assert sorted(groups) == [["G11", "G3", "G4"], ["G6"]], "the last one has its cause or its run in common with both"
     (one, other) = failure_lines(failures.open, tmp_path)
     assert one.startswith("G11 in timeline mode") and "; also breaks G3, G4 (2 more stored failures): marker-sim" in one
     assert other.startswith("G6") and "also" not in other
@@ -168,15 +193,15 @@ def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_
 def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:
     where = {"sut": "s", "profile": "p", "kit_version": "0", "night": 1, "at": "now"}
     failures = Failures()
-    first = failures.see(_sighting(), **where)
-    assert failures.see(_sighting(seed=4, plan=Plan(seed=4).to_dict()), **where).name == first.name
+    first = failures.see(_record(), **where)
+    assert failures.see(_record(seed=4, plan=Plan(seed=4).to_dict()), **where).name == first.name
     assert failures.by_name[first.name].seen == 2 and failures.by_name[first.name].seeds == (3, 4)
     for threads in range(3, 8):
-        failures.see(_sighting(plan=Plan(num_threads=threads).to_dict()), **where)
+        failures.see(_record(plan=Plan(num_threads=threads).to_dict()), **where)
     assert len(failures.by_name) == 3 and failures.by_name[first.name].alike == 3
-    failures.see(_sighting(plan=Plan(num_threads=9).to_dict(), shrunk=False), **where)
+    failures.see(_record(plan=Plan(num_threads=9).to_dict(), shrunk=False), **where)
     assert len(failures.by_name) == 3, "one that nobody made small is no news"
-    failures.see(_sighting(guarantee="G1"), **where)
+    failures.see(_record(guarantee="G1"), **where)
     assert len(failures.by_name) == 4
 
 
@@ -232,9 +257,9 @@ def test_failures_of_rounds_without_a_plan_are_told_apart_by_their_cause_and_can
     where = {"sut": "hudi-spark:1.2.0", "profile": "hudi-spark", "kit_version": "0", "night": 1, "at": "now"}
     rounds = {"world": "rounds", "plan": {}, "shrunk": False}
     failures = Failures()
-    one = failures.see(_sighting(**rounds, cause="stored", seed=1), **where)
-    assert failures.see(_sighting(**rounds, cause="stored", seed=2), **where).name == one.name
-    assert failures.see(_sighting(**rounds, cause="other", seed=2), **where).name != one.name
+    one = failures.see(_record(**rounds, cause="stored", seed=1), **where)
+    assert failures.see(_record(**rounds, cause="stored", seed=2), **where).name == one.name
+    assert failures.see(_record(**rounds, cause="other", seed=2), **where).name != one.name
     failures.write(tmp_path)
     assert main(["replay", str(tmp_path / "failures" / f"{one.name}.json")]) == 4
     said = capsys.readouterr().out

@@ -11,9 +11,10 @@ import pytest
 
 from marker_sim.campaign.nightly.ledger import read_lines, writing
 from marker_sim.campaign.nightly.tables import FOLDER, SCHEMAS, sweep, write_tables
-from marker_sim.campaign.nightly.work import ROWS, NightlyTask, swarm
-from marker_sim.campaign.nightly.work_exhaustive import ExhaustiveWork
-from marker_sim.campaign.run_rows import RunRow, RunViolation
+from marker_sim.campaign.nightly.work import ROWS, NightlyTask, exhaustive, swarm
+from marker_sim.campaign.run_rows import RunRow
+from marker_sim.campaign.sources.exhaustive import Space
+from marker_sim.system import reference
 
 MUTANT = "mutant:no-type-file"
 
@@ -82,14 +83,14 @@ def test_a_unit_killed_before_its_line_leaves_no_row_behind_however_it_is_cut_th
 
 
 def test_rows_of_the_exhaustive_search_tell_the_runs_of_one_number_apart(night: Path) -> None:
-    work = ExhaustiveWork("reference")
-    space = f"{work.size}.{work.digest}.1"
+    crashes = Space(reference())
+    space = f"{crashes.size}.{crashes.digest}.1"
     words: dict[str, Any] = {"stream": "exhaustive", "sut": "reference", "profile": "reference", "until": 0.0}
-    task = NightlyTask(first=work.size + 100, count=2, space=space, listing=True, **words)
-    result = work.units(task)
+    task = NightlyTask(first=crashes.size + 100, count=2, space=space, listing=True, **words)
+    result = exhaustive(task, crashes)
     keys = [(row.number, row.run) for row in result[ROWS]]
     assert len(set(keys)) == len(keys) == result["runs"] > 2
-    assert {number for number, _ in keys} == {work.size + 100, work.size + 101}
+    assert {number for number, _ in keys} == {crashes.size + 100, crashes.size + 101}
     _done(night, {"stream": "exhaustive", "first": task.first, "count": 2, "space": space}, result)
     assert {row["space"] for row in _rows(night, "runs")} == {space}
 
@@ -97,7 +98,7 @@ def test_rows_of_the_exhaustive_search_tell_the_runs_of_one_number_apart(night: 
 def test_a_table_without_rows_is_there_and_a_damaged_name_is_escaped(night: Path) -> None:
     row = RunRow(
         number=1, run=0, seed=1, mode="direct", storage="s3", plans="writes", entries=1, steps=1, events=1, faults=0,
-        judged=1, broken=(RunViolation("G1", "lost", "none", "the name \udcff is gone"),),
+        judged=1, broken=(("G1", "lost", "none", "the name \udcff is gone"),),
     )  # fmt: skip
     _done(night, {"stream": "swarm", "first": 1, "count": 1}, {ROWS: (row,)}, line=False)
     _done(night, {"stream": "swarm", "first": 2, "count": 1}, {ROWS: ()}, line=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.runs import execute, promised_breach
-from marker_sim.campaign.servability import cannot_serve
+from marker_sim.campaign.runs import execute, lacking, promised_breach
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import raise_first
@@ -13,11 +12,12 @@ from marker_sim.loading import load_system
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
+from properties.volume import volume
 
-RUNS = 60
+RUNS = volume(60)
 
 
-@pytest.mark.draws(runs=RUNS, one_in=20)
+@pytest.mark.draws(runs=RUNS, one_in=RUNS // 3)
 @pytest.mark.parametrize("storage", ["s3", "local"])
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, mode: str, storage: str) -> None:
@@ -35,7 +35,7 @@ def test_the_system_under_test_is_not_accused(marker_sut: str, chaos_seed: int, 
     assert judged, "nothing was judged, so nothing is known"
 
 
-@pytest.mark.draws(runs=RUNS, one_in=20)
+@pytest.mark.draws(runs=RUNS, one_in=RUNS // 3)
 @pytest.mark.parametrize("storage", ["s3", "local", "hdfs"])
 @pytest.mark.parametrize("mode", ["direct", "timeline"])
 def test_writes_on_top_of_the_system_under_test_keep_their_promises(
@@ -48,7 +48,7 @@ def test_writes_on_top_of_the_system_under_test_keep_their_promises(
     for seed in (plan_seed(chaos_seed, number) for number in range(RUNS)):
         plan = make_write_plan(seed, mode, storage)
         history, _ = execute(plan, system)
-        if cannot_serve(system, history):
+        if lacking(system, history):
             left_out += 1
             continue
         findings = judge(history)

@@ -2,56 +2,62 @@
 
 from __future__ import annotations
 
-import os
+import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 
 import pytest
 
-from marker_sim.campaign.exhaustive import START, Case, Cursor, Explored, ScheduleRow, Space, examine, explore
+from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, explore
+from marker_sim.campaign.sources.exhaustive import COVERED, START, Case, Crashes, Cursor, Space
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import reference
+from properties.volume import volume
 
 PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [
     ("timeline", "s3"),
     ("timeline", "local"),
 ]
-# All schedules take minutes; benchmarks/exhaustive.py has them. By night these four in every place, by day in the
-# timeline mode, and two in each place of the direct mode.
+# All schedules take minutes; benchmarks/exhaustive.py has them. By night these four in every place; in CI in the
+# timeline mode, and two in each place of the direct mode; by default the first of them.
 SHORT = ("uniform", "retried", "given-up", "one-file")
-HALVES = {"s3": SHORT[:2], "s3-unconditional": SHORT[2:], "local": SHORT[2:], "hdfs": SHORT[:2]}
-NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
+OF_PLACE = {place: SHORT if place[1] in ("s3", "hdfs") else SHORT[2:] + SHORT[:2] for place in PLACES}
 PROFILE = load_profile("reference")
 
 
-def total(explored: Explored) -> ScheduleRow:
-    rows = explored.rows.values()
-    return ScheduleRow(
-        runs=sum(r.runs for r in rows), covered=sum(r.covered for r in rows), violations=sum(r.violations for r in rows)
-    )
+def explored(space: Space, cases: Iterable[Case], guarantees: frozenset[str] | None = None) -> PieceResult:
+    """Every case run and judged, with a row of each."""
+    settings = SearchSettings(places=(), seed=0, guarantees=guarantees, profile=PROFILE, listing=True)
+    seen = explore(Piece(settings=settings, first=0, count=sys.maxsize), Crashes(space, cases))
+    seen.raise_error()
+    assert not seen.differences
+    return seen
+
+
+def covered(seen: PieceResult) -> int:
+    return seen.statistics.reached.get(COVERED, 0)
 
 
 @pytest.mark.parametrize(("mode", "storage"), PLACES)
 def test_no_single_crash_breaks_the_reference(mode: str, storage: str) -> None:
-    schedules = SHORT if NIGHTLY or mode == "timeline" else HALVES[storage]
+    schedules = OF_PLACE[mode, storage][: volume(4 if mode == "timeline" else 2, nightly=4)]
     space = Space(reference(), (mode,), (storage,), schedules)
-    explored = explore(space, space.cases(depths=(1,)), PROFILE)
-    assert not explored.failures, explored.failures
-    done = total(explored)
-    assert done.runs == done.covered == sum(map(len, space.points)), "each crash point is run, each crash happens"
-    assert done.runs > 150 * len(schedules)
+    done = explored(space, space.cases(depths=(1,)))
+    assert not done.found, done.found
+    assert done.taken == covered(done) == sum(map(len, space.points)), "each crash point is run, each crash happens"
+    assert done.taken > 150 * len(schedules)
 
 
 @pytest.mark.parametrize(("mode", "storage"), [("direct", "s3"), ("timeline", "s3"), ("timeline", "local")])
 def test_no_pair_of_a_sample_breaks_the_reference_and_both_crashes_happen(mode: str, storage: str) -> None:
     space = Space(reference(), (mode,), (storage,), ("given-up",))
-    explored = explore(space, space.cases(depths=(2,), every=97, shard=(3, 4)), PROFILE)
-    assert not explored.failures, explored.failures
-    done = total(explored)
-    assert done.runs == done.covered > 40
+    done = explored(space, space.cases(depths=(2,), every=97, shard=(3, 4)))
+    assert not done.found, done.found
+    assert done.taken == covered(done) > 40
 
 
 def test_every_actor_dies_at_each_of_its_calls_in_each_way_that_its_storage_has() -> None:
@@ -100,8 +106,8 @@ def test_a_crash_that_does_not_happen_is_not_covered() -> None:
     case = next(space.cases())
     crash = case.crashes[0].at(9_999)
     never = Case(START, case.part, replace(case.plan, faults=(crash,)), (crash,))
-    assert not examine(never, space.system, PROFILE).covered
-    assert examine(case, space.system, PROFILE).covered
+    assert not covered(explored(space, [never]))
+    assert covered(explored(space, [case])) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,9 +121,9 @@ def test_a_crash_that_does_not_happen_is_not_covered() -> None:
 def test_a_mutant_that_one_crash_shows_dies_by_singles(name: str, mode: str, storage: str, schedule: str) -> None:
     mutant = find_mutant(name)
     space = Space(load_mutant(mutant), (mode,), (storage,), (schedule,))
-    explored = explore(space, space.cases(depths=(1,)), PROFILE, frozenset({mutant.kills}))
-    found, runs = total(explored).violations, total(explored).runs
-    assert 0 < found < runs / 4, f"{found} of {runs}: it takes a crash at the right step"
+    done = explored(space, space.cases(depths=(1,)), frozenset({mutant.kills}))
+    found = sum(bool(row.broken) for row in done.listed)
+    assert 0 < found < done.taken / 4, f"{found} of {done.taken}: it takes a crash at the right step"
 
 
 @pytest.mark.parametrize("name", ["rollback-not-retried", "instant-removed-first"])
@@ -125,10 +131,10 @@ def test_a_mutant_that_needs_an_interrupted_rollback_dies_by_pairs_and_not_by_si
     mutant = find_mutant(name)
     space = Space(load_mutant(mutant), ("direct",), ("s3",), ("uniform",))
     only = frozenset({mutant.kills})
-    assert not explore(space, space.cases(depths=(1,)), PROFILE, only).failures
+    assert not explored(space, space.cases(depths=(1,)), only).found
     for case in space.cases(depths=(2,), every=3):
-        examined = examine(case, space.system, PROFILE, only)
-        if examined.breaches:
-            assert examined.covered and len(case.crashes) == 2
+        done = explored(space, [case], only)
+        if done.found:
+            assert covered(done) and len(case.crashes) == 2
             return
     pytest.fail(f"{name} survived the pairs")

@@ -18,10 +18,11 @@ from marker_sim.campaign.coverage.goal_check import reached
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
 from marker_sim.campaign.coverage.process_phase import activity
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.pieces import WRITES_EVERY, SearchState
 from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns
 from marker_sim.campaign.result import Campaign, CoverageGap
 from marker_sim.campaign.runs import execute
+from marker_sim.campaign.search_state import SearchState
+from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
@@ -329,7 +330,7 @@ def test_a_system_that_does_nothing_never_holds(factory: str) -> None:
         target=parse_target(f"{__name__}:{factory}" if "." in __name__ else f"properties.test_honesty:{factory}"),
         modes=("direct",),
         storages=("s3", "local"),
-        budget_s=15,
+        budget_s=600,
         seed=1,
         guarantees=frozenset({"G1", "G2", "G3", "G4", "G8", "G10"}),
         profile=load_profile("reference"),

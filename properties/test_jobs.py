@@ -97,6 +97,12 @@ def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
 
 
+def test_a_guarantee_of_two_runs_can_be_judged_alone() -> None:
+    campaign = _campaign(guarantees=frozenset({"G21"}), runs=24)
+    assert campaign.runs == 24 and not campaign.left_out
+    assert campaign.statistics.judged("G21", "both", "s3")
+
+
 @pytest.mark.parametrize(("sut", "runs"), [("reference", 110), (MUTANT, 60)])
 def test_with_a_number_of_runs_neither_jobs_nor_hash_seed_change_a_byte(sut: str, runs: int, tmp_path: Path) -> None:
     results = []

@@ -13,6 +13,8 @@ import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from marker_sim.requirements import REQUIREMENTS
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "uv.lock").read_text(encoding="utf-8")
@@ -77,3 +79,12 @@ def test_the_lock_file_is_about_the_dependencies_of_today() -> None:
 def test_the_lock_file_names_the_public_registry_and_no_mirror_of_it() -> None:
     hosts = {urlsplit(url).hostname for url in re.findall(r'https?://[^"\s]+', LOCK)}
     assert hosts == {"pypi.org", "files.pythonhosted.org"}
+
+
+def test_what_is_to_be_installed_stands_in_one_table_which_agrees_with_the_extras() -> None:
+    for path in (ROOT / "marker_sim").rglob("*.py"):
+        assert "pip install" not in path.read_text(encoding="utf-8") or path.name == "requirements.py", path
+    brought = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+    for each in REQUIREMENTS.values():
+        names = {re.split(r"[^A-Za-z0-9_-]", line)[0] for line in brought[each.extra]}
+        assert each.package in names, f"{each.package} is not in the extra {each.extra!r} of pyproject.toml"

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from marker_sim.campaign.pieces import NO_TIME, SearchState
+from marker_sim.campaign.failure import NO_TIME, Kind
 from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
+from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
@@ -115,7 +116,7 @@ def test_a_race_of_two_requests_is_found_in_a_plan_of_many_tables_within_a_few_r
             spent = begun[0] > RACE_RUNS
         return None if spent else run(plan, defect)
 
-    large = broken._replace(history=replace(history, events=seen))
+    large = replace(broken, history=replace(history, events=seen))
     made = PlayedShrinker(again, PROFILE).shrink(kind, [large], time.monotonic() + 60)
     assert LARGE.entries > 200 and made.plan.entries <= 6 and made.failed == made.runs == 4
 
@@ -153,7 +154,7 @@ def test_the_last_runs_end_with_probes_once_where_the_evidence_needs_none() -> N
         return run(plan, MUTANT)
 
     unprobed = tuple(i for i in broken.breach.evidence if "probe" not in broken.history.events[i].process)
-    own = broken._replace(breach=replace(broken.breach, evidence=unprobed))
+    own = replace(broken, breach=replace(broken.breach, evidence=unprobed))
     PlayedShrinker(again, PROFILE).shrink(kind, [own], time.monotonic() + 60)
     assert probed[-2:] == [True, True] and not any(probed[-10:-2])
 
@@ -169,15 +170,15 @@ def _fails_to_start(plan: Plan, until: float, fresh: bool, probing: bool) -> His
 
 
 def test_what_waits_for_answers_gets_most_of_the_time_wherever_it_comes() -> None:
-    lost, waits = ("G1", "timeline", "local", ""), ("G6", "timeline", "local", "")
+    lost, waits = Kind("G1", "timeline", "local", ""), Kind("G6", "timeline", "local", "")
     assert share_of(waits, []) == share_of(lost, []) == 1
     assert share_of(waits, [lost]) == share_of(lost, [lost]) == 1 - share_of(lost, [waits]) > 0.5
 
 
 def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:
     kind, broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items()))
-    shorter = broken._replace(plan=replace(PLAN, ops=PLAN.ops[:2]))
-    state = SearchState(request=cast(Any, None), progress=print)
+    shorter = replace(broken, plan=replace(PLAN, ops=PLAN.ops[:2]))
+    state = SearchState(request=cast(Any, None), progress=print, found={kind: broken})
     for each, kept in ((broken, broken), (shorter, shorter), (broken, shorter)):
         state.keep(kind, each)
-        assert state.small[kind] is kept
+        assert state.found[kind].plan == kept.plan

@@ -16,9 +16,10 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
+from properties.volume import volume
 
 RUNS = 120
-CHUNKS = 4
+CHUNKS = volume(4)
 STORE = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
 WRITES = {f"G{n}" for n in (*range(13, 20), 24)}
 

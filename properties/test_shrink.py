@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.runs import fails_with, make_small
+from marker_sim.campaign.runs import make_small
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
@@ -16,6 +16,7 @@ from marker_sim.search.shrinking.operations import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from properties.breaking import fails_with
 
 # Mutants that needed from three to twenty-nine entries before the shrinker had all of its passes.
 HARD = (

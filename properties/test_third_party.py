@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.exhaustive import Space, explore
-from marker_sim.campaign.pieces import PieceResult, SearchSettings
+from marker_sim.campaign.pieces import NumberedRun, Piece, PieceResult, SearchSettings, explore
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.runs import execute, findings_of
+from marker_sim.campaign.runs import compare_modes, execute, findings_of
+from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.errors import HarnessError
 from marker_sim.history import History, Value
 from marker_sim.judges import judge
@@ -32,9 +32,11 @@ from marker_sim.system import System
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
+from properties.volume import volume
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "third-party.md"
+RUNS = volume(900, quick=300)
 CORRECT, FAULTY = "markers_of_mine:Markers", "hasty_markers:Hasty"
 
 
@@ -66,12 +68,12 @@ def search(sut: str, modes: tuple[str, ...], storages: tuple[str, ...], runs: in
     return run_campaign(request, lambda line: None)
 
 
-@pytest.mark.draws(runs=900, one_in=300)
+@pytest.mark.draws(runs=RUNS, one_in=RUNS // 3)
 @pytest.mark.usefixtures("modules")
 def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot_use(chaos_seed: int) -> None:
-    campaign = search(CORRECT, ("direct", "timeline"), ("s3", "local", "s3-unconditional"), 900, chaos_seed)
+    campaign = search(CORRECT, ("direct", "timeline"), ("s3", "local", "s3-unconditional"), RUNS, chaos_seed)
     assert campaign.failures == ()
-    assert campaign.statistics.runs >= 500
+    assert campaign.statistics.runs >= RUNS * 5 // 9
     assert [line for line in campaign.left_out if "s3-unconditional: the system needs put-if-absent, which" in line]
     judged = {row.id for row in campaign.statistics.rows(load_profile("python")) if row.judged}
     assert judged >= {f"G{number}" for number in (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)}
@@ -127,8 +129,10 @@ def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None
     )
     unfit, fit = PieceResult(), PieceResult()
     for seed in range(6):
-        unfit.run_pair(seed, make_write_plan(seed, "timeline", "local"), journal, settings)
-        fit.run_pair(seed, make_write_plan(seed, "timeline", "s3"), journal, settings)
+        for seen, storage in ((unfit, "local"), (fit, "s3")):
+            plan = make_write_plan(seed, "timeline", storage)
+            first, second, _ = compare_modes(plan, journal)
+            seen.take(NumberedRun(seed, plan, second, pair=(first, second)), settings, journal)
     assert not unfit.found and unfit.statistics.judged("G21", "both", "local") is None
     assert not fit.found and fit.statistics.judged("G21", "both", "s3") is not None
 
@@ -164,15 +168,17 @@ def test_what_is_stored_at_the_end_is_what_the_effects_of_the_history_add_up_to(
 
 @pytest.mark.usefixtures("modules")
 def test_no_search_judges_a_class_on_a_storage_that_it_cannot_use() -> None:
-    system, profile = load_system(CORRECT), load_profile("python")
-    unfit = Space(system, ("direct",), ("s3-unconditional",), ("uniform",))
-    assert not explore(unfit, islice(unfit.cases(depths=(1,)), 60), profile).rows
+    system, seen = load_system(CORRECT), dict[str, PieceResult]()
+    settings = SearchSettings(places=(), seed=0, guarantees=None, profile=load_profile("python"))
+    for storage in ("s3-unconditional", "s3"):
+        space = Space(system, ("direct",), (storage,), ("uniform",))
+        source = Crashes(space, islice(space.cases(depths=(1,)), 60))
+        seen[storage] = explore(Piece(settings=settings, first=0, count=60), source)
+    assert seen["s3-unconditional"].left_out == 60 and not seen["s3-unconditional"].statistics.runs
     plan = make_write_plan(3, "direct", "s3-unconditional")
     assert all(not findings_of(plan, system, guarantee)[1] for guarantee in ("G14", "G21"))
     assert not replay_plan(plan, CORRECT, None)[1]
-    fit = Space(system, ("direct",), ("s3",), ("uniform",))
-    explored = explore(fit, islice(fit.cases(depths=(1,)), 60), profile)
-    assert not explored.failures and sum(row.runs for row in explored.rows.values()) == 60
+    assert seen["s3"].statistics.runs == 60 and not seen["s3"].found
 
 
 class _Pretends(_Journal):
@@ -188,7 +194,8 @@ def test_a_class_that_says_itself_that_storage_offers_too_little_is_judged_all_t
     settings = SearchSettings(places=(("direct", "s3"),), seed=0, guarantees=None, profile=load_profile("python"))
     seen = PieceResult()
     for seed in range(20):
-        seen.run(seed, make_write_plan(seed, "direct", "s3"), pretends, settings, look=False)
+        plan = make_write_plan(seed, "direct", "s3")
+        seen.take(NumberedRun(seed, plan, *execute(plan, pretends)), settings, pretends)
     assert not seen.unsupported and seen.statistics.runs == 20
 
 
@@ -197,7 +204,8 @@ def test_what_held_where_a_system_cannot_be_judged_is_forgotten_and_what_broke_i
     settings = SearchSettings(places=(("direct", "s3"),), seed=0, guarantees=None, profile=load_profile("python"))
     seen = PieceResult()
     for seed in range(20):
-        seen.run(seed, make_write_plan(seed, "direct", "s3"), hasty, settings, look=False)
+        plan = make_write_plan(seed, "direct", "s3")
+        seen.take(NumberedRun(seed, plan, *execute(plan, hasty)), settings, hasty)
     broken = {row.id for row in seen.statistics.rows(settings.profile) if row.violations}
     seen.statistics.leave_out({("direct", "local"), ("timeline", "s3")})
     assert len(seen.statistics.rows(settings.profile)) > len(broken)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
@@ -17,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.requirements import REQUIREMENTS
 from marker_sim.targets.table import TARGETS
+from properties.volume import volume
 
 # One worker reads the tree, once.
 pytestmark = pytest.mark.xdist_group("tree")
@@ -26,11 +25,11 @@ pytestmark = pytest.mark.xdist_group("tree")
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
-SUITES = tuple(
-    sorted(path for folder in ("properties", "scenarios", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
-)
+BESIDE = ("properties", "scenarios", "benchmarks", "tools")
+SUITES = tuple(sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*.py")))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+PACKAGE_LINES_MAX = 57_914  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
 # Where the contents of a table belong to somebody else: to an implementation (`Context.process`, the place that the
 # stores of a process share), or to a host, whose processes have a class of its own.
 LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "marker_sim.worlds.cluster.servers"}
@@ -51,7 +50,8 @@ LAYERS = (
     ("marker_sim.loading",),
     ("marker_sim.campaign.coverage.marks",),
     ("marker_sim.campaign.coverage.process_phase",),
-    ("marker_sim.campaign.run_rows", "marker_sim.campaign.statistics"),
+    ("marker_sim.campaign.run_rows", "marker_sim.campaign.statistics", "marker_sim.campaign.stories"),
+    ("marker_sim.campaign.failure",),
     ("marker_sim.campaign.result",),
     ("marker_sim.worlds",),
     ("marker_sim.search",),
@@ -59,11 +59,11 @@ LAYERS = (
     ("marker_sim.spark_session",),
     ("marker_sim.campaign",),
     ("marker_sim.mutants.hunts", "marker_sim.report"),
-    ("marker_sim.mutants.kill", "marker_sim.mutants.generated", "marker_sim.campaign.nightly"),
+    ("marker_sim.mutants.kill", "marker_sim.campaign.nightly"),
     ("marker_sim.audit", "marker_sim.scale"),
-    ("marker_sim.doctor", "marker_sim.conformance", "marker_sim.mutants.served"),
+    ("marker_sim.doctor", "marker_sim.conformance"),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
-    ("marker_sim.__main__", "marker_sim.mutants.served_start"),
+    ("marker_sim.__main__",),
 )
 JUDGES_SEE = tuple(
     f"marker_sim.{part}" for part in ("errors", "reading", "faults", "history", "names", "timeline", "judges")
@@ -174,6 +174,14 @@ def test_judges_see_a_history_and_nothing_else() -> None:
                 assert imported.startswith(JUDGES_SEE), f"{_name(path)} imports {imported}"
 
 
+def test_the_package_does_not_grow() -> None:
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES)
+    assert lines <= PACKAGE_LINES_MAX, (
+        f"marker_sim has {lines:,} lines, {PACKAGE_LINES_MAX:,} are allowed; make something else simpler, or say in"
+        " docs/decisions.md what is worth them"
+    )
+
+
 @_of_each(MODULES + SUITES)
 def test_modules_and_functions_are_short(path: Path) -> None:
     text = _text(path)
@@ -231,8 +239,10 @@ MISSES_MAX, FAILS_MAX = 0.1, 1e-4
 def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
     """By the mark `draws` (pyproject.toml), whose numbers must be worth saying."""
     tree = _tree(path)
-    numbers = (node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
-    known = {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in numbers}
+    known: dict[str, object] = {"volume": volume}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and re.match(r"volume\(|[\d_.]+$", text := ast.unparse(node.value)):
+            known[ast.unparse(node.targets[0])] = eval(text, {}, known)
     for test in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         if not test.name.startswith("test_") or "chaos_seed" not in {each.arg for each in test.args.args}:
             continue
@@ -337,16 +347,6 @@ def test_nothing_is_left_to_be_done_later() -> None:
     for path in MODULES + SUITES:
         for number, line in enumerate(_text(path).splitlines(), start=1):
             assert not words.search(line), f"{path}:{number}: {line.strip()}"
-
-
-def test_what_is_to_be_installed_stands_in_one_table_which_agrees_with_the_extras() -> None:
-    for path in MODULES:
-        assert "pip install" not in _text(path) or _name(path) == "marker_sim.requirements", path
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    brought = {"": project["dependencies"], **project["optional-dependencies"]}
-    for each in REQUIREMENTS.values():
-        names = {re.split(r"[^A-Za-z0-9_-]", line)[0] for line in brought[each.extra]}
-        assert each.package in names, f"{each.package} is not in the extra {each.extra!r} of pyproject.toml"
 
 
 def test_the_command_line_knows_no_target_by_name() -> None:

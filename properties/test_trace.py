@@ -20,7 +20,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
-from properties.cli.campaigns import campaign
+from properties.cli.campaigns import campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
 
 PHASES = {"X", "B", "E", "i", "M"}
@@ -146,7 +146,7 @@ def test_a_large_history_is_cut_to_what_is_around_its_evidence_and_the_trace_say
 
 def test_a_report_has_a_trace_for_each_story_and_its_page_names_them(tmp_path: Path) -> None:
     made = campaign()
-    other = replace(made.failures[0], guarantee="G3", cause="other")
+    other = changed(made.failures[0], "G3", "other")
     outcome = judge_campaign(
         replace(made, failures=(*made.failures, other)), load_profile("reference"), None, tmp_path, ("verify",)
     )

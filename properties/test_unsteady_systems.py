@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import FIXED, NOT_REPRODUCED, VIOLATED, Failures, Sighting, read_sighting
+from marker_sim.campaign.failure import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
+from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
 from marker_sim.campaign.nightly.totals import Totals
@@ -71,13 +72,13 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     sut = f"{module}:Forgetful"
     done = swarm(NightlyTask(stream="swarm", first=1, count=12, sut=sut, profile="python", until=0.0))
     assert done["runs"] and done["differences"] and not done["trouble"]
-    seen = [read_sighting(raw) for raw in done["sightings"]]
-    assert "G1" in {sighting.guarantee for sighting in seen}
-    assert not any(sighting.deterministic for sighting in seen)
+    seen = [read_record(raw) for raw in done["sightings"]]
+    assert "G1" in {record.guarantee for record in seen}
+    assert not any(record.deterministic for record in seen)
     failures = Failures()
     where: dict[str, Any] = {"sut": sut, "profile": "python", "kit_version": "0", "night": 1, "at": "now"}
-    for sighting in seen:
-        failures.see(sighting, **where)
+    for record in seen:
+        failures.see(record, **where)
     said = {stored(_again(failure.to_dict(), sut))["status"] for failure in failures.open}
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
@@ -139,8 +140,8 @@ def test_a_smaller_plan_that_hangs_leaves_the_failure_as_it_is() -> None:
     assert len(shrink(plan, fails, budget_s=2.0).faults) == 2
 
 
-def _sighting() -> Sighting:
-    return Sighting(
+def _record() -> FailureRecord:
+    return FailureRecord(
         guarantee="G9",
         mode="timeline",
         storage="s3",
@@ -166,14 +167,14 @@ def _night(number: int) -> dict[str, Any]:
 
 def test_a_night_that_could_not_say_whether_an_open_failure_is_fixed_does_not_hold() -> None:
     begin = {"kind": "chaos", "at": "now", "schema": 1, "sut": "reference", "profile": "reference", "seed": 0}
-    totals = Totals().add_all([begin, _night(1), _unit(0, sightings=[asdict(_sighting())]), _night(2)])
+    totals = Totals().add_all([begin, _night(1), _unit(0, sightings=[asdict(_record())]), _night(2)])
     (failure,) = totals.failures.open
     words = {"kind": "replayed", "at": "now", "night": 2, "clock_s": 0.1, "name": failure.name}
     for status, sure in ((None, False), (NOT_REPRODUCED, False), (FIXED, True)):
         if status is not None:
             totals.add(words | {"status": status})
         assert any(failure.name in gap for gap in gaps(totals.night)) is not sure
-    totals.add(_unit(1, sightings=[asdict(_sighting())]))
+    totals.add(_unit(1, sightings=[asdict(_record())]))
     (back,) = totals.failures.open
     assert back.status == VIOLATED, "what came back is not called fixed"
 

@@ -59,7 +59,6 @@ ALLOWED = {
     "command/session.py ProgramSession.call": OF_THE_WORLD,
     "markers/several.py for_each": OF_THE_WORLD,
     "markers/server.py TimelineServer._answer": OF_THE_WORLD,
-    "mutants/served.py play": RUNS,
     "scale/arrow_engine.py ArrowFacts.__init__": COMPUTES,
     "scale/arrow_engine.py ArrowFacts.differences": COMPUTES,
     "serve/fair_thread_pool.py FairThreadPool._work": DAEMON,

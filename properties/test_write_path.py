@@ -17,9 +17,11 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
+from properties.volume import volume
 
 PLACES = [(mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs")]
 ONE = Write(tasks=(Task(),))
+RUNS = volume(60)
 FIRST = Write(tasks=(Task(), Task(group="f1", partition="dt=2020-01-01", copies=2)))
 SECOND = Write(tasks=(Task(kind="MERGE"), Task(group="f1", partition="dt=2020-01-01", kind="APPEND"), Task(group="f2")))
 
@@ -221,8 +223,8 @@ def test_the_format_of_the_failed_write_does_not_matter() -> None:
         assert count(history, "ok", "rollback") == 1
 
 
-@pytest.mark.draws(runs=60, one_in=20)
+@pytest.mark.draws(runs=RUNS, one_in=RUNS // 3)
 @pytest.mark.parametrize(("mode", "storage"), [*PLACES, ("timeline", "s3-unconditional")])
 def test_the_swarm_of_writes_finds_nothing(mode: str, storage: str, chaos_seed: int) -> None:
-    for seed in (plan_seed(chaos_seed, number) for number in range(60)):
+    for seed in (plan_seed(chaos_seed, number) for number in range(RUNS)):
         holds(make_write_plan(seed, mode, storage))

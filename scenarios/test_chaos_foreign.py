@@ -17,6 +17,7 @@ from marker_sim.targets.s3_endpoint import check_keys
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.world import Endpoint
 from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
+from properties.volume import volume
 from scenarios.test_http import START
 
 
@@ -32,7 +33,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     before = _lines(directory)
     assert len(_lines(directory, "end")) == 0, "it was killed in the middle"
 
-    budget = f"{before[-1]['clock_s'] + 20:.0f}s"
+    budget = f"{before[-1]['clock_s'] + volume(20, quick=10):.0f}s"
     resumed = _start("--budget", budget, "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
     out, err = resumed.communicate(timeout=TIMEOUT_S)
     assert resumed.returncode == 1, out + err
@@ -49,15 +50,15 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     stored = [read_stored(file) for file in sorted((directory / "failures").glob("*.json"))]
     seen = sum(each.seen + each.alike for each in stored)
     assert seen == sum(len(line["sightings"]) for line in units) > 0, "no failure was lost"
-    assert all(each.sighting.world == "server" and each.server["start"] == start for each in stored)
-    small = max(stored, key=lambda each: (each.sighting.shrunk, each.seen))
+    assert all(each.record.world == "server" and each.server["start"] == start for each in stored)
+    small = max(stored, key=lambda each: (each.record.shrunk, each.seen))
     assert main(["replay", str(directory / "failures" / f"{small.name}.json"), "--times", "4"]) == 1
 
 
 def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    directory = ("--dir", str(tmp_path / "chaos"), "--budget", "15s", "--seed", "1", "--jobs", "1")
+    directory = ("--dir", str(tmp_path / "chaos"), "--budget", f"{volume(15, quick=5)}s", "--seed", "1", "--jobs", "1")
     assert main(["chaos", "--sut", "http", "--start", START, *directory]) == 3, "nothing broke, and little happened"
     assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory]) in (3, 4)
     capsys.readouterr()

@@ -20,6 +20,7 @@ from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
+from properties.volume import CI_ONLY
 
 SERVERS = Path(__file__).parent / "servers"
 REFUSED, DEATHS, TWO = 2, 3, 4  # The numbers of plans in a campaign.
@@ -84,11 +85,11 @@ def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(
     ("mistake", "storage", "number", "guarantees"),
     [
         ("shrugs-at-type", "s3", REFUSED, {"G9"}),
-        ("answers-some", "local", REFUSED, {"G6"}),
-        ("knows-what-failed", "s3", REFUSED, {"G2"}),
+        pytest.param("answers-some", "local", REFUSED, {"G6"}, marks=CI_ONLY),
+        pytest.param("knows-what-failed", "s3", REFUSED, {"G2"}, marks=CI_ONLY),
         ("short-for-identity", "local", REFUSED, {"G4", "G11"}),
         ("decodes-twice", "local", DEATHS, {"G1", "G3", "G4"}),
-        ("drops-the-last-line", "s3", DEATHS, {"G3", "G4", "G11"}),
+        pytest.param("drops-the-last-line", "s3", DEATHS, {"G3", "G4", "G11"}, marks=CI_ONLY),
         ("reads-once", "local", TWO, {"G1", "G2", "G3", "G4"}),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import sys
@@ -13,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
@@ -31,10 +28,13 @@ from marker_sim.worlds.http.planned_run import OF_PLANS
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
 from marker_sim.worlds.recorder import Recorder
+from properties.volume import volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
+from scenarios.stored_plans import caught
+from scenarios.test_http import campaign
 
-NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
-BUDGET_S = 60.0 if NIGHTLY else 12.0
+PLANS = volume(8, quick=2, nightly=40)
+BUDGET_S = 240.0  # That no campaign of so many plans comes near to.
 QUICK = ("go-hex-files", "node-journal")  # They start at once, so that the second plan surely has its turn.
 HASTY = """		if len(batch) < full {
 			files, _ := read(o.dir)
@@ -51,22 +51,19 @@ HASTY = """		if len(batch) < full {
 """
 
 
-def campaign(
-    tmp_path: Path, command: str, reader: str, storage: str, budget_s: float = BUDGET_S, until_broken: bool = False
-) -> Campaign:
-    request = CampaignRequest(
+def asked(tmp_path: Path, command: str, runs: int | None, reader: str = "", storage: str = "local") -> CampaignRequest:
+    return CampaignRequest(
         target=HttpTarget(),
         modes=("timeline",),
         storages=(storage,),
-        budget_s=budget_s,
-        stop_at_first=until_broken,
+        budget_s=BUDGET_S,
+        runs=runs,
         shrinking=False,
         seed=1,
         profile=load_profile("http"),
         server=ServerOptions(start=command, reader=reader),
         report=tmp_path / "report",
     )
-    return run_campaign(request, lambda line: None)
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))
@@ -74,7 +71,7 @@ def test_a_correct_server_of_odd_shape_is_not_accused(tmp_path: Path, name: str)
     if lacks := missing(name):
         pytest.skip(f"{name} needs {lacks}")
     command, reader = start(name, tmp_path)
-    done = campaign(tmp_path, command, reader, SERVERS[name].storage)
+    done = campaign(asked(tmp_path, command, PLANS, reader, SERVERS[name].storage))
     assert [(failure.guarantee, failure.message) for failure in done.failures] == []
     assert not done.trouble
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -199,8 +196,10 @@ def test_a_server_that_answers_batches_that_are_not_full_before_it_writes_them_i
     source = tmp_path / "main.go"
     source.write_text(text.replace(anchor, HASTY + anchor), encoding="utf-8")
     build_go(source, tmp_path / "hasty")
-    done = campaign(tmp_path, f"{tmp_path / 'hasty'} -port {{port}} -dir {{storage}}", "", "local", 60.0, True)
-    assert {"G1", "G3", "G11"} & {failure.guarantee for failure in done.failures}
+    found = caught(
+        "answers-before-it-writes", "G1", asked(tmp_path, f"{tmp_path / 'hasty'} -port {{port}} -dir {{storage}}", None)
+    )
+    assert found is not None and found.evidence
 
 
 def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_nothing_else(tmp_path: Path) -> None:

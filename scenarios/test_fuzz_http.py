@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from properties.volume import NIGHTLY
 from scenarios.fuzz import places
 from scenarios.fuzz.client import Line, converse
 from scenarios.fuzz.http_fuzz import HttpFuzzer, Place
@@ -136,4 +137,6 @@ def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) 
         HttpFuzzer(places.local(tmp_path, command), bound_s=2.0, shrink=False) as fuzzer,
         pytest.raises(Broken, match=f"(?s){FAULTS[fault]}"),
     ):
+        if not NIGHTLY:
+            fuzzer.run_known()
         fuzzer.run(INPUTS_TO_CATCH, chaos_seed)

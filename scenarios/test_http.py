@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,35 +33,40 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
+from properties.volume import volume
+from scenarios.stored_plans import caught
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
     f"{shlex.quote(sys.executable)} -S {shlex.quote(str(SERVER))} --port {{port}} --storage {{storage}}"
     " --threads {threads} --interval-ms {interval_ms}"
 )
+SEARCH_S = 240.0
+BUDGET_S = 120.0  # That no campaign of a few plans comes near to.
 GONE_S = 10.0
 ENDS_S = 60.0
 
 
-def campaign(
-    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, reader: str = "",
-    startup_s: float = 30.0, batch_threads: int | None = None, histories: list[History] | None = None, wanted: str = "",
-) -> Campaign:  # fmt: skip
-    """wanted: the guarantee whose first violation ends it."""
-    shown = histories if histories is not None else []
-    request = CampaignRequest(
+def asked(
+    tmp_path: Path, *, start: str = START, runs: int = 2, seed: int = 1, reader: str = "", startup_s: float = 30.0,
+    batch_threads: int | None = None,
+) -> CampaignRequest:  # fmt: skip
+    return CampaignRequest(
         target=HttpTarget(version="7.7", startup_s=startup_s),
         modes=("timeline",),
         storages=("local",),
-        budget_s=budget_s,
+        budget_s=BUDGET_S,
+        runs=runs,
         seed=seed,
         profile=load_profile("http"),
-        guarantees=frozenset({wanted}) if wanted else None,
-        stop_at_first=bool(wanted),
         shrinking=False,
         server=ServerOptions(start=start, reader=reader, batch_threads=batch_threads),
         report=tmp_path,
     )
+
+
+def campaign(request: CampaignRequest, histories: list[History] | None = None) -> Campaign:
+    shown = histories if histories is not None else []
     return run_campaign(request, lambda line: None, on_run=shown.append)
 
 
@@ -69,7 +75,7 @@ def accused(done: Campaign) -> dict[str, str]:
 
 
 def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
-    done = campaign(tmp_path, seed=7, budget_s=12.0)
+    done = campaign(asked(tmp_path, seed=7, runs=volume(8, quick=4)))
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -87,27 +93,23 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "guarantee", "budget_s"),
+    ("broken", "guarantee"),
     [
-        ("ack-before-flush", "G1", 120.0),
-        ("joins-after-restart", "G4", 120.0),
-        ("forgets-after-restart", "G5", 120.0),
-        ("stale-list", "G11", 120.0),
-        ("deaf-after-a-pause", "G6", 120.0),
-        ("stays-busy", "G6", 120.0),
-        ("loses-workers", "G7", 240.0),
-        ("accepts-anything", "G12", 60.0),
-        ("splits-oddly", "G4", 60.0),
+        ("ack-before-flush", "G1"),
+        ("joins-after-restart", "G4"),
+        ("forgets-after-restart", "G5"),
+        ("stale-list", "G11"),
+        ("deaf-after-a-pause", "G6"),
+        ("stays-busy", "G6"),
+        ("loses-workers", "G7"),
+        ("accepts-anything", "G12"),
+        ("splits-oddly", "G4"),
     ],
 )
-def test_a_broken_server_is_accused_of_what_it_breaks(
-    tmp_path: Path, broken: str, guarantee: str, budget_s: float
-) -> None:
-    done = campaign(tmp_path, start=f"{START} --broken {broken}", budget_s=budget_s, wanted=guarantee)
-    assert guarantee in accused(done), accused(done)
-    failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
-    assert failure.evidence
-    assert failure.plan is not None and failure.seed == failure.plan.seed
+def test_a_broken_server_is_accused_of_what_it_breaks(tmp_path: Path, broken: str, guarantee: str) -> None:
+    request = replace(asked(tmp_path, start=f"{START} --broken {broken}"), budget_s=SEARCH_S, runs=None)
+    found = caught(f"{broken}-local", guarantee, request)
+    assert found is not None and found.evidence
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 ) -> None:
     histories: list[History] = []
     start = START.replace(" --threads {threads} --interval-ms {interval_ms}", f" {told}")
-    done = campaign(tmp_path, start=start, batch_threads=batch_threads, histories=histories)
+    done = campaign(asked(tmp_path, start=start, batch_threads=batch_threads), histories)
     assert accused(done).keys() == ({"G8"} if broken else set())
     assert {history.header.num_threads for history in histories} == held_to
     assert {history.header.options["interval_ms"] for history in histories} == {"50"}
@@ -139,7 +141,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = """sh -c 'cat "$0"/MARKERS[0-9]* 2>/dev/null || true' {dir}"""
-    done = campaign(tmp_path, reader=reader, histories=histories)
+    done = campaign(asked(tmp_path, reader=reader), histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -165,7 +167,7 @@ def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
 ) -> None:
     before = children()
     with pytest.raises(HarnessError, match=re.escape(words)):
-        campaign(tmp_path, start=start, startup_s=1.5)
+        campaign(asked(tmp_path, start=start, startup_s=1.5))
     assert gone(before)
 
 
@@ -181,7 +183,7 @@ def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
 
     monkeypatch.setattr(subprocess, "Popen", full)
     with pytest.raises(HarnessError, match=r"no space left for the server's output \(server-1\.log\)"):
-        campaign(tmp_path)
+        campaign(asked(tmp_path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -212,22 +214,22 @@ def servers_of(kit: int) -> list[psutil.Process]:
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
     flag = tmp_path / "tried"
     start = f"sh -c 'test -e {flag} || {{ touch {flag}; echo Address already in use; exit 1; }}; exec {START}'"
-    done = campaign(tmp_path, start=start, budget_s=4.0)
+    done = campaign(asked(tmp_path, start=start, runs=1))
     assert flag.exists()
     assert done.runs > 0
 
 
 def test_an_empty_command_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="empty command"):
-        campaign(tmp_path, start="  ")
+        campaign(asked(tmp_path, start="  "))
     with pytest.raises(UsageError, match="is not a valid command line"):
-        campaign(tmp_path, start="sh -c 'unbalanced")
+        campaign(asked(tmp_path, start="sh -c 'unbalanced"))
 
 
 def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
     out = tmp_path / "words"
     with pytest.raises(HarnessError, match="exit code 1"):
-        campaign(tmp_path, start=f'sh -c \'printf "%s|" "$@" > {out}; exit 1\' - {{port}} {{other}} {{threads}}')
+        campaign(asked(tmp_path, start=f'sh -c \'printf "%s|" "$@" > {out}; exit 1\' - {{port}} {{other}} {{threads}}'))
     port, other, threads, _ = out.read_text().split("|")
     assert port.isdigit()
     assert threads.isdigit()
@@ -236,7 +238,7 @@ def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
 
 def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 1.8; kill -9 $server'"
-    done = campaign(tmp_path, start=start, budget_s=8.0)
+    done = campaign(asked(tmp_path, start=start, runs=2))
     assert any("exited by itself" in failure.message for failure in done.failures if failure.guarantee == "G6")
 
 
@@ -244,7 +246,7 @@ def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
     started = tmp_path / "escaped"
     start = f"sh -c 'setsid sh -c \"echo $$ > {started}; exec sleep 601\" & exec {START}'"
     before = children()
-    done = campaign(tmp_path, start=start, budget_s=4.0)
+    done = campaign(asked(tmp_path, start=start, runs=1))
     assert done.runs > 0
     assert started.exists()
     assert gone(before)

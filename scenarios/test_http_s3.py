@@ -5,14 +5,13 @@ Every scenario says which faults it needs and fails when they did not happen.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS
@@ -31,6 +30,9 @@ from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front
+from properties.volume import CI_ONLY, NIGHTLY, volume
+from scenarios.stored_plans import caught
+from scenarios.test_http import campaign
 
 SERVERS = Path(__file__).parent / "servers"
 PYTHON = f"{shlex.quote(sys.executable)} -S"
@@ -38,33 +40,29 @@ START = (
     f"{PYTHON} {shlex.quote(str(SERVERS / 'marker_server.py'))} --port {{port}} --storage {{storage}}"
     " --endpoint {endpoint} --threads {threads} --interval-ms {interval_ms}"
 )
+BUDGET_S = 120.0  # That no campaign of a few plans comes near to.
 HONEST = ProbedCapabilities(
     put_if_absent=True, put_if_unchanged=True, list_after_put=True, read_after_delete=True, tries={},
     seen=dict.fromkeys(("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete"), "kept"),
 )  # fmt: skip
 
 
-def campaign(
-    tmp_path: Path, *, start: str = START, budget_s: float = 5.0, seed: int = 1, reader: str = "",
+def asked(
+    tmp_path: Path, *, start: str = START, runs: int = 2, seed: int = 1, reader: str = "",
     endpoint: Endpoint | None = None, identity: bool = False, dir_format: str = "",
-    histories: list[History] | None = None, wanted: str = "",
-) -> Campaign:  # fmt: skip
-    """wanted: the guarantee whose first violation ends it."""
-    shown = histories if histories is not None else []
-    request = CampaignRequest(
+) -> CampaignRequest:  # fmt: skip
+    return CampaignRequest(
         target=HttpTarget(startup_s=30.0),
         modes=("timeline",),
         storages=("s3",),
-        budget_s=budget_s,
+        budget_s=BUDGET_S,
+        runs=runs,
         seed=seed,
         profile=load_profile("http"),
-        guarantees=frozenset({wanted}) if wanted else None,
-        stop_at_first=bool(wanted),
         shrinking=False,
         server=ServerOptions(start=start, reader=reader, dir_format=dir_format, identity=identity, endpoint=endpoint),
         report=tmp_path,
     )
-    return run_campaign(request, lambda line: None, on_run=shown.append)
 
 
 def accused(done: Campaign) -> dict[str, str]:
@@ -73,7 +71,7 @@ def accused(done: Campaign) -> dict[str, str]:
 
 def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     histories: list[History] = []
-    done = campaign(tmp_path, seed=7, histories=histories, budget_s=12.0)
+    done = campaign(asked(tmp_path, seed=7, runs=volume(8, quick=4)), histories)
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -93,51 +91,42 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("memory-only", "G3", 120.0),
-    ("exists-while-flushing", "G2", 120.0),
-    ("swallows-failure", "G1", 120.0),
-    ("forgets-requests", "G5", 120.0),
+    ("memory-only", "G3"),
+    ("exists-while-flushing", "G2"),
+    ("swallows-failure", "G1"),
+    ("forgets-requests", "G5"),
 ]
-if os.environ.get("MARKER_SIM_PROFILE") == "nightly":  # What test_http.py shows on a disk by day.
-    BROKEN += [
-        ("ack-before-flush", "G1", 120.0),
-        ("stays-busy", "G6", 120.0),
-        ("loses-workers", "G7", 120.0),
-    ]
+if NIGHTLY:  # What test_http.py shows on a disk by day.
+    BROKEN += [("ack-before-flush", "G1"), ("stays-busy", "G6"), ("loses-workers", "G7")]
 
 
-@pytest.mark.parametrize(("broken", "guarantee", "budget_s"), BROKEN)
-def test_a_broken_server_is_accused_of_what_it_breaks_and_again_when_its_histories_are_judged_again(
-    tmp_path: Path, broken: str, guarantee: str, budget_s: float
-) -> None:
+@pytest.mark.parametrize(("broken", "guarantee"), BROKEN)
+def test_a_broken_server_is_accused_of_what_it_breaks(tmp_path: Path, broken: str, guarantee: str) -> None:
+    request = asked(tmp_path, start=f"{START} --broken {broken}", identity=broken == "forgets-requests")
+    found = caught(f"{broken}-s3", guarantee, replace(request, runs=None))
+    assert found is not None and found.evidence
+
+
+def test_a_campaign_says_of_a_broken_server_what_its_histories_say_when_they_are_judged_again(tmp_path: Path) -> None:
     histories: list[History] = []
-    done = campaign(
-        tmp_path,
-        start=f"{START} --broken {broken}",
-        budget_s=budget_s,
-        wanted=guarantee,
-        histories=histories,
-        identity=broken == "forgets-requests",
-    )
-    assert guarantee in accused(done), accused(done)
-    failure = next(failure for failure in done.failures if failure.guarantee == guarantee)
-    assert failure.evidence
-    assert failure.plan is not None
-    again = (finding for history in histories for finding in judge(history, frozenset({guarantee})))
-    rows = done.statistics.rows(load_profile("http"))
+    done = campaign(asked(tmp_path, start=f"{START} --broken ack-before-flush", runs=2), histories)
+    assert "G1" in accused(done), accused(done)
+    again = (finding for history in histories for finding in judge(history, frozenset({"G1"})))
+    rows = [row for row in done.statistics.rows(load_profile("http")) if row.id == "G1"]
     assert sum(len(finding.breaches) for finding in again) == sum(row.violations for row in rows) > 0
 
 
 def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path: Path) -> None:
-    done = campaign(tmp_path, budget_s=12.0, identity=True)
+    done = campaign(asked(tmp_path, identity=True, runs=volume(6, quick=2)))
     assert accused(done) == {}
     assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
 
+@CI_ONLY
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = f"{PYTHON} {shlex.quote(str(SERVERS / 'stored_names.py'))} {{dir}}"
-    done = campaign(tmp_path, reader=reader, dir_format="s3", histories=histories)
+    done = campaign(asked(tmp_path, reader=reader, dir_format="s3"), histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -149,7 +138,7 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
-        done = campaign(tmp_path, endpoint=endpoint, budget_s=15.0, histories=histories)
+        done = campaign(asked(tmp_path, endpoint=endpoint, runs=volume(6, quick=2)), histories)
         assert store.objects() == {}
     assert accused(done) == {}
     assert {history.header.witness for history in histories} == {"reads"}
@@ -160,11 +149,12 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     assert done.s3 is not None and done.s3["list_after_put"] is True
 
 
+@CI_ONLY
 def test_a_broken_server_is_accused_on_an_endpoint_of_ones_own(tmp_path: Path) -> None:
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
         start = f"{START} --broken ack-before-flush"
-        done = campaign(tmp_path, start=start, endpoint=endpoint, budget_s=6.0)
+        done = campaign(asked(tmp_path, start=start, endpoint=endpoint, runs=2))
     assert "G1" in accused(done), accused(done)
 
 
@@ -189,7 +179,7 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
     start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"  # It may take two to answer its first request.
-    done = campaign(tmp_path, start=start, budget_s=12.0)
+    done = campaign(asked(tmp_path, start=start, runs=2))
     assert "G6" in accused(done) and not done.trouble
 
 

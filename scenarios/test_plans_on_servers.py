@@ -18,8 +18,8 @@ import pytest
 from rich.console import Console
 
 from marker_sim import supervisor
+from marker_sim.campaign.failure import Kind
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.result import Failure
 from marker_sim.cli import main
 from marker_sim.cli.replay import Wanted, replay
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
@@ -36,7 +36,7 @@ from marker_sim.worlds.http.conditions import REFUSED
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from marker_sim.worlds.http.small_disk import why_not
-from scenarios.test_http import START, campaign
+from scenarios.test_http import START, asked, campaign
 from scenarios.test_http_s3 import START as START_S3
 
 ONE = Op(actor="executor-0", kind="create", name="p/a0.marker.CREATE")
@@ -337,7 +337,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
                 break
         assert broken is not None
         shrinker = PlayedShrinker(lambda *how: opened.again(*how).history, load_profile("http"))
-        return shrinker.shrink((*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
+        return shrinker.shrink(Kind(*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
 
 
 def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:
@@ -372,12 +372,11 @@ def test_a_stored_failure_is_made_smaller_on_its_server(tmp_path: Path, capsys: 
 def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:
     made = small
     kind, broken = next((kind, each) for kind, each in made.broken.items() if kind[:3] == STALE)
-    failure = Failure(
-        guarantee=kind[0], message=broken.breach.message, evidence=broken.breach.evidence, history=broken.history,
-        plan=made.plan, seed=1, entries_before=HIDDEN.entries, mode=kind[1], cause=kind[3],
-        confirmed=made.sentence, large="there was no time left", story=kind,
+    failure = replace(
+        broken, kind=kind, plan=made.plan, entries_before=HIDDEN.entries, confirmed=made.sentence,
+        large="there was no time left", story=kind,
     )  # fmt: skip
-    done = campaign(tmp_path, budget_s=3.0)
+    done = campaign(asked(tmp_path, runs=1))
     start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
     done = replace(done, failures=(failure,), server=start)
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)

@@ -10,14 +10,15 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from marker_sim.campaign.nightly.failures import FIXED, VIOLATED, Sighting, name_of
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
+from marker_sim.campaign.nightly.failures import name_of
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
-from properties.cli.campaigns import campaign
+from properties.cli.campaigns import campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import MISSING, Browser
 
@@ -64,10 +65,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = campaign()
     first, second = _lost(marker("a")), _lost(HOSTILE)
     failures = (
-        replace(made.failures[0], history=first[0], evidence=first[1], message="it is lost"),
-        replace(
-            made.failures[0], guarantee="G3", history=second[0], evidence=second[1], message=HOSTILE, cause="other"
-        ),
+        replace(changed(made.failures[0], evidence=first[1], message="it is lost"), history=first[0]),
+        replace(changed(made.failures[0], "G3", "other", evidence=second[1], message=HOSTILE), history=second[0]),
     )
     outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
     path = tmp_path_factory.mktemp("report") / "report.html"
@@ -199,18 +198,18 @@ def test_a_narrow_window_and_a_dark_one_show_all_of_it(browser: Browser, page: s
     assert browser.run(light) is True
 
 
-def _sighting(guarantee: str, cause: str, seed: int, message: str = "it broke") -> dict[str, Any]:
+def _record(guarantee: str, cause: str, seed: int, message: str = "it broke") -> dict[str, Any]:
     where: dict[str, Any] = {"guarantee": guarantee, "mode": "timeline", "storage": "s3", "world": "server"}
     return asdict(
-        Sighting(**where, seed=seed, message=message, text="", evidence=(), plan={}, shrunk=True, cause=cause)
+        FailureRecord(**where, seed=seed, message=message, text="", evidence=(), plan={}, shrunk=True, cause=cause)
     )
 
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four nights of two versions: a cause in three of them, one that is fixed, and one with a hostile name."""
-    lost, late = _sighting("G1", "lost", 1), _sighting("G6", "late", 2)
-    bad = _sighting("G12", "bad", 3, HOSTILE)
+    lost, late = _record("G1", "lost", 1), _record("G6", "late", 2)
+    bad = _record("G12", "bad", 3, HOSTILE)
     seen: tuple[list[dict[str, Any]], ...] = ([lost, lost, late], [], [lost], [bad] * 7)
     totals = Totals()
     totals.add({"kind": "chaos", "sut": "hudi:1.0", "profile": "hudi", "seed": 5})
@@ -238,8 +237,8 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         totals.add(unit | counts | {"sightings": sightings})
         if number in (2, 4):
             statuses = ((late, FIXED), (lost, VIOLATED)) if number == 2 else ()
-            for sighting, status in statuses:
-                name = name_of(Sighting(**sighting))
+            for record, status in statuses:
+                name = name_of(FailureRecord(**record))
                 totals.add({"kind": "replayed", "night": number, "name": name, "status": status, "at": "now"})
         totals.add({"kind": "end", "night": number, "clock_s": 55.0})
     directory = tmp_path_factory.mktemp("nights")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.result import Campaign
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from properties.volume import volume
+from scenarios.stored_plans import caught
+from scenarios.test_http import campaign
 
 OPTIONS = "--workers 2 --base {storage} --port {port} --batch-threads {threads} --batch-interval-ms {interval_ms}"
 PROGRAM = """
@@ -35,27 +36,24 @@ forwarding.Forwarding._route = lambda self, asked, done: self._app.answer(asked,
 """
 
 
-def campaign(tmp_path: Path, broken: str, budget_s: float, wanted: str = "") -> Campaign:
-    """wanted: the guarantee whose first violation ends it."""
+def asked(tmp_path: Path, broken: str, runs: int | None, budget_s: float = 120.0) -> CampaignRequest:
     program = shlex.quote(PROGRAM.replace("{broken}", broken))
-    request = CampaignRequest(
+    return CampaignRequest(
         target=HttpTarget(),
         modes=("timeline",),
         storages=("local",),
         budget_s=budget_s,
+        runs=runs,
         seed=7,
         profile=load_profile("http"),
-        guarantees=frozenset({wanted}) if wanted else None,
-        stop_at_first=bool(wanted),
         shrinking=False,
         server=ServerOptions(start=f"{shlex.quote(sys.executable)} -c {program} {OPTIONS}", identity=True),
         report=tmp_path,
     )
-    return run_campaign(request, lambda line: None)
 
 
 def test_two_workers_are_not_accused(tmp_path: Path) -> None:
-    done = campaign(tmp_path, "", budget_s=12.0)
+    done = campaign(asked(tmp_path, "", volume(8, quick=2)))
     assert {failure.guarantee: failure.message for failure in done.failures} == {}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert all(rows[name].judged for name in ("G1", "G3", "G4", "G5", "G6"))
@@ -64,6 +62,8 @@ def test_two_workers_are_not_accused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "guarantee"), [(TOO_EARLY, "G1"), (NO_OWNER, "G5")], ids=["answers-before-the-owner", "two-owners"]
 )
-def test_broken_workers_are_accused(tmp_path: Path, broken: str, guarantee: str) -> None:
-    done = campaign(tmp_path, broken, budget_s=120.0, wanted=guarantee)
-    assert [failure.guarantee for failure in done.failures][:1] == [guarantee]
+def test_broken_workers_are_accused(
+    tmp_path: Path, broken: str, guarantee: str, request: pytest.FixtureRequest
+) -> None:
+    found = caught(request.node.callspec.id, guarantee, asked(tmp_path, broken, None))
+    assert found is not None and found.evidence

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.result import failures_in
+from marker_sim.campaign.failure import failures_in
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -91,7 +91,7 @@ def test_a_planted_defect_is_seen(
 def _sound(run: SparkRun) -> SparkCounts:
     """Every fault struck, no promise was broken, and the next write left no data file that no commit names."""
     assert not run.missed
-    assert not tuple(failures_in(run.history, judge(run.history), load_profile("reference")))
+    assert not failures_in(run.history, judge(run.history), load_profile("reference"))
     counts = count(run.history)
     assert not counts.strays, counts
     return counts

@@ -20,12 +20,16 @@ from pathlib import Path
 
 import pytest
 
+from properties.volume import CI_ONLY
+
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"
 CODE = TUTORIAL / "code"
 BEGINNING = TUTORIAL / "README.md"
 PAGES = sorted(page for page in TUTORIAL.glob("*.md") if page != BEGINNING)
 OF_JAVA = "6-real-hudi.md"
+BY_DAY = ("1-hasty-class.md", "3-early-exists.md", OF_JAVA)
+MARKS = {page.name: [] if page.name in BY_DAY else [CI_ONLY] for page in PAGES} | {OF_JAVA: [pytest.mark.jvm]}
 PAGE_S = 1_500
 ENDED = "\x1e"
 EXAMPLE = re.compile("⟨[^⟩]*⟩")
@@ -89,7 +93,7 @@ def play(commands: list[Shown], folder: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.jvm] if page.name == OF_JAVA else [], id=page.stem) for page in PAGES],
+    [pytest.param(page, marks=MARKS.get(page.name, []), id=page.stem) for page in PAGES],
 )
 def test_each_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     commands = [*shown_in(BEGINNING), *shown_in(page)]

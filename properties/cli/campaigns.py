@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
-from marker_sim.campaign.result import Campaign, Failure
+from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, Header, History
@@ -34,6 +37,12 @@ def history(storage: str = "s3", header: Header | None = None) -> History:
     return History(header or Header(storage=storage, seed=9, plan=json.loads(json.dumps(PLAN.to_dict()))), rows)
 
 
+def changed(failure: Failure, guarantee: str = "", cause: str = "", **breach: Any) -> Failure:
+    """A failure with another guarantee or cause, or other fields of its breach."""
+    kind = failure.kind._replace(**{name: text for name, text in (("guarantee", guarantee), ("cause", cause)) if text})
+    return replace(failure, kind=kind, breach=replace(failure.breach, cause=kind.cause, **breach))
+
+
 def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str, ...] = ()) -> Campaign:
     """A campaign of one run: G1 violated under a restart or holding, G2 holding."""
     run = history()
@@ -44,15 +53,8 @@ def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str
         Finding(guarantee="G2", applicable=True, judged=2),
     )
     statistics.add(run, findings)
-    failure = Failure(
-        guarantee="G1",
-        message=breach.message,
-        evidence=breach.evidence,
-        history=run,
-        plan=PLAN,
-        seed=9,
-        entries_before=40,
-    )
+    kind = Kind("G1", run.header.mode, run.header.storage, breach.cause)
+    failure = Failure(kind=kind, breach=breach, history=run, plan=PLAN, entries_before=40)
     return Campaign(
         sut="reference",
         sut_version="",

@@ -9,7 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.confirming import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm, count_real
+from marker_sim.cli.confirming import (
+    CONFIRMED,
+    HELD,
+    NOT_REPRODUCED,
+    SIMULATED_ONLY,
+    UNDECIDED,
+    confirm,
+    with_processes,
+)
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -61,12 +69,12 @@ def test_a_missing_package_is_said_in_one_sentence_and_nothing_is_started(
     assert confirm(plan, "reference", "G17", PROFILE) == f"{SIMULATED_ONLY} real processes need {needs}"
     if storage == "local":
         with pytest.raises(HarnessError, match="real processes need the Python package"):
-            count_real(plan, "reference", "G17", PROFILE, 1)
+            with_processes(plan, "reference", "G17", PROFILE, 1)
 
 
 def test_a_template_that_ends_as_it_starts_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     began = time.monotonic()
     with pytest.raises(HarnessError, match="no process could be forked"):
-        count_real(LEFT_BEHIND, "reference", "G17", PROFILE, 1)
+        with_processes(LEFT_BEHIND, "reference", "G17", PROFILE, 1)
     assert time.monotonic() - began < FORK_TIMEOUT_S / 2

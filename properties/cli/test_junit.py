@@ -13,7 +13,7 @@ from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.junit import junit_xml
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from properties.cli.campaigns import campaign
+from properties.cli.campaigns import campaign, changed
 
 PROFILE = load_profile("reference")
 
@@ -59,7 +59,7 @@ def test_what_the_baseline_knows_is_skipped(tmp_path: Path) -> None:
 
 def test_names_that_no_document_can_hold_are_escaped(tmp_path: Path) -> None:
     made = campaign()
-    odd = replace(made.failures[0], message="\x00\udcff\u2028]]> 'p/\ud83d'")
+    odd = changed(made.failures[0], message="\x00\udcff\u2028]]> 'p/\ud83d'")
     outcome = judge_campaign(replace(made, failures=(odd,)), PROFILE, None, tmp_path, ("verify",))
     rows = tuple(replace(row, message=odd.message) for row in outcome.rows)
     (failure,) = case(suite(replace(outcome, rows=rows)), "G1 flushed-before-ack")

@@ -125,9 +125,9 @@ def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
 ) -> None:
     _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
     code, lines = _replay(capsys, "r", "--times", "3")
-    assert code == 1 and lines[0].endswith(f"{SUT}, in 3 of 3 runs")
+    assert code == 1 and lines[0].startswith("STILL VIOLATED, 3 of 3: ") and lines[0].endswith(SUT)
     code, lines = _replay(capsys, "r", "--times", "2", "--sut", "reference")
-    assert code == 0 and lines[0].endswith("reference no longer breaks G4, in 0 of 2 runs")
+    assert code == 0 and lines[0].startswith("FIXED, 0 of 2: ") and lines[0].endswith("reference no longer breaks G4")
     for wrong in ("0", "-1", "many", "1001"):
         assert main(("replay", "r", f"--times={wrong}")) == 2
         assert "write a whole number from 1 to 1000" in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
         broken = {row["id"] for row in judged["guarantees"] if row["violations"]}
         assert {row["id"] for row in judged["guarantees"] if row["verdict"] == "violated"} == broken & HELD
         assert judged["profile"] == verdict["profile"]
-    code, lines = _replay(capsys, "r")
+    code, lines = _replay(capsys, "r", "--all")
     shown = {line.split()[2] for line in lines if line.startswith("STILL VIOLATED")}
     assert code == 1 and shown == held
 

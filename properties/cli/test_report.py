@@ -38,7 +38,7 @@ from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_outcome
-from properties.cli.campaigns import MARKER, PLAN, campaign, history
+from properties.cli.campaigns import MARKER, PLAN, campaign, changed, history
 
 REFERENCE = load_profile("reference")
 ARGV = ("verify", "--budget", "1s")
@@ -189,7 +189,7 @@ def test_the_browser_runs_the_one_script_of_the_page_and_nothing_else(tmp_path: 
     hostile = "</script><script>alert(1)</script><!--"
     events = tuple(event._replace(path=hostile) if event.path else event for event in made.failures[0].history.events)
     run = replace(made.failures[0].history, events=events)
-    _written(replace(made, failures=(replace(made.failures[0], history=run, message=hostile),)), tmp_path)
+    _written(replace(made, failures=(replace(changed(made.failures[0], message=hostile), history=run),)), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
     assert [attributes for attributes, _ in scripts] == [' type="application/json" id="data"', ""]

@@ -19,6 +19,7 @@ from marker_sim.scale.fact_files import TEXTS, find_facts, lacking_facts
 from marker_sim.scale.set_judging import judge_facts
 from marker_sim.scale.sql_engines import SqlFacts
 from properties.scale.planted import Rows, as_columns, as_ids, planted
+from properties.volume import volume
 
 NAMES = ("p", "q/r", "é", '"', "ﬀ", "𐀀")
 MOMENTS = st.one_of(st.none(), st.integers(0, 5))
@@ -39,7 +40,7 @@ def by_duckdb(table: pa.Table) -> SqlFacts:
     return SqlFacts(lambda query: connection.execute(query).fetchall())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=volume(25), deadline=None)
 @given(st.lists(FACT, min_size=1, max_size=40))
 def test_columns_and_sql_find_the_same_in_any_facts(rows: Rows) -> None:
     table = as_columns(rows)
@@ -52,7 +53,7 @@ def test_columns_and_sql_find_the_same_in_any_facts(rows: Rows) -> None:
 
 
 def test_each_rule_is_broken_by_what_was_planted_for_it_in_every_form(tmp_path: Path) -> None:
-    rows, expected = planted(40_000, 500)
+    rows, expected = planted(volume(40_000), volume(500))
     table = as_columns(rows)
     assert {rule for rule, each in expected.items() if each.breaches} == {r.id for r in RULES} - {
         "committed-and-undone"

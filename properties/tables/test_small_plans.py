@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.pieces import Broken
+from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
@@ -60,7 +60,7 @@ def shrunk(hudi: Hudi, plan: Plan, seconds: float = 60.0) -> tuple[Plan, str]:
     history = hudi.again(plan, 0.0, False, True)
     found = broken_in(history, plan, PROFILE)
     kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G24")
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Failure)
     made = PlayedShrinker(hudi.again, PROFILE, at_once=1).shrink(kind, [broken], time.monotonic() + seconds)
     return made.plan, made.sentence
 

@@ -60,6 +60,8 @@ KNOWN: dict[str, tuple[Input, ...]] = {
             (_A, _A),
         ),
     ),
+    "a name of sixteen bytes": (_plain(_create(b"aa.marker.CREATE")),),
+    "a name that is not ASCII": (_plain(_create(b"%C3%A9.marker.CREATE")),),
     "one name twice": (_plain(_create(b"a.marker.CREATE"), _create(b"a.marker.CREATE")),),
 }
 

@@ -1,0 +1,20 @@
+"""Whether a plan breaks a guarantee of a system: what shrinkers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from marker_sim.campaign.runs import findings_of, promised_breach
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.plan import Plan
+from marker_sim.system import System
+
+
+def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:
+    """The same guarantee breaks by that cause, "" for any, where the profile promises it."""
+
+    def fails(plan: Plan) -> bool:
+        _, findings = findings_of(plan, system, guarantee)
+        return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
+
+    return fails
