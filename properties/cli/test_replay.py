@@ -75,8 +75,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _verify(capsys: pytest.CaptureFixture[str], *words: str, budget: str = "3s") -> dict[str, Any]:
-    common = ("verify", "--sut", SUT, "--budget", budget, "--seed", "1", "--storage", "local", "--json")
+def _verify(capsys: pytest.CaptureFixture[str], *words: str, runs: int = 200) -> dict[str, Any]:
+    common = ("verify", "--sut", SUT, "--runs", str(runs), "--seed", "1", "--storage", "local", "--json")
     assert main((*common, "--report", "r", *words)) == 1
     verdict: dict[str, Any] = json.loads(capsys.readouterr().out)
     return verdict
@@ -107,7 +107,7 @@ def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys
 
 
 def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", budget="8s")
+    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", runs=400)
     first = verdict["failures"][0]
     shutil.copy(here / "r" / first["plan"], here / "r" / "other.json")
     harmless = json.loads((here / "r" / first["plan"]).read_text(encoding="utf-8")) | {"ops": [], "faults": []}
