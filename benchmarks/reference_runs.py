@@ -48,7 +48,7 @@ from marker_sim.system import reference
 GENERATORS_IN_TURN = 20
 SHARDS = 400  # Of the exhaustive space; one is a chunk.
 PAIRS_ONE_IN = 40
-CHUNKS_EACH = 10
+CHUNKS_EACH = 3
 PROMISES = load_profile("reference")
 
 

@@ -23,7 +23,7 @@ DIES = {
     "two_hands": "replace-not-locked",
     "deleted_by_the_other": "delete-not-locked",
     "silent_directory": "one-pool-for-all",
-    "deleted_by_the_dead": "no-wait-for-a-dead-server",
+    "deleted_by_the_dead": "type-file-trusted-at-once",
     "asked_again_after_a_deletion": "exists-from-memory",
     "reading_again_refused": "failed-load-is-empty",
     "crowd": "long-file-cut",

@@ -39,6 +39,7 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
+    lasting: whether it stays once it is there, because no request of a server that died is on its way any more.
     """
 
     directory: str
@@ -48,6 +49,7 @@ class Job(NamedTuple):
     data: bytes | None
     expected: str | None
     untyped: bool
+    lasting: bool
 
 
 class Outcome(NamedTuple):
@@ -68,8 +70,8 @@ class DirectoryState:
 
     def __init__(self, path: str, num_threads: int) -> None:
         self.path = path
+        self.lasting = False  # of the next job
         self.loaded = False
-        self.settled = False  # it was loaded or deleted in this life
         self.occupied = False  # a load or a deletion is running
         self.pending: list[Waiter] = []
         self.deletions: list[Mailbox] = []
@@ -96,18 +98,18 @@ class DirectoryState:
     def load(self, contents: Contents) -> None:
         """Load the stored names; creators of this server life are kept."""
         self._files = dict(contents.batches)
-        self._typed = contents.typed
+        self._typed = contents.typed and self.lasting
         self._names = dict.fromkeys(contents.direct, DIRECT)
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
         self._creators = {name: who for name, who in self._creators.items() if name in self._names}
-        self.loaded = self.settled = True
+        self.loaded = True
 
     def clear(self) -> None:
         """The directory was deleted."""
         self._files, self._names, self._creators = {}, {}, {}
         self._typed = False
-        self.loaded = self.settled = True
+        self.loaded = True
 
     def next_job(self) -> Job | None:
         """Turn everything pending into one job; None when there is nothing to do or no file index is free."""
@@ -141,9 +143,10 @@ class DirectoryState:
             path=f"{self.path}/{marker_file(index)}",
             data=file.data + encode_names(fresh) if fresh else None,
             expected=file.version,
-            # A first file writes it again: another server may have deleted the directory meanwhile. So does the first
-            # batch after a file was found without it, which a dead server's late request may have left.
+            # A first file writes it again: another server may have deleted the directory meanwhile. So does every
+            # batch until a dead server's late request can no longer take it, and the first one after that.
             untyped=file.version is None or not self._typed,
+            lasting=self.lasting,
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
@@ -163,7 +166,7 @@ class DirectoryState:
             again += [w for ws in fresh.values() for w in ws]
         elif job.data is not None:
             self._files[job.file_index] = BatchFile(job.data, outcome.version)
-            self._typed = True
+            self._typed = job.lasting
             answers += self._store(job.file_index, fresh)
         if again or outcome.conflict:
             self.loaded = False

@@ -119,16 +119,15 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
     """Write the type file; one left empty by a crash is replaced (Hudi I 9023)."""
     path = f"{directory}/{TYPE_FILE}"
-    expected: str | None = None
     for _ in range(TRIES):
+        content = is_stored(storage, runtime, path)
+        if content is not None and content.data == TYPE_BATCHED:
+            return
         try:
-            replace(storage, runtime, path, TYPE_BATCHED, expected)
+            replace(storage, runtime, path, TYPE_BATCHED, None if content is None else content.version)
             return
         except PreconditionFailed:
-            content = retry_until_decided(storage, runtime, lambda: read(storage, path))
-            if content is not None and content.data == TYPE_BATCHED:
-                return
-            expected = content.version if content is not None else None
+            pass  # Another server was faster: its file is looked at.
     raise PreconditionFailed(f"{path} keeps changing")
 
 

@@ -70,7 +70,9 @@ class TimelineServer:
         self._inbox = runtime.mailbox()
         self._directories: dict[str, DirectoryState] = {}
         self._first_create_ms: float | None = None
-        self._began_ms = runtime.now_ms()
+        capabilities = storage.capabilities
+        # Until then a request of a server that died before this one may still be applied.
+        self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms
         runtime.spawn("dispatcher", self._own)
 
     # Called by request handlers, at the same time.
@@ -164,12 +166,12 @@ class TimelineServer:
             self._runtime.spawn("delete", lambda: self._delete(path, answer))
         elif state.pending and not state.loaded:
             state.occupied = True
-            settled = state.settled
-            self._runtime.spawn("load", lambda: self._load(path, settled))
+            self._runtime.spawn("load", lambda: self._load(path))
         elif state.forgettable:
             del self._directories[path]
 
     def _dispatch(self, state: DirectoryState) -> None:
+        state.lasting = self._runtime.now_ms() >= self._alone_ms
         job = state.next_job()
         if job is not None:
             self._runtime.spawn(f"flush-{job.file_index}", lambda: self._flush(job))
@@ -215,23 +217,8 @@ class TimelineServer:
                     found[path] = frozenset({name} if is_marker_name(path) else decode_names(content.data))
         return frozenset(name for name, path in job.known if name not in found[path])
 
-    def _load(self, path: str, settled: bool) -> None:
-        self._inbox.put(_Loaded(path, _attempt(lambda: self._settled(path, settled))))
-
-    def _settled(self, path: str, settled: bool) -> Contents:
-        """What is stored when no request of a server that died before this one is on its way to the type file.
-
-        A deletion that was cut short leaves the type file alone in the end, damaged or not, and may have sent for that
-        one too. A type file that is alone later in this life is our own, whose first batch failed.
-        """
-        contents = read_directory(self._storage, self._runtime, path)
-        capabilities = self._storage.capabilities
-        longest_ms = capabilities.request_timeout_ms + capabilities.late_effect_ms
-        left_ms = self._began_ms + longest_ms - self._runtime.now_ms()
-        if left_ms > 0 and not settled and contents.type_file and not contents.batches:
-            self._runtime.sleep(left_ms)
-            contents = read_directory(self._storage, self._runtime, path)
-        return contents
+    def _load(self, path: str) -> None:
+        self._inbox.put(_Loaded(path, _attempt(lambda: read_directory(self._storage, self._runtime, path))))
 
     def _delete(self, path: str, answer: Mailbox) -> None:
         result = _attempt(lambda: delete_directory(self._storage, self._runtime, path, self._delete_at_once))

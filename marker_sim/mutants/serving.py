@@ -386,11 +386,11 @@ SERVING = (
         ),
     ),
     Mutant(
-        name="no-wait-for-a-dead-server",
-        record="plausible: a server loads a directory while a dead one's deletion is on its way",
+        name="type-file-trusted-at-once",
+        record="plausible: a server looks once for the type file while a dead one's deletion is on its way",
         module="markers.server",
-        before="        if left_ms > 0 and not settled and contents.type_file and not contents.batches:\n",
-        after="        if left_ms > 1_000_000 and contents.typed:\n",
+        before="        state.lasting = self._runtime.now_ms() >= self._alone_ms\n",
+        after="        state.lasting = True\n",
         kills="G9",
     ),
 )

@@ -63,16 +63,16 @@ STORING = (
         name="no-type-file",
         record="I 5591, I 6283: a batched directory without type file is taken for a direct one",
         module="markers.files",
-        before='    path = f"{directory}/{TYPE_FILE}"\n    expected: str | None = None\n',
-        after='    if directory:\n        return\n    path = f"{directory}/{TYPE_FILE}"\n    expected: str | None = None\n',
+        before='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n',
+        after='    if directory:\n        return\n    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n',
         kills="G9",
     ),
     Mutant(
         name="type-file-last",
         record="plausible: the type file is written after the first batch",
         module="markers.files",
-        before='    path = f"{directory}/{TYPE_FILE}"\n    expected: str | None = None\n',
-        after='    path = f"{directory}/{TYPE_FILE}"\n    expected: str | None = None\n'
+        before='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n',
+        after='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n'
         '    if not any("MARKERS" in p for p in storage.list(directory + "/")):\n        return\n',
         kills="G9",
     ),
@@ -352,14 +352,6 @@ STORING = (
         module="markers.files",
         before="    typed = type_file = False\n",
         after="    typed = type_file = True\n",
-        kills="G9",
-    ),
-    Mutant(
-        name="damaged-type-file-not-waited-for",
-        record="the reference until November 2026: a type file that is alone and damaged may still be deleted by the dead",
-        module="markers.server",
-        before="        if left_ms > 0 and not settled and contents.type_file and not contents.batches:\n",
-        after="        if left_ms > 0 and not settled and contents.typed and not contents.batches:\n",
         kills="G9",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.names import TYPE_BATCHED, encode_names
-from properties.judges.build import DIRECTORY, Story, marker
+from properties.judges.build import DIRECTORY, Story, begun, excused, marker
 
 A, B, C = marker("a"), marker("b"), marker("c")
 
@@ -142,18 +142,9 @@ def test_damage_in_a_directory_that_nobody_asked_anything_of_is_the_kits_own() -
     assert dict(story.finding("G9").excused)["kit-damage"] == 1 and not story.finding("G9").breaches
 
 
-@pytest.mark.parametrize(
-    ("damage", "by", "held"),
-    [
-        ("removed", "server#1", True),
-        ("emptied", "server#1", False),  # The successor sees it, and has to wait.
-        ("", "server#1", False),
-        ("removed", "server#2", False),
-    ],
-)
-def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hid_that_there_is_one(
-    damage: str, by: str, held: bool
-) -> None:
+@pytest.mark.parametrize("damage", ["removed", "emptied", ""])
+@pytest.mark.parametrize("by", ["server#1", "server#2"])
+def test_a_type_file_that_a_late_deletion_takes_is_written_again_whatever_damage_hid(damage: str, by: str) -> None:
     story = Story()
     story.start()
     story.create(A)
@@ -173,10 +164,32 @@ def test_a_type_file_that_a_dead_servers_deletion_takes_is_lost_unless_damage_hi
     story.put(f"{DIRECTORY}/MARKERS.type", None, by, how="delete")
     story.wait(60_000)
     story.put(f"{DIRECTORY}/MARKERS0", encode_names([B, C]), "server#2")
-    if held:
-        assert dict(story.finding("G9").excused)["kit-damage"] >= 1 and not story.finding("G9").breaches
+    story.breaks("G9", under="restart")
+
+
+@pytest.mark.parametrize("ends", ["repaired", "killed", "answered-first", "asked-later", "its-own-deletion"])
+def test_a_create_that_was_open_when_the_type_file_was_deleted_is_answered_after_it_is_back(ends: str) -> None:
+    story = begun()
+    create = story.ask(A)
+    story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED)
+    story.start("second#1")
+    deletion = story.invoke("delete")
+    taken_by = "server#1" if ends == "its-own-deletion" else "second#1"
+    story.put(f"{DIRECTORY}/MARKERS.type", None, taken_by, how="delete")
+    story.end(deletion, "ok", True)
+    later = story.invoke("create", B) if ends == "asked-later" else None
+    story.wait(60_000)
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([A if later is None else B]))
+    if ends == "answered-first":
+        story.end(create, "ok", "created")
+    if ends == "killed":
+        story.kill()
     else:
-        story.breaks("G9", under="restart")
+        story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED)
+    if ends in ("repaired", "killed"):
+        assert excused(story, "G9") == {"create-open": 1} and not story.finding("G9").breaches
+    else:
+        story.breaks("G9", under="second-server")
 
 
 def test_direct_mode_has_no_type() -> None:

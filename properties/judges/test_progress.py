@@ -190,6 +190,9 @@ def test_a_task_that_failed_is_tried_again_once_an_executor_is_idle(
         ("paused", True),
         ("driver-paused", True),
         ("killed-alone", False),
+        ("waits-for-a-lost-answer", True),
+        ("waits-for-nothing", False),
+        ("waited-until-its-death", False),
     ),
 )
 def test_a_write_that_is_given_up_because_nothing_happens_breaks_it_unless_no_executor_could_work(
@@ -207,6 +210,14 @@ def test_a_write_that_is_given_up_because_nothing_happens_breaks_it_unless_no_ex
                 job.fault("attempt-killed", process=EXECUTOR, path=job.events[work].path)
         case "dead":
             job.fault("kill", process=EXECUTOR)
+        case "waits-for-a-lost-answer" | "waits-for-nothing" | "waited-until-its-death":
+            token = base("c", "001", "2-0-0")
+            job.step("attempt", "001", path=token, process="executor#2")
+            create = job.invoke("create", f"{token}.marker.CREATE", process="executor#2")
+            if spent != "waits-for-nothing":
+                job.fault("request-lost", process="executor#2", caused_by=create)
+            if spent == "waited-until-its-death":
+                job.fault("kill", process="executor#2")
         case "paused" | "driver-paused":
             job.fault("pause", process=EXECUTOR if spent == "paused" else job.driver, value="begin")
     job.wait(100 if spent == "briefly" else 60_000)
@@ -214,7 +225,8 @@ def test_a_write_that_is_given_up_because_nothing_happens_breaks_it_unless_no_ex
     if held:
         job.says_nothing("G25")
     else:
-        assert "while an executor was idle" in job.breaks("G25", under="client").message
+        under = "wire" if spent == "waited-until-its-death" else "client"
+        assert "while an executor was idle" in job.breaks("G25", under=under).message
 
 
 def test_executors_that_died_are_a_reason_to_give_up_and_those_of_another_driver_are_none() -> None:

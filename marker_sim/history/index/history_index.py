@@ -291,7 +291,18 @@ class HistoryIndex(EventReader):
         waited_ns = self.time_ns(self.awaited_until(call)) - max(self.time_ns(last), self.healthy_ns)
         if self.timed_out(call) and call.invoke not in self.touched and waited_ns > bound_ns:
             return NEVER  # That breaks G6, and nothing says when a server that does not answer has done with a request.
-        return self.later(max(ends), rest_ns + bound_ns)
+        wait_ns = rest_ns + bound_ns
+        return self.later(self._held_up(call, {life.process for life in lives}, max(ends), wait_ns), wait_ns)
+
+    def _held_up(self, call: RecordedCall, own: set[str], end: int, wait_ns: int) -> int:
+        """Until when storage kept failing for its servers in its directory: it waits behind what came before it."""
+        asked = self.events[call.invoke]
+        home = f"{asked.table}{TEMP}{asked.instant}"
+        for fault in sorted(self.faults, key=lambda fault: fault.begin):
+            here = fault.storage and fault.process in own and fault.concerns(home)
+            if here and fault.begin > end and self.time_ns(fault.begin) - self.time_ns(end) <= wait_ns:
+                end = fault.begin if fault.end == NEVER else fault.end
+        return end
 
     @cached_property
     def healthy_ns(self) -> int:

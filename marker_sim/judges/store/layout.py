@@ -7,7 +7,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
-from marker_sim.names import TYPE_FILE, is_marker_name
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name
 
 _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
@@ -105,8 +105,6 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     damaged = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at]
     if damaged and not _written_by_a_successor(view, at, max(damaged)):
         return view.excuse("kit-damage")
-    if _taken_by_the_dead(view, type_file, typed, at):
-        return view.excuse("kit-damage")
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
@@ -115,35 +113,30 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     if at < over:
         return view.excuse("deletion-open")
     if not view.reads:
-        return False
+        return _open_at_deletion(view, directory, type_file, at) and view.excuse("create-open")
     begun = home.begun[home.seen.index(at)]
     written = any(call.invoke >= over and call.done <= begun for call in directory.answers)
     return not written and view.excuse("left-by-deletion")
 
 
-def _taken_by_the_dead(view: HistoryIndex, type_file: str, typed: int, at: int) -> bool:
-    """Whether a dead server's deletion took the file that its successor wrote, when damage hid the one to wait for.
+def _open_at_deletion(view: HistoryIndex, directory: Directory, type_file: str, at: int) -> bool:
+    """Whether a marker is stored whose create was open when somebody else deleted the type file.
 
-    Without the damage the successor sees the type file of the dead one, and waits until such requests are over; so it
-    does for one that is empty, or that is missing beside marker files.
+    Its server may have seen the type file before. It must be back before such a create is answered; a server that died
+    can do nothing about it.
     """
-    for event in view.events[typed + 1 : at]:
-        if event.kind == "effect" and event.operation == "delete" and event.path == type_file:
-            dead = [life for life in view.lives.values() if life.process == event.process and life.end < typed]
-            hidden = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and f.begin < typed]
-            if any(life.start < begin for begin in hidden for life in dead):
-                return not _anything_in(view, type_file.rpartition("/")[0], typed)
-            return False
-    return False
-
-
-def _anything_in(view: HistoryIndex, directory: str, at: int) -> bool:
-    """Whether a file is stored in a directory just before an event."""
-    there: dict[str, bool] = {}
-    for event in view.events[:at]:
-        if event.kind == "effect" and event.path is not None and event.path.startswith(f"{directory}/"):
-            there[event.path] = event.operation != "delete" and not event.path.endswith("/")
-    return any(there.values())
+    event = view.events[at]
+    changes = [e for e in view.events if e.kind == "effect" and e.path == type_file]
+    taken = next((e for e in reversed(changes) if e.index < at), None)
+    if taken is None or taken.operation != "delete" or taken.process == event.process:
+        return False
+    written = decode_names(event.value) if isinstance(event.value, bytes) else ()
+    lives = {start for start, life in view.lives.items() if life.process == event.process}
+    asked = [call for call in directory.creates if call.name in written and call.life in lives]
+    asked = [call for call in asked if call.invoke < taken.index and view.over(call) > at]
+    back = min((e.index for e in changes if e.index > at and e.value == TYPE_BATCHED), default=NEVER)
+    answered = min((call.done for call in asked if call.outcome == "ok"), default=NEVER)
+    return bool(asked) and min(back, view.ended(event.process)) < answered
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:

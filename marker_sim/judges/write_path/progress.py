@@ -122,7 +122,7 @@ class _Attempted:
             return "", self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
         if view.header.world == "simulated":  # Elsewhere a busy machine can be the reason.
             idle_ns = self._executors.idle_ns(last := self._last_act(at), at)
-            if idle_ns > view.header.answer_bound_ms * MS:
+            if idle_ns > view.header.answer_bound_ms * MS and not self._waits(at):
                 what = f"{how}, and had done nothing for {idle_ns / 1e9:.0f} s while an executor was idle"
                 return "", self._breach(what, last, at)
         failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
@@ -189,6 +189,13 @@ class _Attempted:
     @cached_property
     def _executors(self) -> Executors:
         return Executors(self.view, self.process)
+
+    def _waits(self, at: int) -> bool:
+        """Whether an attempt under way at an event waits for the answer to a call that a fault delayed or lost."""
+        view = self.view
+        alive = {a.process for a in self._attempts(at) if a.done > at and view.ended(a.process) > at}
+        struck = {f.touched for f in view.faults if f.process in alive and f.touched is not None and f.begin < at}
+        return any(view.answers.get(call, NEVER) > at for call in struck)
 
     def _patience_ns(self, at: int) -> int:
         """For how long a write may be inactive, or repeat itself: the bound, and a storage call for each marker.

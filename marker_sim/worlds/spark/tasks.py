@@ -6,7 +6,7 @@ the attempt is Spark's id of the task attempt, which no other one of the applica
 
 Spark stops counting an attempt before its Python worker stops writing. So an attempt looks for its marker directory
 when its file is whole, or its writing failed: where that is gone, the driver has deleted what it knew of, and the
-attempt deletes its own.
+attempt deletes its own. One that gets no answer fails, so nobody counts it, and it deletes its own as well.
 Source: Hudi 0.15.0 FSUtils.makeWriteToken and TaskContextSupplier; the digits are our decision.
 """
 
@@ -78,8 +78,12 @@ class WriteTasks(NamedTuple):
         around = replace(child.context(work.table), storage=attempt)
 
         def took_back() -> bool:
-            if markers.exists():
-                return False
+            try:
+                if markers.exists():
+                    return False
+            except SeamError:
+                attempt.delete(f"{work.table}/{work.path}")
+                raise
             attempt.delete(f"{work.table}/{work.path}")
             return True
 
