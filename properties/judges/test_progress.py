@@ -225,7 +225,7 @@ def test_a_write_that_is_given_up_because_nothing_happens_breaks_it_unless_no_ex
     if held:
         job.says_nothing("G25")
     else:
-        under = "wire" if spent == "waited-until-its-death" else "client"
+        under = {"waits-for-nothing": "storage", "waited-until-its-death": "wire"}.get(spent, "client")
         assert "while an executor was idle" in job.breaks("G25", under=under).message
 
 
