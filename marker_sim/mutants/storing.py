@@ -72,8 +72,9 @@ STORING = (
         record="plausible: the type file is written after the first batch",
         module="markers.files",
         before='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n',
-        after='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n'
-        '    if not any("MARKERS" in p for p in storage.list(directory + "/")):\n        return\n',
+        after='    path = f"{directory}/{TYPE_FILE}"\n'
+        '    if not any("MARKERS" in p for p in storage.list(directory + "/")):\n        return\n'
+        "    for _ in range(TRIES):\n",
         kills="G9",
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.names import data_path, encode_names
-from properties.judges.build import DIRECTORY, Story, begun, excused, marker
+from properties.judges.build import DIRECTORY, Story, marker
 
 A, B, C = marker("a"), marker("b"), marker("c")
 LOG = marker("l", "APPEND")
@@ -70,33 +70,6 @@ def test_a_create_that_was_open_may_show_after_the_deletion(late: str) -> None:
         story.end(invoke, "ok", "created")
     story.list(A)
     story.holds("G10")
-
-
-@pytest.mark.parametrize(
-    ("failed_ms", "path", "held"),
-    [
-        ((), DIRECTORY, False),
-        ((8_000, 8_000), DIRECTORY, True),
-        ((8_000, 8_000), "t/.hoodie/.temp/002", False),
-        ((8_000, 30_000), DIRECTORY, False),  # The copy had its time before storage failed again.
-    ],
-)
-def test_a_copy_of_a_create_waits_as_long_as_storage_keeps_failing_in_its_directory(
-    failed_ms: tuple[int, ...], path: str, held: bool
-) -> None:
-    story = begun(answer_bound_ms=10_000, storage_timeout_ms=3_000, late_effect_ms=500)
-    copied = story.ask(A)
-    story.fault("duplicated", "client", caused_by=copied)
-    story.flush(A)
-    story.end(copied, "ok", "created")
-    for apart_ms in failed_ms or (16_000,):
-        story.wait(apart_ms)
-        if failed_ms:
-            story.fault("timeout-lost", path=f"{path}/MARKERS0")
-    story.delete()
-    story.flush(A)
-    assert bool(story.finding("G10").breaches) is not held
-    assert not held or excused(story, "G10") == {"create-unknown": 1}
 
 
 def test_a_listing_that_remembers_deleted_names_breaks_it() -> None:
