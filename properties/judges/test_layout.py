@@ -167,7 +167,9 @@ def test_a_type_file_that_a_late_deletion_takes_is_written_again_whatever_damage
     story.breaks("G9", under="restart")
 
 
-@pytest.mark.parametrize("ends", ["repaired", "killed", "answered-first", "asked-later", "its-own-deletion"])
+@pytest.mark.parametrize(
+    "ends", ["repaired", "killed", "paused", "answered-first", "asked-later", "its-own-deletion", "left"]
+)
 def test_a_create_that_was_open_when_the_type_file_was_deleted_is_answered_after_it_is_back(ends: str) -> None:
     story = begun()
     create = story.ask(A)
@@ -182,11 +184,16 @@ def test_a_create_that_was_open_when_the_type_file_was_deleted_is_answered_after
     story.put(f"{DIRECTORY}/MARKERS0", encode_names([A if later is None else B]))
     if ends == "answered-first":
         story.end(create, "ok", "created")
-    if ends == "killed":
-        story.kill()
-    else:
-        story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED)
-    if ends in ("repaired", "killed"):
+    match ends:
+        case "killed":
+            story.kill()
+        case "paused":
+            story.fault("pause", value="begin")
+        case "left":
+            story.fault("kill", value="end-of-run")
+        case _:
+            story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED)
+    if ends in ("repaired", "killed", "paused"):
         assert excused(story, "G9") == {"create-open": 1} and not story.finding("G9").breaches
     else:
         story.breaks("G9", under="second-server")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import DAMAGE, MS, Directory
+from marker_sim.history.index.calls import DAMAGE, MS, SEVERAL_LIVES, Directory
+from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
 from marker_sim.judges.causes import Causes
@@ -122,21 +123,23 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
 def _open_at_deletion(view: HistoryIndex, directory: Directory, type_file: str, at: int) -> bool:
     """Whether a marker is stored whose create was open when somebody else deleted the type file.
 
-    Its server may have seen the type file before. It must be back before such a create is answered; a server that died
-    can do nothing about it.
+    Its server may have seen the type file before. It must be back before such a create is answered, unless the server
+    was killed before that, or stays paused.
     """
     event = view.events[at]
     changes = [e for e in view.events if e.kind == "effect" and e.path == type_file]
     taken = next((e for e in reversed(changes) if e.index < at), None)
-    if taken is None or taken.operation != "delete" or taken.process == event.process:
+    life = next((life for life in view.lives.values() if life.process == event.process), None)
+    if taken is None or life is None or taken.operation != "delete" or taken.process == event.process:
         return False
     written = decode_names(event.value) if isinstance(event.value, bytes) else ()
-    lives = {start for start, life in view.lives.items() if life.process == event.process}
-    asked = [call for call in directory.creates if call.name in written and call.life in lives]
+    asked = [call for call in directory.creates if call.name in written and call.life in (life.start, SEVERAL_LIVES)]
     asked = [call for call in asked if call.invoke < taken.index and view.over(call) > at]
-    back = min((e.index for e in changes if e.index > at and e.value == TYPE_BATCHED), default=NEVER)
-    answered = min((call.done for call in asked if call.outcome == "ok"), default=NEVER)
-    return bool(asked) and min(back, view.ended(event.process)) < answered
+    back = [e.index for e in changes if e.index > at and e.value == TYPE_BATCHED]
+    gone = [life.end] if life.end != NEVER and view.events[life.end].value != END_OF_RUN else []
+    paused = [begin for begin, end in life.pauses if end >= view.phase("end")]
+    answered = min((call.done for call in asked if call.outcome == "ok" and call.done > at), default=NEVER)
+    return bool(asked) and min(back + gone + paused, default=NEVER) < answered
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
