@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from marker_sim.report.script import ToldFailure, shell_script
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
 from scenarios.findings.stored_finding import read_findings
-from scenarios.plain_shell import run_script, s3_store, settings_of_hudi
+from scenarios.plain_shell import PATH, run_script, s3_store, settings_of_hudi
 from scenarios.test_http import START
 from scenarios.test_http_s3 import START as START_S3
 
@@ -55,6 +56,18 @@ def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:
     assert not re.search(r"script\.sh: line \d+|syntax error|command not found", done.errors), done.errors
     assert not done.left, "a script ends what it started"
     return done.code, "\n".join((*done.lines, *done.errors.splitlines(), ""))
+
+
+def with_slow_programs(folder: Path, **late_s: str) -> str:
+    """A PATH on which these programs end so many seconds after they did their work, as on a busy machine."""
+    slow = folder / "slow"
+    slow.mkdir()
+    for name, seconds in late_s.items():
+        real = shutil.which(name, path=PATH)
+        assert real, f"{name} is not on {PATH}"
+        (slow / name).write_text(f'#!/bin/sh\n{real} "$@"\ncode=$?\nsleep {seconds}\nexit $code\n', encoding="utf-8")
+        (slow / name).chmod(0o755)
+    return f"{slow}{os.pathsep}{PATH}"
 
 
 def killed(at: int) -> Fault:
@@ -194,6 +207,23 @@ def test_a_file_that_a_living_server_is_writing_is_not_looked_at_for_an_answer(t
     script = shell_script(told("G1", made, f"{START} --broken torn-in-place"))
     code, said = bash(script, tmp_path, TRIES="2")
     assert (code, said.splitlines()[-1]) == (0, "held in 2 tries"), said
+
+
+def test_no_client_lets_the_server_go_on_while_another_looks(tmp_path: Path) -> None:
+    many = (
+        create(f"p/f{{copy}}-{number}_0-0-0_001.parquet.marker.CREATE", copies=6, apart_ms=15) for number in range(10)
+    )
+    script = shell_script(told("G1", plan(*many, threads=3), f"{START} --broken torn-in-place"))
+    slow = with_slow_programs(tmp_path, find="0.1", rmdir="0.05")  # A look is long, and so is what follows it.
+    code, said = bash(script, tmp_path, PATH=slow, TRIES="1")
+    assert (code, said.splitlines()[-1]) == (0, "held in 1 tries"), said
+
+
+def test_the_copy_of_a_request_leaves_the_server_running(tmp_path: Path) -> None:
+    twice = Fault.of(FaultKind.DUPLICATED, "a", Step(1), late_ms=300)
+    made = plan(create(NAMES[0]), Op(actor="a", kind="list", after_ms=800), create(NAMES[1]), faults=(twice,))
+    code, said = bash(shell_script(told("G1", made, START)), tmp_path, TRIES="1")
+    assert code == 0 and "no answer" not in said, said
 
 
 def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:

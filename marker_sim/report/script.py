@@ -97,6 +97,7 @@ def shell_script(failure: ToldFailure) -> str:
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
+    at_answers = bool(claims & {"G1", "G2"}) and not server.reader
     text = (files("marker_sim.report") / "script.sh.j2").read_text(encoding="utf-8")
     return environment().from_string(text).render(
         head=[printable(line) for line in _head(failure, hudi, s3)],
@@ -119,7 +120,8 @@ def shell_script(failure: ToldFailure) -> str:
         at_request=any(line.startswith("request ") for line in steps.due),
         steps=steps.text,
         uses=steps.uses,
-        at_answers=bool(claims & {"G1", "G2"}) and not server.reader,
+        at_answers=at_answers,
+        stops=at_answers or "pause_server" in steps.uses,
         clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
