@@ -29,11 +29,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from urllib.parse import parse_qs
 
 from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import directory_of, present
+from marker_sim.history.index.presence import NEVER, directory_of, present
 from marker_sim.names import marker_file_index, most_like
 
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
@@ -59,6 +60,7 @@ class Causes:
         self._strangers: dict[str, list[tuple[str, list[int]]]] = {}
         self._other_forms: dict[str, frozenset[str]] = {}
         self._meant_by: dict[tuple[str, str, int], RecordedCall | None] = {}
+        self._odd: dict[str, list[tuple[int, int, bytes, bool]]] = {}
         self._by_directory: dict[str, _Versions] | None = None
 
     def of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
@@ -109,6 +111,20 @@ class Causes:
         failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
         return "exists-after-failed-flush" if failed else "exists-while-open"
 
+    def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
+        """The create that came before one answered "exists", of a name that was never stored: the end of a sentence."""
+        before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
+        made = [c for c in before if c.value == "created" and c.done < call.done]
+        waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
+        asked = [c for c in waiting if not self.deleted_between(directory, c.invoke, call.invoke)]
+        meant = made[-1] if made else asked[0] if asked else None
+        if meant is None:
+            return ""
+        ended = 'was answered "created"' if made else f"ended {meant.outcome}"
+        return f"; the create of event {meant.invoke} " + (
+            f"{ended} at event {meant.done}" if meant.done < call.done else "had no answer yet"
+        )
+
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
         """The origin of a name that was not requested; kind: of the listing that shows it."""
         asked = self._asked_as(directory, kind)
@@ -133,21 +149,27 @@ class Causes:
             self._meant_by[asked] = before.get(most_like(stranger, before) or "")
         return self._meant_by[asked]
 
-    def asked_instead(self, directory: Directory, stranger: str, since: int) -> str:
-        """What was requested in place of a name that came to storage: the end of a sentence."""
+    def asked_instead(self, directory: Directory, stranger: str, since: int) -> tuple[str, tuple[int, ...]]:
+        """What was requested in place of a name that came to storage: the end of a sentence, and evidence.
+
+        An accepted hostile request whose name it is, or contains it, else the create under way of a name most like it.
+        """
+        for call in directory.hostile:
+            if call.outcome == "ok" and call.invoke < since and stranger in call.asked:
+                whole = f"a hostile request of it was accepted at event {call.done}"
+                part = f"it is a part of {call.identity!r}, which was accepted at event {call.done}"
+                return f"; {whole if stranger == call.asked else part}", call[:2]
         meant = self._meant(directory, stranger, since)
-        return f"; event {meant.invoke} had requested {meant.name!r}" if meant is not None else ""
+        return f"; event {meant.invoke} had requested {meant.name!r}" if meant is not None else "", ()
 
     def instead(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
         """What is stored at an event in place of a name that is not: the end of a sentence, and its event."""
         name, home = call.name, self._view.rest.home(directory.path)
         low = min((c.invoke for c in directory.creates if c.name == name), default=call.invoke)
         high, lost = home.look(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
-        if not name:
-            return "", ()
-        for _, (when, now) in self._changes(directory.path, at):
-            if now and name.encode("utf-8", "surrogateescape") in now[now.rfind(b"\n") + 1 :]:
-                return f"; event {when} leaves it in a last line that has no end, which is no marker", (when,)
+        no_marker = self._no_marker(directory, call, at)
+        if no_marker[0] or not name:
+            return no_marker
         for other, span in self._strangers_in(directory):
             if (low < span[0] <= high or span[0] == lost) and present(span, at) is not None:
                 meant = self._meant(directory, other, span[0])
@@ -155,6 +177,40 @@ class Causes:
                     since = max(start for start in span[::2] if start <= at)
                     return f"; {other!r} is, from event {since} on, which nobody had asked for", (since,)
         return "", ()
+
+    def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
+        """The line that was written for a name and is no marker: the end of a sentence, and its event.
+
+        In a file as it is at an event, else in one as it was written since the name was asked for.
+        """
+        name, found = call.name.encode("utf-8", "surrogateescape"), ("", tuple[int, ...]())
+        line = "it in a last line that has no end, which is no marker" if name else "an empty line, which is no marker"
+        begun = since = -1
+        for when, until, last, empty in self._odd_lines(directory.path):
+            if when > at or not (name in last if name else empty):
+                continue
+            begun = begun if when == since else when  # Of several versions in a row that have it, the first.
+            since = until
+            if until > at and (name or begun > call.invoke):
+                return f"; event {begun} leaves {line}", (begun,)
+            if begun > call.invoke and until <= at:
+                was = f"from event {begun} until event {until} {'it was' if name else 'there was'}"
+                found = f"; {was} {line.removeprefix('it ')}", (begun, until)
+        return found
+
+    def _odd_lines(self, path: str) -> list[tuple[int, int, bytes, bool]]:
+        """Of each version of a marker file with a last line without end or an empty line: from when until when it was,
+        that last line, and whether there is an empty one.
+        """
+        if path not in self._odd:
+            found = self._odd[path] = list[tuple[int, int, bytes, bool]]()
+            for versions in self._versions(path).values():
+                for (when, now), (until, _) in pairwise((*versions, (NEVER, None))):
+                    last = (now or b"")[(now or b"").rfind(b"\n") + 1 :]
+                    empty = b"\n\n" in (now or b"") or (now or b"").startswith(b"\n")
+                    if last or empty:
+                        found.append((when, until, last, empty))
+        return self._odd[path]
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """How a listing shows a name that it lacks: glued, garbled or split, "" for none of them."""

@@ -8,7 +8,7 @@ they stand for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History
@@ -20,6 +20,9 @@ _EVENT = re.compile(r"\b(?:events?|at) (\d+)\b(?! (?:ms|s)\b)")
 _STORED = re.compile(r"(?<!gone )(?<!not )\bstored at event (\d+)")
 _GONE = re.compile(r"(?:gone from|no longer stored from|removed at) event (\d+)")
 _KILLED = re.compile(r"was killed at event (\d+)")
+_SILENT = re.compile(r"(\S+) answered nothing (?:after event (\d+)|since its start)")
+_LISTED = re.compile(r"markers were listed at event (\d+)")
+_REMOVED = re.compile(r"; (\S+) removed it during the deletion of .+, event (\d+)")
 _FILES = re.compile(r"MARKERS\d+$")
 _NEVER = ("nor at any other time", "at no time")
 _FAULTS = {"put-failed": "storage", "exists-after-failed-flush": "storage", "after-failed-flush": "storage"}
@@ -76,6 +79,7 @@ def untrue(history: History, breach: Breach) -> list[str]:
     for number in map(int, _KILLED.findall(message)):
         if events[number].kind != "fault" or events[number].operation not in ("kill", "torn-write"):
             wrong.append(f"no server was killed at event {number}")
+    wrong += _of_others(events, breach)
     about = create_of(history, breach)
     lives = list(life(history, *about)) if about else []
     if any(word in message for word in _NEVER) and lives:
@@ -91,6 +95,21 @@ def untrue(history: History, breach: Breach) -> list[str]:
             if "gone" not in (moved.get(n), moved.get(_begin_of_rewrite(history, n))):
                 wrong.append(f"event {n} did not remove it: {lives}")
     return wrong + list(_cause(history, breach, about))
+
+
+def _of_others(events: Sequence[Event], breach: Breach) -> Iterator[str]:
+    """What is said of servers and listings and did not happen."""
+    arrived = {event.caused_by: event.process for event in events if event.operation == "arrived"}
+    for process, since in _SILENT.findall(breach.message):
+        later = (e for e in events[: max(breach.evidence)] if e.kind == "ok" and e.index > int(since or 0))
+        yield from (f"{process} answered at event {e.index}" for e in later if arrived.get(e.caused_by) == process)
+    for listed in map(int, _LISTED.findall(breach.message)):
+        ended = next((e.kind for e in events if e.caused_by == listed and e.kind in ("ok", "info", "fail")), "")
+        if events[listed].kind == "invoke" and not ended:
+            yield f"the listing of event {listed} never ended"
+    for process, call in _REMOVED.findall(breach.message):
+        if arrived.get(int(call), events[int(call)].process) != process:
+            yield f"the deletion of event {call} was asked of {arrived.get(int(call))}"
 
 
 def _cause(history: History, breach: Breach, about: tuple[str, str] | None) -> Iterator[str]:

@@ -301,7 +301,7 @@ def test_a_deletion_that_outlasts_its_clients_patience_is_excused_as_long_as_it_
         story.says_nothing("G18")
         assert dict(story.finding("G18").excused)["still-deleting"] == 1
         story.write("003", "a")
-    assert "left of its markers (1 in all)" in story.breaks("G18", under="storage").message
+    assert "left in its marker directory (1 file(s) in all)" in story.breaks("G18", under="storage").message
 
 
 def test_instants_that_are_not_over_are_not_judged() -> None:

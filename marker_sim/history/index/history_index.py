@@ -185,6 +185,11 @@ class HistoryIndex(EventReader):
         life = self.lives.get(call.life)
         return life is not None and life.well(call.invoke, until)
 
+    def served_by(self, call: RecordedCall) -> str:
+        """The process that carries a call out: the server that it was sent to, else its client."""
+        life = self.lives.get(call.life)
+        return self.events[call.invoke].process if life is None else life.process
+
     def phase(self, name: str) -> int:
         """When a phase began first, NEVER when it did not."""
         return next((index for index, phase in self.phases if phase == name), NEVER)

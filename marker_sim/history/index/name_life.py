@@ -8,11 +8,11 @@ name, or has it in its content, is taken to hold it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from marker_sim.history import Event
-from marker_sim.history.index.calls import Directory
+from marker_sim.history.index.calls import Directory, RecordedCall
 from marker_sim.history.index.presence import present
 
 _END = r"[\s\"'\\,;=\x00-\x1f]"
@@ -71,11 +71,16 @@ def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> Na
     return NameLife(tuple(spans), witnessed=True)
 
 
-def taken_by(remover: Event, directories: Iterable[Directory], own: str) -> tuple[str, tuple[int, ...]]:
-    """The deletion of another directory during which an effect took a name: the end of a sentence, and its event."""
+def taken_by(
+    remover: Event, directories: Iterable[Directory], own: str, asked: Callable[[RecordedCall], str]
+) -> tuple[str, tuple[int, ...]]:
+    """The deletion of another directory in which an effect took a name: the end of a sentence, and its event.
+
+    asked: the process that carries a call out; what another one removes meanwhile it does not remove for that call.
+    """
     for directory in directories:
         for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():
-            if call.invoke < remover.index < call.done:
+            if call.invoke < remover.index < call.done and asked(call) == remover.process:
                 what = f"; {remover.process} removed it during the deletion of {directory.path}, event {call.invoke}"
                 return what, (call.invoke,)
     return "", ()

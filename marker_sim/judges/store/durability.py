@@ -61,6 +61,8 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                     continue  # It was lost between the answer and the reading, which breaks G3.
                 when, also = life.around(moment)
                 instead, source = causes.instead(directory, call, moment)
+                if answer == "exists" and not instead and life.gone(-1, moment) is None:
+                    instead = causes.meant_by_exists(directory, call)
                 what = f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
                 message = what + (f" at event {moment}" if moment != done else "") + when + instead
                 cause = causes.of_loss(directory, call, moment)
@@ -131,7 +133,7 @@ def _lost(
     if to is None or to >= limit:
         return None
     to = life.gone(call.done, to) or to
-    taken, also = taken_by(view.events[to], view.directories.values(), home.path)
+    taken, also = taken_by(view.events[to], view.directories.values(), home.path, view.served_by)
     back = life.came(to)
     until = "on" if back is None else f"until event {back}"
     gone = f"is no longer stored in {home.path} from event {to} {until}, with no deletion invoked"

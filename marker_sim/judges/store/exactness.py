@@ -31,7 +31,7 @@ def exact_set(view: HistoryIndex) -> Finding:
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
                 late = f" until event {asked[name]}" if name in asked else ""
-                of_it, source = _source(causes, directory, name, span[0])
+                of_it, source = causes.asked_instead(directory, name, span[0])
                 message = f"{name!r} is stored in {path} from event {span[0]} on and no create had requested it{late}"
                 cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
                 also = () if of_it else next_answer(view, path, span[0], name)
@@ -68,16 +68,6 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
     return asked
 
 
-def _source(causes: Causes, directory: Directory, name: str, until: int) -> tuple[str, tuple[int, ...]]:
-    """The accepted hostile request whose name contains a stored one, or the create under way of a name that is most
-    like it: the end of a sentence, and evidence.
-    """
-    for call in directory.hostile:
-        if call.outcome == "ok" and call.invoke < until and name in call.asked:
-            return f"; it is a part of {call.identity!r}, which was accepted at event {call.done}", call[:2]
-    return causes.asked_instead(directory, name, until), ()
-
-
 def _listed(
     view: HistoryIndex, causes: Causes, directory: Directory, asked: dict[str, int]
 ) -> tuple[int, list[Breach]]:
@@ -105,8 +95,22 @@ def _listed(
         for name in sorted(set(listed) - known[call.operation]):
             message = f"a {call.operation} of {directory.path} shows {name!r}, which no create had requested"
             cause = causes.of_stranger(directory, name, call.operation)
-            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
+            of_it, source = _where_from(view, causes, directory, call, name)
+            breaches.append(breach_of(view, message + of_it, (call.invoke, call.done), directory.path, cause, source))
     return len(listings), breaches
+
+
+def _where_from(
+    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, stranger: str
+) -> tuple[str, tuple[int, ...]]:
+    """Since when a stranger in a listing is stored, and what was requested in its place: the end of a sentence."""
+    if listing.operation != "list":
+        return "", ()
+    span = [] if view.reads else view.rest.home(directory.path).spans.get(stranger, [])
+    stored = present(span, listing.done) is not None
+    since = max(at for at in span[::2] if at <= listing.done) if stored else listing.done
+    instead, source = causes.asked_instead(directory, stranger, since)
+    return (f"; it is stored from event {since} on" if stored else "") + instead, source
 
 
 def _missing_in_the_end(

@@ -111,13 +111,17 @@ def _stored_again(
                     view, directory, deletion, shown
                 ):
                     continue
-                how = "still stored" if span[at] < deletion.invoke else "stored again" if at else "stored"
-                message = f"{name!r} is {how} at event {shown} after {directory.path} was deleted, with no create since"
-                message += f"; it was gone from event {to} on" if to != NEVER else ""
+                last = max((d for d in done if deletion <= d and d.answered < span[at]), default=deletion)
+                again = at and span[0] < last.invoke
+                how = "still stored" if span[at] < deletion.invoke else "stored again" if again else "stored"
+                when = "" if last == deletion else f", the last time at event {last.answered}"
+                what = f"{name!r} is {how} at event {shown} after {directory.path} was deleted{when}"
+                message = f"{what}, with no create since" + (f"; it was gone from event {to} on" if to != NEVER else "")
                 evidence = (deletion.invoke, deletion.answered, shown)
-                message += "" if name in creates else causes.asked_instead(directory, name, span[at])
+                instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, span[at])
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
-                breaches.append(breach_of(view, message, evidence, directory.path, cause, (span[at],)))
+                also = (span[at], last.invoke, *source)
+                breaches.append(breach_of(view, message + instead, evidence, directory.path, cause, also))
                 break
     # The order of `spans` comes from sets of names and differs between processes; that of a verdict must not.
     return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
@@ -161,9 +165,11 @@ def _listed_again(
                 came = [view.life_of(directory.path, name).since(listing.done) for name in sorted(names)]
                 stored = max((at for at in came if at is not None), default=None)
                 message += f"; it is stored from event {stored} on" if stored is not None else ""
-                message += causes.asked_instead(directory, back[0], stored) if stored and back[0] not in known else ""
+                strange = stored is not None and back[0] not in known
+                instead, source = causes.asked_instead(directory, back[0], stored or 0) if strange else ("", ())
                 evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
-                breaches.append(breach_of(view, message, evidence, directory.path, "listed-after-deletion"))
+                message, cause = message + instead, "listed-after-deletion"
+                breaches.append(breach_of(view, message, evidence, directory.path, cause, source))
                 break
     return breaches
 

@@ -9,6 +9,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.store.silence import Silence
 
 _CHANGES = frozenset({"create", "delete"})
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
@@ -92,7 +93,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
     Attempts of a write all create at once, and a store may answer all but one of them that they must ask again.
     """
     breaches = []
-    causes = Causes(view)
+    causes, silence = Causes(view), Silence(view)
     count = 0
     probes = _probes(view)
     served = {(directory.path, call.name): call.invoke for directory, call in probes if call.outcome == "ok"}
@@ -111,7 +112,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         count += 1
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
-            message = f"a create that was sent after the last fault {ended}"
+            message = f"a create that was sent after the last fault {ended}{silence.around(call)}"
             cause = _silenced_by(view, causes, directory, call, "refused")
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
     return count, breaches
@@ -121,7 +122,7 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
     """How many requests were answered, and those that were not, or too late."""
     bound_ns = view.header.answer_bound_ms * MS
     healthy_ns = view.healthy_ns
-    events, arrived, touched, causes = view.events, view.arrived, view.touched, Causes(view)
+    events, arrived, touched, causes, silence = view.events, view.arrived, view.touched, Causes(view), Silence(view)
     breaches: list[Breach] = []
     answered = 0
     for directory, call in view.calls():
@@ -160,6 +161,7 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
         message = (
             f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
             f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
+            f"{silence.around(call)}"
         )
         cause = _silenced_by(view, causes, directory, call, "late")
         breaches.append(breach_of(view, message, (invoke, done), directory.path, cause))

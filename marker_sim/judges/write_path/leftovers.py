@@ -30,18 +30,21 @@ def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
             if path.committed(key, moment):
                 continue
             known = _known_until(path, key, moment)
-            named = {view.names_data(name)[1] for name in ([only] if only else _names(view, directory, known))}
-            there = [file for file in path.left_since(key, moment, moment) if file.path in named]
+            named = [only] if only else list(_names(view, directory, known))
+            files = {view.names_data(name)[1] for name in named}
+            there = [file for file in path.left_since(key, moment, moment) if file.path in files]
             left = [file for file in there if file.start < known]
             if len(left) < len(there):
                 view.excuse("late-write")
             if left:
                 what = "a marker of it was deleted" if only else "the deletion of its markers was invoked"
+                named_by = "for which one of them was asked" if view.reads else "which one of them names"
                 message = (
-                    f"{what} at event {moment} although it is not committed and the file {left[0].path!r}, for which"
-                    " one of them was asked, is stored"
+                    f"{what} at event {moment} although it is not committed and the file {left[0].path!r}, {named_by},"
+                    " is stored"
                 )
-                also = path.marked(key, left[0].path, moment)
+                marker = next(name for name in named if view.names_data(name)[1] == left[0].path)
+                also = (*path.marked(key, left[0].path, moment), view.life_of(directory.path, marker).since(known))
                 breaches.append(breach(view, key, message, left[0].start, moment, also=also))
     return judged, breaches
 
@@ -120,8 +123,8 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
             decided = True
             if left:
                 message = (
-                    f"{left[0]!r} is left of its markers ({len(left)} in all) although it is over, the last action of"
-                    f" its attempts was event {last}, and the write begun at event {write.begin.invoke} is committed"
+                    f"{_left(view, path, left, write.committed)} although it is over, the last action of its attempts"
+                    f" was event {last}, and the write begun at event {write.begin.invoke} is committed"
                     f"{_deleted_by(path, key, write.committed)}"
                 )
                 breaches.append(breach(view, key, message, last, write.begin.invoke, write.committed))
@@ -160,10 +163,18 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
             continue
         found[write.key] = None
         if left:
-            message = f"{left[0]!r} is left of its markers ({len(left)} in all) after its commit, at event {until}"
+            message = f"{_left(view, path, left, until)} after its commit, at event {until}"
             message += _deleted_by(path, write.key, until)
             found[write.key] = breach(view, write.key, message, done, until)
     return found
+
+
+def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: int) -> str:
+    """What is left in a marker directory at an event, and since when: the begin of a sentence."""
+    puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
+    put = max(puts, default=None) if not view.reads else None
+    since = f", put by {view.events[put].process} at event {put}," if put is not None else ""
+    return f"{files[0]!r}{since} is left in its marker directory ({len(files)} file(s) in all)"
 
 
 def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
@@ -246,9 +257,18 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
             known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
             listed_at = min(known, default=NEVER)
             if file.start > listed_at:
-                message = f"{file.path!r} was put at event {file.start}, after its markers were listed at {listed_at}"
+                message = f"{file.path!r} was put at event {file.start}, after {_listing(view, listed_at)}"
                 breaches.append(breach(view, key, message, listed_at, file.start))
     return judged, breaches
+
+
+def _listing(view: HistoryIndex, at: int) -> str:
+    """What an event shows of a listing: its answer has the file's marker, its invocation is the last before it."""
+    if view.events[at].kind != "invoke":
+        return f"its markers were listed at event {at}"
+    done = view.answers.get(at)
+    how = "which never ended" if done is None else f"which ended {view.events[done].kind} at event {done}"
+    return f"a listing of its markers was invoked at event {at}, {how}"
 
 
 markers_last = judge_of_writes("G17", _markers_last)

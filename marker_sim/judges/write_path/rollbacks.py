@@ -82,6 +82,7 @@ def _files_left(
             view.excuse("late-write")
             continue
         how = "its markers were listed" if listed else "its rollback began" if step is not None else "it ended"
+        how = "a listing of its markers was invoked" if listed and listed[1] == NEVER else how
         over = f"is left when its rollback is over at event {moment}"
         message = f"{left.path!r} was stored before {how} at event {since} and {over}"
         commit = next((done for done in path.commits if done.key == key and done.at < moment), None)
@@ -111,8 +112,9 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
         judged += 1
         stopped = min(step.done, view.ended(step.process))
         interrupted_at = f"its rollback was interrupted{f' at event {stopped}' if stopped < NEVER else ''}"
+        again = _done_again(path, key, step)
         if path.pending(key, path.end):
-            message = f"{interrupted_at}, a later write has completed and it is still on the timeline"
+            message = f"{interrupted_at}, a later write has completed and it is still on the timeline{again}"
             breaches.append(breach(view, key, message, step.invoke, write.begin.invoke, write.committed))
         rounds = [path.listed(other) for other in path.about(key, "rollback")]
         last = max((listed[0] for listed in rounds if listed is not None), default=write.begin.invoke)
@@ -120,9 +122,19 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
             if left.start >= last:
                 view.excuse("late-write")
                 continue
-            message = f"{interrupted_at}, a later write has completed and {left.path!r} is left"
-            breaches.append(breach(view, key, message, left.start, step.invoke, write.begin.invoke, write.committed))
+            message = f"{interrupted_at}, a later write has completed and {left.path!r} is left{again}"
+            evidence = (left.start, step.invoke, write.begin.invoke, write.committed)
+            breaches.append(breach(view, key, message, *evidence, also=(last,)))
     return judged, breaches
+
+
+def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
+    """Whether a rollback that was interrupted was completed, or begun again: the end of a sentence."""
+    done = max((done.at for done in path.rollbacks if done.key == key and done.at > step.invoke), default=None)
+    if done is not None:
+        return f"; a rollback of it is completed at event {done}"
+    begun = max((other.invoke for other in path.about(key, "rollback") if other.invoke > step.invoke), default=None)
+    return "; no other one of it was begun" if begun is None else f"; the last other one of it began at event {begun}"
 
 
 def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
@@ -155,10 +167,10 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
         stated = path.stated.get(write.key, {})
         unsaid = [state.value for state in (State.REQUESTED, State.INFLIGHT) if stated.get(state, NEVER) > touched]
         if unsaid and write.begin.outcome == "ok":
-            when = "before the write began, " if touched < write.begin.invoke else ""
-            what = f"data is put at event {touched}, {when}and it is not on the timeline by then"
-            message = f"{what} as {' or '.join(unsaid)}"
-            breaches.append(breach(view, write.key, message, write.begin.invoke, touched))
+            what = f"data is put at event {touched}, and it is not on the timeline by then as {' or '.join(unsaid)}"
+            if touched < write.begin.invoke:
+                what += f"; the write begun at event {write.begin.invoke} takes an instant that has data already"
+            breaches.append(breach(view, write.key, what, write.begin.invoke, touched))
         for key, (index, driver) in known.items():
             if key[0] != write.key[0] or key == write.key or index > write.begin.invoke:
                 continue
@@ -175,7 +187,9 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
             if not over and key not in reported:
                 reported[key] = None
                 message = f"it was unfinished when {write.key[1]} began, and is not rolled back when that writes data"
-                breaches.append(breach(view, key, message, index, write.begin.invoke, touched))
+                ended = view.ended(driver)
+                also = (ended if ended < write.begin.invoke else None,)
+                breaches.append(breach(view, key, message, index, write.begin.invoke, touched, also=also))
     return judged, breaches
 
 

@@ -68,7 +68,16 @@ def _since(path: WritePathIndex, done: Completion, row: str) -> str:
         for stat in other.stats or ()
         if _group(stat) == group
     ]
-    return f"; the commit of event {max(later)} wrote its group last" if later else ""
+    if later:
+        return f"; the commit of event {max(later)} wrote its group last"
+    newer = (
+        (other.key[1], other.at)
+        for other in path.commits
+        if other.key[0] == done.key[0] and other.at < done.at and other.key[1] > done.key[1]
+        if any(_group(stat) == group for stat in other.stats or ())
+    )
+    instant, at = max(newer, default=("", 0))
+    return f"; its group has the later instant {instant}, committed before it at event {at}" if instant else ""
 
 
 def _group(stat: WriteStat) -> str:

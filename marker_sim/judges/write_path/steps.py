@@ -56,14 +56,24 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
         return None  # The step inside is judged by itself.
     error = view.events[step.done].error or "" if step.done != NEVER else ""
     if of_its_own(view, step):
-        return breach(
-            view, key, f"the {step.operation} failed with an error of its own: {error}", step.invoke, step.done
-        )
+        what = f"the {step.operation} failed with an error of its own: {error}{_create_that_raised(view, path, step)}"
+        return breach(view, key, what, step.invoke, step.done)
     if why := _excuse(view, step):
         view.excuse(why)
         return None
     how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
     return breach(view, key, f"the {step.operation} after the last fault {how}", step.invoke, step.done)
+
+
+def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> str:
+    """The create of a marker in a step that ended with the step's error: the end of a sentence."""
+    directory = path.directory((step.table, step.instant))
+    for call in directory.creates if directory else ():
+        if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":
+            own = view.events[call.invoke].process == step.process
+            if own and view.events[call.done].error == view.events[step.done].error:
+                return f"; its create of {call.name!r} had ended with it at event {call.done}"
+    return ""
 
 
 def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
