@@ -131,19 +131,19 @@ ROLLING_BACK = (
         record="P 19735: a retried rollback used the default file system, where it found nothing to delete",
         module="writer.client",
         before="                rollback = pending\n",
-        after="                rollback, retried = pending, True\n",
+        after="                rollback, self._retried = pending, True\n",
         kills="G16",
         also=(
             (
                 "writer.client",
                 '        record, rollback = encode_rollback(instant, action), ""\n',
-                '        record, rollback, retried = encode_rollback(instant, action), "", False\n',
+                '        record, rollback, self._retried = encode_rollback(instant, action), "", False\n',
             ),
             (
                 "writer.client",
                 "        self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})\n",
                 "        names = self._markers.stored(self._directory(instant))\n"
-                "        self._delete_files(instant, set() if retried else {data_path(name) for name in names})\n",
+                "        self._delete_files(instant, set() if self._retried else {data_path(name) for name in names})\n",
             ),
         ),
     ),

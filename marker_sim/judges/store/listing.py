@@ -77,11 +77,11 @@ _Creates = dict[str, list[RecordedCall]]
 
 
 def _creates(view: HistoryIndex, directory: Directory) -> _Creates:
-    """The creates of each name that may have had an effect."""
+    """The creates of each name that may have had an effect, hostile ones too."""
     creates: _Creates = {}
-    for call in directory.creates:
+    for call in (*directory.creates, *directory.hostile):
         if not view.had_no_effect(call):
-            creates.setdefault(call.name, []).append(call)
+            creates.setdefault(call.asked if call.operation == "hostile" else call.name, []).append(call)
     return creates
 
 

@@ -255,7 +255,7 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
             if file.start < steps[0].invoke:
                 continue
             known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
-            listed_at = min(known, default=NEVER)
+            listed_at = min((at for at in known if view.events[view.answers.get(at, at)].kind == "ok"), default=NEVER)
             if file.start > listed_at:
                 message = f"{file.path!r} was put at event {file.start}, after {_listing(view, listed_at)}"
                 breaches.append(breach(view, key, message, listed_at, file.start))
@@ -266,9 +266,7 @@ def _listing(view: HistoryIndex, at: int) -> str:
     """What an event shows of a listing: its answer has the file's marker, its invocation is the last before it."""
     if view.events[at].kind != "invoke":
         return f"its markers were listed at event {at}"
-    done = view.answers.get(at)
-    how = "which never ended" if done is None else f"which ended {view.events[done].kind} at event {done}"
-    return f"a listing of its markers was invoked at event {at}, {how}"
+    return f"a listing of its markers was invoked at event {at}, which ended at event {view.answers[at]}"
 
 
 markers_last = judge_of_writes("G17", _markers_last)
