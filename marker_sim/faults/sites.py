@@ -64,6 +64,7 @@ _ROWS = (
     SiteRow(LOCK_ASKED, "asks for a lock", "batch"),
     SiteRow("server: directory listed", "lists a marker directory", "write", "list", _DIR),
     SiteRow("server: batch file read", "reads a batch file", "batch", "get", "batch file"),
+    SiteRow("server: type file read", "reads a type file", "write", "get", "type file"),
     SiteRow("server: type file put", "writes a type file", "write", "put", "type file"),
     SiteRow("server: type file written", "has written a type file", "write", "put", "type file", after=True),
     SiteRow("server: batch file put", "writes a batch file", "batch", "put", "batch file"),

@@ -68,9 +68,9 @@ class Outcome(NamedTuple):
 class DirectoryState:
     """Batches, answers and file indices of one marker directory."""
 
-    def __init__(self, path: str, num_threads: int) -> None:
+    def __init__(self, path: str, num_threads: int, lasting: bool) -> None:
         self.path = path
-        self.lasting = False  # of the next job
+        self.lasting = lasting  # of the next job
         self.loaded = False
         self.occupied = False  # a load or a deletion is running
         self.pending: list[Waiter] = []

@@ -10,7 +10,7 @@ does not cover another server's requests.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple, TypeVar
 
 from marker_sim.markers.several import for_each
@@ -47,13 +47,11 @@ class Contents(NamedTuple):
     """A marker directory as read: batch files by index, direct marker names, and its type file.
 
     typed: whether there is a right one.
-    type_file: whether there is any.
     """
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]
     typed: bool
-    type_file: bool
 
     def names(self) -> frozenset[str]:
         """The union of all formats, whatever the type file says."""
@@ -99,7 +97,7 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     """Everything stored in a marker directory; a file deleted between the list and its read is not there."""
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
-    typed = type_file = False
+    typed = False
     for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
@@ -108,12 +106,12 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
             if content is None:
                 continue
             if index is None:
-                typed, type_file = content.data == TYPE_BATCHED, True
+                typed = content.data == TYPE_BATCHED
             else:
                 batches[index] = BatchFile(content.data[: content.data.rfind(b"\n") + 1], content.version)
         elif is_marker_name(relative):
             direct.append(relative)
-    return Contents(batches, tuple(direct), typed, type_file)
+    return Contents(batches, tuple(direct), typed)
 
 
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
@@ -123,11 +121,9 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
         content = is_stored(storage, runtime, path)
         if content is not None and content.data == TYPE_BATCHED:
             return
-        try:
+        with suppress(PreconditionFailed):  # Another server was faster: its file is looked at.
             replace(storage, runtime, path, TYPE_BATCHED, None if content is None else content.version)
             return
-        except PreconditionFailed:
-            pass  # Another server was faster: its file is looked at.
     raise PreconditionFailed(f"{path} keeps changing")
 
 

@@ -178,7 +178,7 @@ class TimelineServer:
 
     def _state(self, path: str) -> DirectoryState:
         if path not in self._directories:
-            self._directories[path] = DirectoryState(path, self._num_threads)
+            self._directories[path] = DirectoryState(path, self._num_threads, self._runtime.now_ms() >= self._alone_ms)
         return self._directories[path]
 
     def _reply(self, answers: list[tuple[Waiter, Created | Exception]]) -> None:

@@ -338,7 +338,7 @@ SERVING = (
         record="after P 18887: a directory that cannot be read is taken for an empty one",
         module="markers.server",
         before="                    self._reply(state.fail_pending(result))\n",
-        after="                    state.load(Contents({}, (), False, False))\n",
+        after="                    state.load(Contents({}, (), False))\n",
         kills="G5",
     ),
     Mutant(

@@ -211,7 +211,7 @@ def told_late(rng: random.Random, plan: Plan) -> Plan:
     for number in range(len(ops), len(ops) + rng.randint(1, 4)):
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=deleted_ms + rng.randint(0, late_ms))
         ops.append(_by_whom(rng, again, number))
-    site, step = rng.choice((("server: batch file put", 1), *(("server: type file put", 2),) * 3))
+    site, step = rng.choice((("server: batch file put", 1), *(("server: type file read", 2),) * 3))
     faults = (
         Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000),
         Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=late_ms),
@@ -241,7 +241,8 @@ def damaged_and_restarted(rng: random.Random, plan: Plan) -> Plan:
     """Type files are damaged, then the server dies, and its successor receives creates in the same directories."""
     first = rng.randint(1, 5)
     ops = [_create(n, n * 2 * plan.interval_ms) for n in range(first)]
-    ops += [_create(n, first * 2 * plan.interval_ms + 1500 + rng.randint(0, 800)) for n in range(first, 2 * first)]
+    again_ms = rng.choice((1500, 4500))  # A young server looks at type files in any case.
+    ops += [_create(n, first * 2 * plan.interval_ms + again_ms + rng.randint(0, 800)) for n in range(first, 2 * first)]
     ops.append(_create(len(ops), first * 2 * plan.interval_ms + 700))
     queued = "server: request queued"
     faults = (

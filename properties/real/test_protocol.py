@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -80,6 +81,7 @@ def served(lake: Path) -> Iterator[Served]:
 
 
 def test_the_requests_of_the_page_get_the_replies_of_the_page(served: Served, lake: Path) -> None:
+    shutil.rmtree(lake / "trips", ignore_errors=True)  # Another test of this server may have been first.
     steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks("console")), re.MULTILINE)
     (defined,) = (block for block in blocks("sh") if block.startswith("URL="))
     defined = defined.replace("127.0.0.1:8080", f"127.0.0.1:{served.port}").replace(LAKE, str(lake))

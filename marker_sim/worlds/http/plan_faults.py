@@ -55,6 +55,7 @@ class _CallSite(NamedTuple):
 CALLS = {
     "server: directory listed": _CallSite("", ("list",), "before"),
     "server: batch file read": _CallSite(MARKER_FILES, ("get",), "before"),
+    "server: type file read": _CallSite(TYPE_FILES, ("get",), "before"),
     "server: type file put": _CallSite(TYPE_FILES, ("put",), "before", OPEN),
     "server: type file written": _CallSite(TYPE_FILES, ("put",), "after", "put"),
     "server: batch file put": _CallSite(MARKER_FILES, ("put",), "before", OPEN),
