@@ -20,7 +20,7 @@ from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
-SEEDS = 400
+SEEDS = 800
 STORAGES = ("local", "s3")
 BATCHES = batching("{threads} {interval_ms}", None)
 WIRES: dict[str, tuple[str, ...]] = {"local": (WIRE,), "s3": (WIRE, STORAGE_WIRE)}

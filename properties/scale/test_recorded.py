@@ -26,10 +26,9 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
 from marker_sim.worlds.simulated.cluster import Cluster
 from properties.judges.build import DIRECTORY, Story, marker
-from properties.volume import volume
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
-SEEDS = volume(5, quick=1)
+SEEDS = 12
 OF_OPERATIONS = ("ack-before-flush", "leading-slash", "only-the-new-names")
 OF_WRITES = ("read-error-is-empty", "no-reconcile")
 
