@@ -44,16 +44,11 @@ ABSENT = BatchFile(b"", None)
 
 
 class Contents(NamedTuple):
-    """A marker directory as read: batch files by index, direct marker names, and its type file.
-
-    typed: whether there is a right one.
-    type_file: whether there is any.
-    """
+    """A marker directory as read: batch files by index, direct marker names, and whether its type file is right."""
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]
     typed: bool
-    type_file: bool
 
     def names(self) -> frozenset[str]:
         """The union of all formats, whatever the type file says."""
@@ -99,7 +94,7 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     """Everything stored in a marker directory; a file deleted between the list and its read is not there."""
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
-    typed = type_file = False
+    typed = False
     for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
@@ -108,12 +103,12 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
             if content is None:
                 continue
             if index is None:
-                typed, type_file = content.data == TYPE_BATCHED, True
+                typed = content.data == TYPE_BATCHED
             else:
                 batches[index] = BatchFile(content.data[: content.data.rfind(b"\n") + 1], content.version)
         elif is_marker_name(relative):
             direct.append(relative)
-    return Contents(batches, tuple(direct), typed, type_file)
+    return Contents(batches, tuple(direct), typed)
 
 
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:

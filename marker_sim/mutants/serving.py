@@ -389,8 +389,8 @@ SERVING = (
         name="type-file-trusted-at-once",
         record="plausible: a server looks once for the type file while a dead one's deletion is on its way",
         module="markers.server",
-        before="        state.lasting = self._runtime.now_ms() >= self._alone_ms\n",
-        after="        state.lasting = True\n",
+        before="        self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms\n",
+        after="        self._alone_ms = runtime.now_ms()\n",
         kills="G9",
     ),
 )

@@ -150,8 +150,8 @@ STORING = (
         name="type-file-believed",
         record="I 5591, I 6283, I 9023: without a good type file the batched markers are not read",
         module="markers.files",
-        before="    return Contents(batches, tuple(direct), typed, type_file)\n",
-        after="    return Contents(batches if typed else {}, tuple(direct), typed, type_file)\n",
+        before="    return Contents(batches, tuple(direct), typed)\n",
+        after="    return Contents(batches if typed else {}, tuple(direct), typed)\n",
         kills="G11",
     ),
     Mutant(
@@ -262,17 +262,17 @@ STORING = (
         name="empty-type-file-breaks",
         record="I 9023: a type file left empty by a crash was a parse error, and no rollback could end",
         module="markers.files",
-        before="                typed, type_file = content.data == TYPE_BATCHED, True\n",
-        after='                typed, type_file = content.data == TYPE_BATCHED, True\n                if not typed:\n                    raise RuntimeError("no enum constant MarkerType.")\n',
+        before="                typed = content.data == TYPE_BATCHED\n",
+        after='                typed = content.data == TYPE_BATCHED\n                if not typed:\n                    raise RuntimeError("no enum constant MarkerType.")\n',
         kills="G16",
     ),
     Mutant(
         name="missing-type-file-breaks",
         record="I 5591, I 6283, P 6266: a batched directory without type file could never be rolled back",
         module="markers.files",
-        before="    return Contents(batches, tuple(direct), typed, type_file)\n",
+        before="    return Contents(batches, tuple(direct), typed)\n",
         after='    if batches and not typed:\n        raise RuntimeError("not a marker directory of a known type")\n'
-        "    return Contents(batches, tuple(direct), typed, type_file)\n",
+        "    return Contents(batches, tuple(direct), typed)\n",
         kills="G16",
     ),
     Mutant(
@@ -351,8 +351,8 @@ STORING = (
         name="damage-never-repaired",
         record="plausible: the type file of a directory that has marker files is taken for right",
         module="markers.files",
-        before="    typed = type_file = False\n",
-        after="    typed = type_file = True\n",
+        before="    typed = False\n",
+        after="    typed = True\n",
         kills="G9",
     ),
 )
