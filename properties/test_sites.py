@@ -139,7 +139,9 @@ def test_a_plan_keyed_by_steps_strikes_at_the_same_places(chaos_seed: int) -> No
         plan = replace(plan, faults=kept, jitter=0)  # A factor is drawn before an arrival, after a step.
         steps = by_steps(plan, reference())
         assert not any(fault.site for fault in steps.faults)
-        if steps != plan:
+        due = [(fault.target, fault.trigger) for fault in steps.faults]
+        # Of two faults at one call nothing says which comes first.
+        if steps != plan and len(set(due)) == len(due):
             assert execute(steps, reference())[0].events == execute(plan, reference())[0].events, seed
             same += 1
     assert same >= 15

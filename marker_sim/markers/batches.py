@@ -68,9 +68,8 @@ class Outcome(NamedTuple):
 class DirectoryState:
     """Batches, answers and file indices of one marker directory."""
 
-    def __init__(self, path: str, num_threads: int, lasting: bool) -> None:
+    def __init__(self, path: str, num_threads: int) -> None:
         self.path = path
-        self.lasting = lasting  # of the next job
         self.loaded = False
         self.occupied = False  # a load or a deletion is running
         self.pending: list[Waiter] = []
@@ -95,10 +94,10 @@ class DirectoryState:
         """Whether the state can be dropped and loaded again without loss."""
         return self.idle and not self.pending and not self.deletions and not self._names
 
-    def load(self, contents: Contents) -> None:
-        """Load the stored names; creators of this server life are kept."""
+    def load(self, contents: Contents, lasting: bool) -> None:
+        """Load the stored names; creators of this server life are kept. lasting: as of a job, when the load began."""
         self._files = dict(contents.batches)
-        self._typed = contents.typed and self.lasting
+        self._typed = contents.typed and lasting
         self._names = dict.fromkeys(contents.direct, DIRECT)
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
@@ -111,7 +110,7 @@ class DirectoryState:
         self._typed = False
         self.loaded = True
 
-    def next_job(self) -> Job | None:
+    def next_job(self, lasting: bool) -> Job | None:
         """Turn everything pending into one job; None when there is nothing to do or no file index is free."""
         if not self.pending or not self.loaded or self.occupied or self.deletions:
             return None
@@ -146,7 +145,7 @@ class DirectoryState:
             # A first file writes it again: another server may have deleted the directory meanwhile. So does every
             # batch until a dead server's late request can no longer take it, and the first one after that.
             untyped=file.version is None or not self._typed,
-            lasting=self.lasting,
+            lasting=lasting,
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:

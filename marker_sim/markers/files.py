@@ -44,10 +44,7 @@ ABSENT = BatchFile(b"", None)
 
 
 class Contents(NamedTuple):
-    """A marker directory as read: batch files by index, direct marker names, and its type file.
-
-    typed: whether there is a right one.
-    """
+    """A marker directory as read: batch files by index, direct marker names, and whether its type file is right."""
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]

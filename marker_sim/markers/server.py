@@ -45,6 +45,7 @@ class _Delete(NamedTuple):
 class _Loaded(NamedTuple):
     directory: str
     result: Contents | Exception
+    lasting: bool
 
 
 class _Deleted(NamedTuple):
@@ -136,13 +137,13 @@ class TimelineServer:
             case _Flushed(job, outcome):
                 state = self._directories[job.directory]
                 self._reply(state.finish(job, outcome))
-            case _Loaded(path, result):
+            case _Loaded(path, result, lasting):
                 state = self._directories[path]
                 state.occupied = False
                 if isinstance(result, Exception):
                     self._reply(state.fail_pending(result))
                 else:
-                    state.load(result)
+                    state.load(result, lasting)
             case _Deleted(path, answer, result):
                 state = self._directories[path]
                 state.occupied = False
@@ -171,14 +172,13 @@ class TimelineServer:
             del self._directories[path]
 
     def _dispatch(self, state: DirectoryState) -> None:
-        state.lasting = self._runtime.now_ms() >= self._alone_ms
-        job = state.next_job()
+        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)
         if job is not None:
             self._runtime.spawn(f"flush-{job.file_index}", lambda: self._flush(job))
 
     def _state(self, path: str) -> DirectoryState:
         if path not in self._directories:
-            self._directories[path] = DirectoryState(path, self._num_threads, self._runtime.now_ms() >= self._alone_ms)
+            self._directories[path] = DirectoryState(path, self._num_threads)
         return self._directories[path]
 
     def _reply(self, answers: list[tuple[Waiter, Created | Exception]]) -> None:
@@ -218,7 +218,9 @@ class TimelineServer:
         return frozenset(name for name, path in job.known if name not in found[path])
 
     def _load(self, path: str) -> None:
-        self._inbox.put(_Loaded(path, _attempt(lambda: read_directory(self._storage, self._runtime, path))))
+        lasting = self._runtime.now_ms() >= self._alone_ms  # before it looks: one file may be read long after another
+        contents = _attempt(lambda: read_directory(self._storage, self._runtime, path))
+        self._inbox.put(_Loaded(path, contents, lasting))
 
     def _delete(self, path: str, answer: Mailbox) -> None:
         result = _attempt(lambda: delete_directory(self._storage, self._runtime, path, self._delete_at_once))

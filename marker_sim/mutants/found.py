@@ -30,7 +30,7 @@ FOUND = (
         record="Hudi BatchedMarkerCreationRunnable: one worker flushes all directories of a tick, and the first error drops the others",
         module="markers.server",
         before="                for path in sorted(self._directories):\n                    self._dispatch(self._directories[path])\n",
-        after="                ready = [d.next_job() for _, d in sorted(self._directories.items())]\n"
+        after="                ready = [d.next_job(self._runtime.now_ms() >= self._alone_ms) for _, d in sorted(self._directories.items())]\n"
         "                jobs = [job for job in ready if job is not None]\n"
         '                self._runtime.spawn("flush", lambda jobs=jobs: all(self._flush(job) is None for job in jobs))\n',
         kills="G6",

@@ -171,8 +171,8 @@ SERVING = (
         name="failed-load-stays-busy",
         record="after I 13356: a directory that could not be read once is busy for ever",
         module="markers.server",
-        before="            case _Loaded(path, result):\n                state = self._directories[path]\n                state.occupied = False\n",
-        after="            case _Loaded(path, result):\n                state = self._directories[path]\n"
+        before="            case _Loaded(path, result, lasting):\n                state = self._directories[path]\n                state.occupied = False\n",
+        after="            case _Loaded(path, result, lasting):\n                state = self._directories[path]\n"
         "                state.occupied = isinstance(result, Exception)\n",
         kills="G6",
     ),
@@ -213,9 +213,9 @@ SERVING = (
         name="one-pool-for-all",
         record="Hudi 0.15.0 MarkerDirRequestHandler: directories share one pool, a slow one holds the workers of all",
         module="markers.server",
-        before="        job = state.next_job()\n        if job is not None:\n",
+        before="        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)\n        if job is not None:\n",
         after="        if sum(len(each._waiting) for each in self._directories.values()) >= self._num_threads:\n            return\n"
-        "        job = state.next_job()\n        if job is not None:\n",
+        "        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)\n        if job is not None:\n",
         kills="G7",
     ),
     Mutant(
@@ -338,7 +338,7 @@ SERVING = (
         record="after P 18887: a directory that cannot be read is taken for an empty one",
         module="markers.server",
         before="                    self._reply(state.fail_pending(result))\n",
-        after="                    state.load(Contents({}, (), False))\n",
+        after="                    state.load(Contents({}, (), False), False)\n",
         kills="G5",
     ),
     Mutant(
@@ -389,8 +389,8 @@ SERVING = (
         name="type-file-trusted-at-once",
         record="plausible: a server looks once for the type file while a dead one's deletion is on its way",
         module="markers.server",
-        before="        state.lasting = self._runtime.now_ms() >= self._alone_ms\n",
-        after="        state.lasting = True\n",
+        before="        self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms\n",
+        after="        self._alone_ms = runtime.now_ms()\n",
         kills="G9",
     ),
 )

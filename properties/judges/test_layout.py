@@ -199,6 +199,37 @@ def test_a_create_that_was_open_when_the_type_file_was_deleted_is_answered_after
         story.breaks("G9", under="second-server")
 
 
+@pytest.mark.parametrize(
+    ("answered", "held"),
+    [
+        ("nothing", True),
+        ("old-name", True),  # It was in the file before, so that nobody waits for this write of it.
+        ("asked-later", False),
+        ("asked-again", False),
+    ],
+)
+def test_no_name_that_is_new_in_a_file_is_answered_before_the_type_file_is_back(answered: str, held: bool) -> None:
+    story = begun(storage_timeout_ms=1_000, late_effect_ms=2_000)
+    first, other = story.server, story.start("second#1")
+    story.create(C)
+    deletion = story.invoke("delete", caused_by=other)
+    story.server = first
+    open_, old = story.ask(A), story.ask(C, "again")
+    story.put(f"{DIRECTORY}/MARKERS.type", None, "second#1", how="delete")
+    story.end(deletion, "ok", True)
+    for _ in range(20):  # Until nothing of the deletion can act.
+        story.wait(1_000).observe("phase", value="faults")
+    new = {"asked-later": B, "asked-again": A}.get(answered)
+    late = story.ask(new, "late") if new else old
+    story.put(f"{DIRECTORY}/MARKERS0", encode_names([C, A, B] if new == B else [C, A]))
+    if answered != "nothing":
+        story.end(late, "ok", "created" if new == B else "exists")
+    story.put(f"{DIRECTORY}/MARKERS.type", TYPE_BATCHED)
+    story.end(open_, "ok", "created")
+    assert bool(story.finding("G9").breaches) is not held
+    assert excused(story, "G9")["deletion-open"] and excused(story, "G9").get("create-open", 0) == held
+
+
 def test_direct_mode_has_no_type() -> None:
     assert not Story(mode="direct").finding("G9").applicable
 

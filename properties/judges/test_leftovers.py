@@ -373,3 +373,16 @@ def test_a_completed_instant_used_again_for_data_breaks_it() -> None:
     story.begin("001")
     story.attempt(B)
     story.breaks("G20")
+
+
+@pytest.mark.parametrize(("rounds", "late"), [("o", True), ("f", False), ("of", True), ("fo", True), ("ff", False)])
+def test_of_several_listings_those_that_were_answered_count(rounds: str, late: bool) -> None:
+    story = Job()
+    story.begin()
+    story.attempt(A)
+    step = story.step("finalize", "001")
+    for operation, ending in zip(("list", "list-data"), rounds, strict=False):
+        story.listing("001", operation, *(("ok",) if ending == "o" else ("fail", "500 x")))
+    story.done(step)
+    story.data(B)
+    assert bool(story.finding("G20").breaches) is late

@@ -322,3 +322,27 @@ def test_a_plan_whose_writes_are_all_abandoned_says_nothing_of_rows_under_a_faul
     first, second = told("direct", DIRECT, plan), told("timeline", TIMELINE, plan, rows=("k=0",))
     second.fault("kill", DRIVER)
     assert compared(first, second).judged == 0 and not compared(first, second).breaches
+
+
+@pytest.mark.parametrize(
+    ("then", "held"), [("it-waits", True), ("it-is-killed-alone", False), ("another-attempt-is-under-way", False)]
+)
+def test_a_lost_answer_is_a_reason_to_wait_as_long_as_its_attempt_is_under_way(then: str, held: bool) -> None:
+    job = Job()
+    job.begin("001")
+    job.attempt(base("a"), process="executor#8")
+    job.attempt(base("b"))
+    job.fault("kill", process="executor#8")  # A reason to give up, but not with another executor at hand.
+    waiting = base("c", "001", "2-0-0")
+    attempt = job.step("attempt", "001", path=waiting, process="executor#2")
+    create = job.invoke("create", f"{waiting}.marker.CREATE", process="executor#2")
+    job.fault("request-lost", process="executor#2", caused_by=create)
+    if then == "it-is-killed-alone":
+        job.fault("attempt-killed", process="executor#2", path=waiting)
+    elif then == "another-attempt-is-under-way":
+        job.done(attempt)
+        job.step("attempt", "001", path=base("d", "001", "3-0-0"), process="executor#2")
+    job.wait(60_000)
+    job.observe("job-failed", process=job.driver, error="nothing was heard of 1 tasks")
+    breaches = job.finding("G25").breaches
+    assert bool(breaches) is not held and all("while an executor was idle" in breach.message for breach in breaches)

@@ -231,27 +231,28 @@ class WritePathIndex:
         calls = directory.listings if directory else []
         return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
 
-    def listed(self, step: WriteStep, file: str = "") -> tuple[int, int] | None:
+    def listed(self, step: WriteStep, file: str = "", answered: bool = False) -> tuple[int, int] | None:
         """When the final round of a step's listings was invoked first and was over, NEVER for one that never was.
 
         A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
-        path only those that can show it. None when the step made no such listing.
+        path only those that can show it; answered: only those that ended ok. None when the step made no such listing.
         """
         useless = ""
         if file:
             useless = "list-data" if file.rpartition("/")[2].startswith(".") else "list-log"
-        last = {call.operation: call for call in self.listings(step) if call.operation != useless}
+        calls = (call for call in self.listings(step) if call.outcome == "ok" or not answered)
+        last = {call.operation: call for call in calls if call.operation != useless}
         if not last:
             return None
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
-    def known_from(self, step: WriteStep, file: str) -> int:
+    def known_from(self, step: WriteStep, file: str, answered: bool = False) -> int:
         """The event before which a data file must have been stored for a step to know it.
 
         The answer of its listing for a file whose marker it shows, the invocation of the listing for another one.
         Without a listing, the step's own invocation.
         """
-        listed = self.listed(step, file)
+        listed = self.listed(step, file, answered)
         if listed is None:
             return step.invoke
         shown = self._shows(step, file) if listed[1] != NEVER else False

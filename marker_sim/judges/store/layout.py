@@ -123,23 +123,25 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
 def _open_at_deletion(view: HistoryIndex, directory: Directory, type_file: str, at: int) -> bool:
     """Whether a marker is stored whose create was open when somebody else deleted the type file.
 
-    Its server may have seen the type file before. It must be back before such a create is answered, unless the server
-    was killed before that, or stays paused.
+    Its server may have seen the type file before. It must be back before a create of a name that is new in the file is
+    answered, unless the server was killed before that, or stays paused.
     """
     event = view.events[at]
     changes = [e for e in view.events if e.kind == "effect" and e.path == type_file]
     taken = next((e for e in reversed(changes) if e.index < at), None)
-    life = next((life for life in view.lives.values() if life.process == event.process), None)
-    if taken is None or life is None or taken.operation != "delete" or taken.process == event.process:
+    lives = [life for life in view.lives.values() if life.process == event.process and life.start < at]
+    if taken is None or not lives or taken.operation != "delete" or taken.process == event.process:
         return False
+    life, spans = lives[-1], view.rest.home(directory.path).spans
     written = decode_names(event.value) if isinstance(event.value, bytes) else ()
     asked = [call for call in directory.creates if call.name in written and call.life in (life.start, SEVERAL_LIVES)]
-    asked = [call for call in asked if call.invoke < taken.index and view.over(call) > at]
     back = [e.index for e in changes if e.index > at and e.value == TYPE_BATCHED]
     gone = [life.end] if life.end != NEVER and view.events[life.end].value != END_OF_RUN else []
     paused = [begin for begin, end in life.pauses if end >= view.phase("end")]
-    answered = min((call.done for call in asked if call.outcome == "ok" and call.done > at), default=NEVER)
-    return bool(asked) and min(back + gone + paused, default=NEVER) < answered
+    # What was in the file before may be answered at any time; such an answer says nothing about this write of it.
+    fresh = (call.done for call in asked if call.outcome == "ok" and call.done > at and at in spans.get(call.name, ()))
+    waits = any(call.invoke < taken.index and view.over(call) > at for call in asked)
+    return waits and min(back + gone + paused, default=NEVER) < min(fresh, default=NEVER)
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:

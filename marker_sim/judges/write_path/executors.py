@@ -35,13 +35,13 @@ class Executors:
         idle: list[Span] = []
         for process, attempts in self._attempts.items():
             alive = max(low, attempts[0].invoke), min(high, self._view.ended(process))
-            busy = [(step.invoke, self._end(step)) for step in attempts]
+            busy = [(step.invoke, self.over(step)) for step in attempts]
             idle += _outside(alive, [*busy, *self._pauses(process)])
         both = _outside((low, high), self._pauses(self._driver))
         spans = [(max(a, c), min(b, d)) for a, b in _merged(idle) for c, d in both]
         return sum(self._view.time_ns(end) - self._view.time_ns(begin) for begin, end in spans if begin < end)
 
-    def _end(self, attempt: WriteStep) -> int:
+    def over(self, attempt: WriteStep) -> int:
         """When an attempt was over: answered, or killed alone."""
         own = (f for f in self._view.faults if f.process == attempt.process and f.path == attempt.path)
         killed = (f.begin for f in own if f.kind == "attempt-killed" and f.begin > attempt.invoke)

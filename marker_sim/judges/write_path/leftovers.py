@@ -254,8 +254,8 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
         for file in files:
             if file.start < steps[0].invoke:
                 continue
-            known = [path.known_from(step, file.path) for step in steps if path.listed(step, file.path) is not None]
-            listed_at = min((at for at in known if view.events[view.answers.get(at, at)].kind == "ok"), default=NEVER)
+            told = (step for step in steps if path.listed(step, file.path, answered=True) is not None)
+            listed_at = min((path.known_from(step, file.path, answered=True) for step in told), default=NEVER)
             if file.start > listed_at:
                 message = f"{file.path!r} was put at event {file.start}, after {_listing(view, listed_at)}"
                 breaches.append(breach(view, key, message, listed_at, file.start))

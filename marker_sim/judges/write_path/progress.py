@@ -192,9 +192,10 @@ class _Attempted:
 
     def _waits(self, at: int) -> bool:
         """Whether an attempt under way at an event waits for the answer to a call that a fault delayed or lost."""
-        alive = {a.process for a in self._attempts(at) if a.done > at and self.view.ended(a.process) > at}
-        struck = {f.touched for f in self.view.faults if f.process in alive and f.touched is not None and f.begin < at}
-        return any(self.view.answers.get(call, NEVER) > at for call in struck)
+        alive = [a for a in self._attempts(at) if min(self._executors.over(a), self.view.ended(a.process)) > at]
+        struck = [(f.process, f.touched) for f in self.view.faults if f.touched is not None and f.begin < at]
+        lost = [(process, call) for process, call in struck if self.view.answers.get(call, NEVER) > at]
+        return any(process == a.process and call > a.invoke for process, call in lost for a in alive)
 
     def _patience_ns(self, at: int) -> int:
         """For how long a write may be inactive, or repeat itself: the bound, and a storage call for each marker.
