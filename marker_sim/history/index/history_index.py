@@ -350,8 +350,7 @@ class HistoryIndex(EventReader):
 
         A server that deletes a large directory, one storage call after another, is not hanging.
         """
-        life = self.lives.get(call.life)
-        process, until = self.events[call.invoke].process if life is None else life.process, self.awaited_until(call)
+        process, until = self.served_by(call), self.awaited_until(call)
         last_ns = self.time_ns(call.invoke)
         for event in self.events[call.invoke : until]:
             if event.operation == "delete" and event.kind == "effect" and event.process == process:
