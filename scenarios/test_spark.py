@@ -22,7 +22,7 @@ from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.plans import JobFault, SparkPlan, driver_kill, task_fault
+from marker_sim.worlds.spark.plans import JobFault, SparkPlan, driver_kill, taking_back_fails, task_fault
 from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
 from marker_sim.worlds.spark.run import SparkRun, run_spark
 from marker_sim.worlds.spark.standalone import Standalone
@@ -67,6 +67,16 @@ def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
     counts = _sound(run)
     assert counts.kills.total() == sum(bool(fault.phase) for fault in plan.faults) == KILLS
     assert counts.rollbacks, "nothing was rolled back"
+
+
+def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(cluster: Standalone, tmp_path: Path) -> None:
+    tasks = tuple(Task(partition="p", group=f"g{number}", kind="MERGE") for number in range(TASKS))
+    writes = (Write(tasks=tasks), Write(tasks=tasks))
+    plan = Plan(mode="timeline", storage="s3", directories=(), writes=writes)
+    late = task_fault(FaultKind.LATE_ATTEMPT, 1, "file", write=1)
+    refused = taking_back_fails(FaultKind.THROTTLED, 2, calls=2)
+    counts = _sound(run_spark(SparkPlan(plan=plan, faults=(late, refused)), cluster, tmp_path))
+    assert counts.late, "no attempt outlived its instant"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ of a task       at a moment of its first attempt that comes there: "marker" its 
                 its data file; "closed" its data file is whole
 of the driver   its session dies at the n-th effect of a phase, before or after it, or between two steps
 of the server   it dies at its n-th effect in marker directories, and the driver starts it again
-of the storage  calls below marker directories ("markers") or of data files ("data") fail as a store fails
+of the storage  calls below marker directories ("markers") or of data files ("data") fail as a store fails, or the
+                deletion by which a late attempt takes its own file back
 """
 
 from __future__ import annotations
@@ -93,6 +94,11 @@ def server_kill(when: When) -> JobFault:
 def storage_fault(kind: FaultKind, where: str, **settings: int) -> JobFault:
     """Of the first calls in a place."""
     return JobFault(write=0, fault=Fault.of(kind, STORAGE, Call(PATHS[where]), **settings))
+
+
+def taking_back_fails(kind: FaultKind, write: int, **settings: int) -> JobFault:
+    """The first deletions of data files by executors fail, which are those of their own files."""
+    return JobFault(write=write, fault=Fault.of(kind, EXECUTOR, Call(_DATA, ("delete",)), **settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from marker_sim.worlds.spark.plans import (
     driver_kill,
     server_kill,
     storage_fault,
+    taking_back_fails,
     task_fault,
 )
 
@@ -45,8 +46,11 @@ def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
     for fault in drawn:
         write += 1
         faults.append(replace(fault, write=write))
-        # What is aimed at the next write must not meet the attempt that outlives this one.
+        # An attempt that outlives this write has the next one for itself.
         write += fault.fault.kind in (FaultKind.LATE_ATTEMPT, FaultKind.LATE_FAILURE)
+        if storage == "s3" and fault.fault.kind is FaultKind.LATE_ATTEMPT:
+            kind = rng.choice((FaultKind.THROTTLED, FaultKind.SERVER_ERROR))
+            faults.append(taking_back_fails(kind, write, calls=2))
     return SparkPlan(plan=_plan(rng, seed, mode, storage, write), faults=tuple(faults))
 
 

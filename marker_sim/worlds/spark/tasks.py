@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from marker_sim.markers.files import retry_until_decided
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import Condition, Content, SeamError, Storage
 from marker_sim.timeline import WriteStat, WriteToken
@@ -77,14 +78,17 @@ class WriteTasks(NamedTuple):
         create = attempt.after_marker(markers.create)
         around = replace(child.context(work.table), storage=attempt)
 
+        def take_back() -> None:
+            retry_until_decided(attempt, around.runtime, lambda: attempt.delete(f"{work.table}/{work.path}"))
+
         def took_back() -> bool:
             try:
                 if markers.exists():
                     return False
             except SeamError:
-                attempt.delete(f"{work.table}/{work.path}")
+                take_back()
                 raise
-            attempt.delete(f"{work.table}/{work.path}")
+            take_back()
             return True
 
         def act() -> WriteStat:
