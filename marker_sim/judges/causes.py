@@ -233,7 +233,7 @@ class Causes:
             and fault.begin <= high
             and low <= fault.end
             and not (fault.path or "").endswith("/")  # A listing failed.
-            and (path is None or not fault.path or directory_of(f"{fault.path}/") in (None, path))
+            and (path is None or not fault.path or f"{fault.path}/".startswith(f"{path}/"))
             for fault in self._view.faults
         )
 
