@@ -20,7 +20,7 @@ from marker_sim.report.columns import as_table, open_parquet
 from marker_sim.scale.arrow_engine import ArrowFacts
 from marker_sim.scale.fact_files import FactFiles, lacking_facts
 from marker_sim.scale.recorded import READ, RecordedFacts
-from marker_sim.scale.sql_engines import SqlFacts, spark_facts
+from marker_sim.scale.spark_engine import SqlFacts, spark_facts
 
 _BATCH_ROWS = 250_000
 
