@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from marker_sim.errors import UsageError
 from marker_sim.history import Header
 from marker_sim.judges.sets.rules import FACTS, RULES, SetRule
 from marker_sim.scale.arrow_engine import ArrowFacts
-from marker_sim.scale.spark_engine import COLUMNS, SqlFacts, spark_facts, unreadable
+from marker_sim.scale.spark_engine import COLUMNS, FactCounts, counted_by_spark, unreadable
 
 TEXTS, HEADER = "texts.parquet", "header.json"
 _FORMS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
@@ -63,22 +61,21 @@ class FactFiles:
         found = pq.read_table(path, columns=["text"], filters=pc.field("id") == number)["text"].to_pylist()
         return str(found[0]) if found else str(number)
 
-    @contextmanager
-    def engine(self, spark_master: str | None) -> Iterator[ArrowFacts | SqlFacts]:
-        """What judges them: Spark where it is asked for, else columns in memory; UsageError when they are no facts."""
+    def counted(self, spark_master: str | None) -> FactCounts:
+        """Their kinds and what the rules find, by Spark where it is asked for, else in memory; UsageError when they are
+        no facts.
+        """
         if spark_master is not None:
-            with spark_facts(self.places, self.form, self.text, spark_master) as facts:
-                yield facts
-            return
+            return counted_by_spark(self.places, self.form, self.text, spark_master)
         try:
             tables = [_READERS[self.form](path).select(COLUMNS) for path in self.files]
             table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
             if self.form == "csv" and (self.directory / TEXTS).is_file():
                 table = table.cast(pa.schema({"fact": pa.string()} | dict.fromkeys(COLUMNS[1:], pa.int64())))
-            columns = ArrowFacts(table, self.text)
+            facts = ArrowFacts(table, self.text)
         except (OSError, KeyError, ValueError, pa.ArrowException) as error:
             raise unreadable(str(self.directory), error) from error
-        yield columns
+        return facts.kinds, facts.differences()
 
 
 def remote_facts(path: Path) -> FactFiles | None:

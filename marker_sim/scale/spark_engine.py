@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from marker_sim.spark_session import open_session
 
 COLUMNS = ("fact", "directory", "name", "moment")
 Ask = Callable[[str], Sequence[Sequence[Any]]]
+FactCounts = tuple[frozenset[str], dict[str, Difference]]
 
 
 class SqlFacts:
@@ -39,9 +39,10 @@ class SqlFacts:
         return self._text(value) if isinstance(value, int) else value
 
 
-@contextmanager
-def spark_facts(places: list[str], form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
-    """Facts in files and directories that Spark reads, judged on the cluster of `master`; UsageError if it cannot."""
+def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], master: str) -> FactCounts:
+    """The kinds of facts in files and directories that Spark reads, and what the rules find in them on the cluster of
+    `master`; UsageError if it cannot read them.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="marker-sim-judge-") as scratch,
         open_session("judge", master, Path(scratch)) as session,
@@ -52,7 +53,8 @@ def spark_facts(places: list[str], form: str, text: Callable[[int], str], master
             reader = session.read.option("header", True) if form == "csv" else session.read
             found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
             found.selectExpr(*COLUMNS[:3], "CAST(moment AS BIGINT) AS moment").createOrReplaceTempView("facts")
-            yield SqlFacts(lambda query: session.sql(query).collect(), text)
+            facts = SqlFacts(lambda query: session.sql(query).collect(), text)
+            return facts.kinds, facts.differences()
         except PySparkException as error:
             raise unreadable(places[0], error) from error
 
