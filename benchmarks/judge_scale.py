@@ -7,7 +7,7 @@ and were not requested, and each contestant must find exactly these.
 
     ids     the kit, over facts with interned ids (pyarrow); --spark too
     texts   the kit, over the same facts as texts, which it interns itself
-    duckdb  the kit's rules as SQL; spark: the same SQL by PySpark on local[threads], from ids
+    duckdb  the kit's rules as the SQL that Spark runs; spark: the same by PySpark on local[threads], from ids
     polars  the two differences written with polars, streaming
     sets    the two differences as Python sets of (directory, name), up to SETS_MAX markers
 
@@ -60,7 +60,7 @@ def generate(place: Path, markers: int, ids: bool, threads: int) -> None:
 
 
 def by_kit(place: Path, master: str | None) -> list[int]:
-    """The kit's own engine for the form of the facts, or Spark."""
+    """The kit's columns, or Spark."""
     from marker_sim.scale.fact_files import find_facts
     from marker_sim.scale.set_judging import judge_facts
 
@@ -70,13 +70,15 @@ def by_kit(place: Path, master: str | None) -> list[int]:
     return [judged.differences[rule].breaches for rule in RULES_OF_MARKERS]
 
 
-def by_texts(place: Path) -> list[int]:
-    """The kit's engine over texts that it interns."""
-    import pyarrow.parquet as pq
+def by_duckdb(place: Path) -> list[int]:
+    """The kit's SQL by DuckDB."""
+    import duckdb
 
-    from marker_sim.scale.arrow_engine import ArrowFacts
+    from marker_sim.scale.spark_engine import SqlFacts
 
-    found = ArrowFacts(pq.read_table(place / "facts.parquet", read_dictionary=["fact"])).differences()
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW facts AS SELECT * FROM read_parquet('{place}/facts.parquet')")
+        found = SqlFacts(lambda query: connection.execute(query).fetchall()).differences()
     return [found[rule].breaches for rule in RULES_OF_MARKERS]
 
 
@@ -109,8 +111,8 @@ def contest(name: str, place: Path, threads: int) -> None:
     """Judge in this process, and print seconds, peak megabytes and what was found as JSON."""
     contestants: dict[str, Callable[[], list[int]]] = {
         "ids": lambda: by_kit(place, None),
-        "texts": lambda: by_texts(place),
-        "duckdb": lambda: by_kit(place, None),
+        "texts": lambda: by_kit(place, None),
+        "duckdb": lambda: by_duckdb(place),
         "spark": lambda: by_kit(place, f"local[{threads}]"),
         "polars": lambda: by_polars(place),
         "sets": lambda: by_sets(place),

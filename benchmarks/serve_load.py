@@ -78,25 +78,20 @@ class Server(NamedTuple):
     url: str
 
     def cpu_s(self) -> float:
-        """Seconds of processor time so far, of all its processes."""
-        times = [process.cpu_times() for process in self._tree()]
-        return sum(each.user + each.system for each in times)
+        """Seconds of processor time so far."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return times.user + times.system
 
     def rss_mb(self) -> float:
-        """The sum of the largest resident sizes of its processes so far: shared pages count for each."""
-        return sum(self._figure(process.pid, "status", "VmHWM:") for process in self._tree())
+        """Its largest resident size so far."""
+        return self._figure("status", "VmHWM:")
 
     def pss_mb(self) -> float:
-        """What its processes occupy now: each shared page counts once."""
-        return sum(self._figure(process.pid, "smaps_rollup", "\nPss:") for process in self._tree())
+        """What it occupies now; of a shared page its part."""
+        return self._figure("smaps_rollup", "\nPss:")
 
-    def _tree(self) -> list[psutil.Process]:
-        parent = psutil.Process(self.process.pid)
-        return [parent, *parent.children(recursive=True)]
-
-    @staticmethod
-    def _figure(pid: int, file: str, label: str) -> float:
-        return int(Path(f"/proc/{pid}/{file}").read_text().partition(label)[2].split()[0]) / 1024
+    def _figure(self, file: str, label: str) -> float:
+        return int(Path(f"/proc/{self.process.pid}/{file}").read_text().partition(label)[2].split()[0]) / 1024
 
 
 class Slice(NamedTuple):
@@ -241,9 +236,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5, help="of one slice")
     parser.add_argument("--warm-up", type=int, default=10, help="seconds of the first turn, which does not count")
     parser.add_argument("--version", default="1.0.2", help="of Hudi")
-    parser.add_argument(
-        "--workers", type=int, nargs="+", default=[1], help="of ours; each number is a server of its own"
-    )
     parser.add_argument("--directories", type=int, default=1, help="asked in turn by each thread of wrk")
     parser.add_argument("--only-ours", action="store_true")
     arguments = parser.parse_args()
@@ -257,7 +249,7 @@ def main() -> None:
         script.write_text(SCRIPT)
         ours = f"{shlex.quote(sys.executable)} -m marker_sim serve --port {{port}} --base {root}"
         ours += " --batch-threads {threads} --batch-interval-ms {interval_ms}"
-        commands = {f"marker-sim-{count}": f"{ours} --workers {count}" for count in arguments.workers}
+        commands = {"marker-sim": ours}
         if not arguments.only_ours:
             hudi = start_command(arguments.version, find_java(), bundle(arguments.version).find(print))
             name = f"hudi-{arguments.version}"

@@ -44,7 +44,6 @@ REQUIREMENTS = {
     "typer": Requirement("typer", "", "verify"),
     "httptools": Requirement("httptools", "serve", "serve and real processes"),
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
-    "duckdb": Requirement("duckdb", "scale", "facts of markers in files"),
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
     "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),

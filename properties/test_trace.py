@@ -136,7 +136,7 @@ def test_a_large_history_is_cut_to_what_is_around_its_evidence_and_the_trace_say
     content = trace(history, (4_000,), most=500)
     _check(content)
     other = content["otherData"]
-    assert other["events"] == len(history.events) and other["left_out"] == len(history.events) - 499
+    assert other["events"] == len(history.events) and 100 <= other["events"] - other["left_out"] <= 500
     gaps = [each for each in content["traceEvents"] if each.get("cat") == "left out"]
     assert len(gaps) == 2 and "events left out" in gaps[0]["name"]
     assert len(content["traceEvents"]) < 700

@@ -16,7 +16,7 @@ from marker_sim.scale.fact_files import TEXTS, find_facts, remote_facts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
 from marker_sim.targets.hudi import find_java
 from properties.judges.build import Story, marker
-from properties.scale.planted import as_columns, as_ids, planted
+from properties.scale.planted import as_columns, as_ids, planted, write
 
 pytestmark = pytest.mark.spark
 MASTER = "local[1]"
@@ -45,6 +45,18 @@ def test_spark_finds_what_was_planted_and_what_is_found_in_memory(tmp_path: Path
     assert remote is not None
     (tmp_path / TEXTS).unlink()
     assert judge_facts(remote, MASTER).differences == judge_facts(facts, None).differences
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_spark_and_columns_read_the_same_texts_in_other_forms(form: str, tmp_path: Path) -> None:
+    rows, expected = planted(2_000, 100)
+    (tmp_path / form).mkdir()
+    write(as_columns(rows), tmp_path / form, 0)
+    facts = find_facts(tmp_path / form)
+    assert facts is not None
+    here = judge_facts(facts, None)
+    assert here.differences == expected
+    assert judge_facts(facts, MASTER) == here
 
 
 def test_a_recorded_history_goes_to_spark_as_facts(tmp_path: Path) -> None:

@@ -253,7 +253,6 @@ def _serve(
         str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")
     ] = None,
     waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; others get 503.")] = 10_000,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes; each marker directory belongs to one.")] = 1,
 ) -> int:
     """Serve markers over HTTP as Hudi's timeline server does."""
     from marker_sim.cli.serve import serve
@@ -266,7 +265,6 @@ def _serve(
         batch_interval_ms=batch_interval_ms,
         s3_endpoint=s3_endpoint,
         waiting_max=waiting_max,
-        workers=workers,
     )
 
 

@@ -12,7 +12,6 @@ from marker_sim.options import parse_options
 
 PORT_MAX = 65_535
 FILES_MAX = 65_536
-WORKERS_MAX = 64
 
 
 def serve(
@@ -24,7 +23,6 @@ def serve(
     batch_interval_ms: str,
     s3_endpoint: str | None,
     waiting_max: int,
-    workers: int,
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
     from marker_sim.serve.server import Settings, run
@@ -33,8 +31,6 @@ def serve(
         raise UsageError(f"--port was given {port}; write 0 for any free port, or a number up to {PORT_MAX}")
     if waiting_max < 1:
         raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
-    if not 1 <= workers <= WORKERS_MAX:
-        raise UsageError(f"--workers was given {workers}; write a whole number from 1 to {WORKERS_MAX}")
     check_endpoint(s3_endpoint)
     prefix = "hoodie.markers.timeline_server_based.batch"
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
@@ -53,7 +49,6 @@ def serve(
             options=options,
             s3_endpoint=s3_endpoint,
             waiting_max=waiting_max,
-            workers=workers,
         )
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from sys import maxsize
 from typing import Any
 
 from marker_sim.history import Event, History
@@ -25,7 +26,6 @@ LANES_MAX = 14
 ROWS_MAX = 12
 FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
-_AROUND_MAX = 100
 _COMPLETIONS = ("ok", "fail", "info")
 _ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
 
@@ -71,8 +71,8 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     proved = set(centres)
     related |= {event.index for event in events if event.caused_by in proved and event.kind in _COMPLETIONS}
     centres += sorted(number for number in related - proved if number is not None)
-    around = max(2, min(_AROUND_MAX, most // (4 * max(1, len(centres)))))
-    chosen = near(centres, around, len(events))
+    around = max(2, most // (4 * max(2, len(centres))))
+    chosen = _near(centres, around, len(events))
     ordered = sorted(evidence) or [0]
     faults = [event.index for event in events if event.kind == "fault"]
     kinds: Counter[str] = Counter()
@@ -80,7 +80,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
         kinds[events[fault].operation] += 1
         if kinds[events[fault].operation] > FAULTS_OF_KIND_MAX:
             continue
-        more = near([fault], 1, len(events))
+        more = _near([fault], 1, len(events))
         if len(chosen | more) > most:
             break
         chosen |= more
@@ -91,7 +91,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     return sorted(chosen)
 
 
-def near(centres: Iterable[int], around: int, end: int) -> set[int]:
+def _near(centres: Iterable[int], around: int, end: int) -> set[int]:
     """The indices of the given events and of so many on both sides of each; end: how many events there are."""
     return {at for number in centres for at in range(max(0, number - around), min(end, number + around + 1))}
 
@@ -123,6 +123,37 @@ def completions(events: Iterable[Event]) -> dict[int, Event]:
     return ended
 
 
+def calls_among(
+    events: Iterable[Event], kept: set[int], processes: Container[str]
+) -> Iterator[tuple[Event, Event | None]]:
+    """Each operation of these processes that begins or ends among the kept events, and its completion."""
+    ended = completions(events)
+    for event in events:
+        if event.kind == "invoke" and event.process in processes:
+            end = ended.get(event.index)
+            if event.index in kept or (end is not None and end.index in kept):
+                yield event, end
+
+
+class RowsOfSpans:
+    """Rows in which spans follow each other, given in the order of their begins; of too many at once some overlap.
+
+    until: when each row is free again.
+    """
+
+    def __init__(self, most: int = maxsize) -> None:
+        self._most = most
+        self.until: list[int] = []
+
+    def place(self, begin: int, end: int) -> int:
+        """The row of a span."""
+        row = next((number for number, free in enumerate(self.until) if free <= begin), len(self.until))
+        if row == self._most:
+            row = self.until.index(min(self.until))
+        self.until[row : row + 1] = [max(begin, end)]
+        return row
+
+
 def answer_text(end: Event | None) -> str:
     """What an operation was answered, or why it failed; "" for nothing."""
     return "" if end is None else clipped(end.error or ("" if end.value is None else repr(end.value)), 120)
@@ -148,30 +179,14 @@ def _bars(
     events: Sequence[Event], kept: set[int], lane_of: dict[str, int], lanes: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """One for each operation that begins or ends among the shown events; `row` keeps those of one time apart."""
-    ended = completions(events)
     bars = []
-    busy: dict[int, list[int]] = {}
-    for event in events:
-        if event.kind != "invoke":
-            continue
-        end = ended.get(event.index)
-        if event.index not in kept and (end is None or end.index not in kept):
-            continue
-        lane = lane_of.get(event.process)
-        if lane is None:
-            continue
-        rows = busy.setdefault(lane, [])
-        until = NEVER if end is None else end.index
-        row = next((number for number, free in enumerate(rows) if free <= event.index), len(rows))
-        if row == ROWS_MAX:
-            row = rows.index(min(rows))
-        elif row == len(rows):
-            rows.append(until)
-        rows[row] = until
+    rows = [RowsOfSpans(ROWS_MAX) for _ in lanes]
+    for event, end in calls_among(events, kept, lane_of):
+        lane = lane_of[event.process]
         bars.append(
             {
                 "lane": lane,
-                "row": row,
+                "row": rows[lane].place(event.index, NEVER if end is None else end.index),
                 "from": event.index,
                 "to": None if end is None else end.index,
                 "outcome": "open" if end is None else end.kind,
@@ -181,7 +196,7 @@ def _bars(
                 "answer": answer_text(end),
             }
         )
-        lanes[lane]["rows"] = len(rows)
+        lanes[lane]["rows"] = len(rows[lane].until)
     return bars
 
 

@@ -22,7 +22,15 @@ from marker_sim.history import Event, History
 from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.violations import format_event
-from marker_sim.report.picture import TEXT_MAX, answer_text, completions, gaps_between, near, ordered_processes
+from marker_sim.report.picture import (
+    TEXT_MAX,
+    RowsOfSpans,
+    answer_text,
+    calls_among,
+    gaps_between,
+    ordered_processes,
+    shown_events,
+)
 from marker_sim.report.words import clipped, printable
 
 TRACE_EVENTS_MAX = 20_000
@@ -32,10 +40,10 @@ _EFFECTS, _OBSERVED, _FIRST_CALLS, _LAST = 1, 2, 3, 1_000_000
 
 
 def trace(history: History, evidence: Sequence[int], most: int = TRACE_EVENTS_MAX) -> dict[str, Any]:
-    """The content of the file. most: how many events of the history it is made of, those around the evidence."""
+    """The content of the file. most: how many events of the history it is made of."""
     events = history.events
     proofs = {number: at for at, number in enumerate(dict.fromkeys(evidence), start=1) if 0 <= number < len(events)}
-    shown = _shown(events, list(proofs), most)
+    shown = shown_events(events, list(proofs), most)
     kept = set(shown)
     spans = [span for span in HistoryIndex(history).faults if span.begin in kept or span.end in kept]
     important = {events[number].process for number in proofs} | {span.process for span in spans}
@@ -78,27 +86,6 @@ def write_trace(history: History, evidence: Sequence[int], path: Path) -> None:
         out.write(f"\n], {rest[1:]}\n")
 
 
-class _Rows:
-    """Gives spans of time, by their begin, threads in which they follow each other; the first has number `first`."""
-
-    def __init__(self, first: int) -> None:
-        self._first = first
-        self._free: list[int] = []
-
-    def place(self, begin: int, end: int) -> int:
-        row = next((number for number, free in enumerate(self._free) if free <= begin), len(self._free))
-        self._free[row : row + 1] = [max(begin, end)]
-        return self._first + row
-
-
-def _shown(events: Sequence[Event], evidence: Sequence[int], most: int) -> list[int]:
-    """All events, or those around the evidence, or without evidence the last ones."""
-    if len(events) <= most:
-        return list(range(len(events)))
-    centres = evidence[: max(1, most // 10)] or [len(events) - 1]
-    return sorted(near(centres, max(0, most // len(centres) - 1) // 2, len(events)))
-
-
 def _evidence(event: Event, at: int) -> dict[str, Any]:
     name = f"{at}: {clipped(format_event(event), TEXT_MAX)}"
     return _instant(name, "evidence", event, (_EVIDENCE, 1), {"event": event.index})
@@ -106,7 +93,7 @@ def _evidence(event: Event, at: int) -> dict[str, Any]:
 
 def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[int, int]) -> Iterator[dict[str, Any]]:
     """Each fault as its begin and its end, or as an instant; one that did not end lasts until the history does."""
-    rows = _Rows(1)
+    rows = RowsOfSpans()
     for span in spans:
         begun, ended = events[span.begin], events[min(span.end, len(events) - 1)]
         about = {
@@ -117,7 +104,7 @@ def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[in
             "events": [span.begin, span.end if span.end < len(events) else None],
         } | _proof(proofs, span.begin, span.end)
         name = clipped(f"{span.kind} {span.process}", NAME_MAX)
-        tid = rows.place(begun.time_ns, ended.time_ns)
+        tid = 1 + rows.place(begun.time_ns, ended.time_ns)
         if ended.time_ns <= begun.time_ns:
             # Perfetto takes an end before a begin of the same time, and such a fault would never end there.
             yield _instant(name, "fault", begun, (_FAULTS, tid), about)
@@ -130,15 +117,8 @@ def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[in
 def _operations(
     events: Sequence[Event], kept: set[int], pids: dict[str, int], proofs: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    """Each operation that begins or ends among the kept events."""
-    ended = completions(events)
-    rows: dict[int, _Rows] = {}
-    for event in events:
-        if event.kind != "invoke" or event.process not in pids:
-            continue
-        end = ended.get(event.index)
-        if event.index not in kept and (end is None or end.index not in kept):
-            continue
+    rows: dict[int, RowsOfSpans] = {}
+    for event, end in calls_among(events, kept, pids):
         until_ns = max(event.time_ns, (events[-1] if end is None else end).time_ns)
         pid = pids[event.process]
         about: dict[str, Any] = {
@@ -156,7 +136,7 @@ def _operations(
             "ts": _us(event.time_ns),
             "dur": _us(until_ns - event.time_ns),
             "pid": pid,
-            "tid": rows.setdefault(pid, _Rows(_FIRST_CALLS)).place(event.time_ns, until_ns),
+            "tid": _FIRST_CALLS + rows.setdefault(pid, RowsOfSpans()).place(event.time_ns, until_ns),
             "args": about,
         }
 

@@ -6,38 +6,35 @@ say whose facts they are, with the keys of a history's header.
 
 from __future__ import annotations
 
+import io
 import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
 from marker_sim.history import Header
 from marker_sim.judges.sets.rules import FACTS, RULES, SetRule
 from marker_sim.scale.arrow_engine import ArrowFacts
-from marker_sim.scale.sql_engines import COLUMNS, SqlFacts, duckdb_facts, spark_facts
+from marker_sim.scale.spark_engine import COLUMNS, FactCounts, counted_by_spark, unreadable
 
 TEXTS, HEADER = "texts.parquet", "header.json"
 _FORMS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
+_TYPED = pa.schema([("fact", pa.string()), ("moment", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class FactFiles:
-    """Files of one form in a directory. interned: whether they hold ids, so that they are read into memory.
-
-    places: what Spark reads, the files or a URI that it alone can read.
-    """
+    """Files of one form in a directory. remote: a URI that Spark alone can read, instead of files."""
 
     directory: Path
     files: tuple[Path, ...]
     form: str
-    interned: bool
     remote: str = ""
 
     @property
@@ -64,24 +61,21 @@ class FactFiles:
         found = pq.read_table(path, columns=["text"], filters=pc.field("id") == number)["text"].to_pylist()
         return str(found[0]) if found else str(number)
 
-    @contextmanager
-    def engine(self, spark_master: str | None) -> Iterator[ArrowFacts | SqlFacts]:
-        """What judges them: Spark where it is asked for, columns in memory for ids, else DuckDB."""
+    def counted(self, spark_master: str | None) -> FactCounts:
+        """Their kinds and what the rules find, by Spark where it is asked for, else in memory; UsageError when they are
+        no facts.
+        """
         if spark_master is not None:
-            with spark_facts(self.places, self.form, self.text, spark_master) as facts:
-                yield facts
-        elif self.interned:
-            yield ArrowFacts(self._read(), self.text)
-        else:
-            with (
-                tempfile.TemporaryDirectory(prefix="marker-sim-facts-") as scratch,
-                duckdb_facts(self.files, self.form, self.text, Path(scratch)) as facts,
-            ):
-                yield facts
-
-    def _read(self) -> pa.Table:
-        tables = [pq.read_table(path, columns=list(COLUMNS), read_dictionary=["fact"]) for path in self.files]
-        return pa.concat_tables(tables).unify_dictionaries()
+            return counted_by_spark(self.places, self.form, self.text, spark_master)
+        try:
+            tables = [_READERS[self.form](path).select(COLUMNS) for path in self.files]
+            table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+            if self.form == "csv" and (self.directory / TEXTS).is_file():
+                table = table.cast(pa.schema({"fact": pa.string()} | dict.fromkeys(COLUMNS[1:], pa.int64())))
+            facts = ArrowFacts(table, self.text)
+        except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+            raise unreadable(str(self.directory), error) from error
+        return facts.kinds, facts.differences()
 
 
 def remote_facts(path: Path) -> FactFiles | None:
@@ -89,9 +83,7 @@ def remote_facts(path: Path) -> FactFiles | None:
     scheme, found, rest = str(path).partition(":/")
     if not found or not scheme.isalnum() or path.exists():
         return None
-    return FactFiles(
-        path, (), "parquet", False, f"{scheme}://{rest.lstrip('/')}" if scheme != "file" else f"file:///{rest}"
-    )
+    return FactFiles(path, (), "parquet", f"{scheme}://{rest.lstrip('/')}" if scheme != "file" else f"file:///{rest}")
 
 
 def find_facts(directory: Path) -> FactFiles | None:
@@ -104,17 +96,36 @@ def find_facts(directory: Path) -> FactFiles | None:
     forms = sorted({path.suffix for path in files})
     if len(forms) > 1:
         raise UsageError(f"{directory} has files of several forms ({', '.join(forms)}); give facts in one of them")
-    if forms != [".parquet"]:
-        return FactFiles(directory, tuple(files), _FORMS[forms[0]], False)
-    try:
-        schema = pq.read_schema(files[0])
-    except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"{files[0]} is no Parquet file ({error})") from error
-    lacking = [name for name in COLUMNS if name not in schema.names]
-    if lacking:
-        raise UsageError(f"{files[0]} lacks the column {lacking[0]!r}; facts have the columns {', '.join(COLUMNS)}")
-    interned = all(pa.types.is_integer(schema.field(name).type) for name in ("directory", "name"))
-    return FactFiles(directory, tuple(files), "parquet", interned)
+    return FactFiles(directory, tuple(files), _FORMS[forms[0]])
+
+
+def _of_parquet(path: Path) -> pa.Table:
+    return pq.read_table(path, columns=list(COLUMNS), read_dictionary=["fact"])
+
+
+def _of_csv(path: Path) -> pa.Table:
+    """Directories and names as they are written: a name of digits alone is text, unless `texts.parquet` is there."""
+    types = dict.fromkeys(COLUMNS, pa.string()) | {"moment": pa.int64()}
+    return pa_csv.read_csv(
+        path,
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=types, include_columns=COLUMNS, null_values=[""], strings_can_be_null=True
+        ),
+    )
+
+
+def _of_json(path: Path) -> pa.Table:
+    """An object a line, or an array of them."""
+    with path.open("rb") as file:
+        lines: io.IOBase = file
+        if file.read(1) == b"[":
+            lines = io.BytesIO(b"\n".join(json.dumps(row).encode() for row in json.loads(path.read_bytes())))
+        lines.seek(0)
+        return pa_json.read_json(lines, parse_options=pa_json.ParseOptions(explicit_schema=_TYPED))
+
+
+_READERS = {"parquet": _of_parquet, "csv": _of_csv, "json": _of_json}
 
 
 def lacking_facts(kinds: frozenset[str]) -> dict[str, str]:

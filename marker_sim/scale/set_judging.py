@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +18,7 @@ from marker_sim.report.columns import as_table, open_parquet
 from marker_sim.scale.arrow_engine import ArrowFacts
 from marker_sim.scale.fact_files import FactFiles, lacking_facts
 from marker_sim.scale.recorded import READ, RecordedFacts
-from marker_sim.scale.sql_engines import SqlFacts, spark_facts
+from marker_sim.scale.spark_engine import counted_by_spark
 
 _BATCH_ROWS = 250_000
 
@@ -61,9 +59,9 @@ class JudgedSets:
 
 def judge_facts(facts: FactFiles, spark_master: str | None) -> JudgedSets:
     """Judge facts that others recorded."""
-    with facts.engine(spark_master) as engine:
-        lacking = lacking_facts(engine.kinds)
-        found = {rule: each for rule, each in engine.differences().items() if rule not in lacking}
+    kinds, differences = facts.counted(spark_master)
+    lacking = lacking_facts(kinds)
+    found = {rule: each for rule, each in differences.items() if rule not in lacking}
     return JudgedSets(header=facts.header(), differences=found, lacking=lacking, classes=frozenset())
 
 
@@ -73,9 +71,7 @@ def judge_history_by_sets(path: Path, spark_master: str | None) -> JudgedSets:
     if header.witness != "effects" or header.layout != "hudi":
         why = "storage was read now and then, and sets need every effect on it"
         return JudgedSets(header=header, differences={}, lacking={rule.id: why for rule in RULES}, classes=frozenset())
-    with _engine(facts, spark_master) as engine:
-        found = engine.differences()
-    return JudgedSets(header=header, differences=found, lacking={}, classes=classes)
+    return JudgedSets(header=header, differences=_differences(facts, spark_master), lacking={}, classes=classes)
 
 
 def _facts_of(path: Path) -> tuple[Header, pa.Table, frozenset[str]]:
@@ -94,12 +90,9 @@ def _facts_of(path: Path) -> tuple[Header, pa.Table, frozenset[str]]:
     return header, collected.table(), frozenset(collected.classes)
 
 
-@contextmanager
-def _engine(facts: pa.Table, spark_master: str | None) -> Iterator[ArrowFacts | SqlFacts]:
+def _differences(facts: pa.Table, spark_master: str | None) -> dict[str, Difference]:
     if spark_master is None:
-        yield ArrowFacts(facts)
-        return
+        return ArrowFacts(facts).differences()
     with TemporaryDirectory(prefix="marker-sim-facts-") as scratch:
         pq.write_table(facts, Path(scratch) / "facts.parquet")
-        with spark_facts([scratch], "parquet", str, spark_master) as engine:
-            yield engine
+        return counted_by_spark([scratch], "parquet", str, spark_master)[1]

@@ -1,12 +1,10 @@
 """The reference's timeline server as a process: the code that the simulator runs, behind Hudi's HTTP interface.
 
     uvicorn ─ connections.py ─► app.py ─ creates.py, or a greenlet per request ─► markers.protocol ─► markers.server
-                                  │ another owner's                                     │ seams
-                                  └► forwarding.py        runtime.py (event loop) ┴ storing.py ─► fair_thread_pool.py
+                                                                                        │ seams
+                                                          runtime.py (event loop) ┴ storing.py ─► fair_thread_pool.py
 
 server.py            settings, start and graceful stop
-workers.py           the processes of one server: starts them, keeps them, ends them
-forwarding.py        requests between them: each marker directory has one owner
 connections.py       limits for slow, half-open and oversized clients
 app.py               Hudi's paths, methods, parameters and replies
 creates.py           creates of one turn of the loop, queued together

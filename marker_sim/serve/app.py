@@ -59,7 +59,6 @@ Headers = list[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Stores = Callable[[Located], tuple[MarkerStore, Creates]]
-Route = Callable[["MarkerRequest", Done], None]
 
 
 class MarkerRequest(NamedTuple):
@@ -74,7 +73,6 @@ class MarkerApp:
 
     stores: the store of a directory and its create.
     waiting_max: requests without answer.
-    route: what answers a well-formed request; this process, unless set otherwise.
     """
 
     def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
@@ -85,7 +83,6 @@ class MarkerApp:
         self._waiting = 0
         self._creates = QueuedCreates(runtime.loop)
         self._served: dict[Located, ServedMarkers] = {}
-        self.route: Route = self.answer
         self._located: dict[bytes, tuple[float, Located]] = {}
         # What surrounds the name in the query of a create, and the directory that it means for LOCATED_FOR_S.
         self._queries: dict[tuple[bytes, bytes], tuple[float, Located]] = {}
@@ -169,15 +166,15 @@ class MarkerApp:
         if self._waiting >= self._waiting_max:
             return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
         self._waiting += 1
-        self.route(asked, partial(self._finish, done))
+        self._answer(asked, partial(self._finish, done))
         return None
 
     def _finish(self, done: Done, reply: Reply) -> None:
         self._waiting -= 1
         done(reply)
 
-    def answer(self, asked: MarkerRequest, done: Done) -> None:
-        """Answer in this process: a create is queued with the others of this turn, all else gets an actor."""
+    def _answer(self, asked: MarkerRequest, done: Done) -> None:
+        """Queue a create with the others of this turn; give all else an actor."""
         store = self._served.get(asked.located)
         if store is not None and asked.request.path == "/create":
             parameters = asked.request.parameters

@@ -15,7 +15,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import import_module
@@ -33,10 +32,8 @@ from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
 from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
-from marker_sim.serve.forwarding import Forwarding
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
-from marker_sim.serve.workers import ServerWorker, Workers
 from marker_sim.storages.locks import HostLocks
 
 WAITING_MAX = 10_000
@@ -55,8 +52,7 @@ class Settings:
 
     bases: as on the command line.
     port: 0 for any.
-    waiting_max: requests without an answer; the workers have equal shares of it.
-    workers: processes that serve; 1 for this one alone.
+    waiting_max: requests without an answer.
     s3_endpoint: None for that of the environment.
     s3_timeout_s: to connect, and for each read.
     """
@@ -68,7 +64,6 @@ class Settings:
     s3_endpoint: str | None = None
     s3_timeout_s: float = 3.0
     waiting_max: int = WAITING_MAX
-    workers: int = 1
 
 
 def run(
@@ -89,25 +84,10 @@ def run(
     need("serving", "httptools", "uvicorn")
     opened = open_storage or partial(_open_storage, settings)
     storages = {(base.local, base.root): opened(base.local, base.root) for base in bases}
-    ready = ready or _print_ready
-    loop_factory = _loop_factory()
-    import_module("marker_sim.serve.connections")  # Workers share what is imported here.
-    listeners = _listen(settings.host, settings.port, settings.workers)
-    url = _url(listeners[0])
-    serve = partial(_serve, settings, bases, storages, factory)
-    with ExitStack() as sockets:
-        for listener in listeners:
-            sockets.enter_context(listener)
-        if settings.workers == 1:
-            with asyncio.Runner(loop_factory=loop_factory) as runner:
-                runner.run(serve(listeners[0], None, partial(ready, url)))
-            return 0
-
-        def work(worker: ServerWorker) -> None:
-            with asyncio.Runner(loop_factory=loop_factory) as runner:
-                runner.run(serve(worker.listener, worker, worker.ready))
-
-        return Workers(listeners, work, 2 * STOP_TIMEOUT_S, EXIT_DIED).run(partial(ready, url))
+    with _listen(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        listening = partial(ready or _print_ready, _url(listener))
+        runner.run(_serve(settings, bases, storages, factory, listener, listening))
+    return 0
 
 
 async def _serve(
@@ -116,7 +96,6 @@ async def _serve(
     storages: Mapping[tuple[bool, str], Storage],
     factory: Factory,
     listener: socket.socket,
-    worker: ServerWorker | None,
     ready: Callable[[], object],
 ) -> None:
     from uvicorn import Config
@@ -127,9 +106,7 @@ async def _serve(
     lanes = FairThreadPool(loop)
     stores = _Stores(loop, lanes, storages, settings.options, factory)
     runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
-    waiting_max = -(-settings.waiting_max // settings.workers)
-    app = MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), waiting_max)
-    forwarding = Forwarding(app, worker.number, worker.between) if worker else None
+    app = MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max)
     config = Config(
         app,
         http=Connection,
@@ -155,11 +132,7 @@ async def _serve(
     sweeping = loop.create_task(sweep_connections(server.server_state.connections))
     server.once_started = ready
     try:
-        if forwarding:
-            await forwarding.begin()
         await server.serve(sockets=[listener])
-        if forwarding:
-            await forwarding.end(STOP_TIMEOUT_S)
     finally:
         sweeping.cancel()
 
@@ -219,29 +192,21 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
     return S3Storage(endpoint, root, connect_timeout_s=seconds, read_timeout_s=seconds, concurrency=FIRST_MAX)
 
 
-def _listen(host: str, port: int, number: int) -> list[socket.socket]:
-    """Listeners that share a port; the kernel spreads connections over them."""
-    listeners: list[socket.socket] = []
+def _listen(host: str, port: int) -> socket.socket:
+    """A listener on the port; HarnessError when it cannot be had."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        for _ in range(number):
-            listener = socket.socket(family, kind, protocol)
-            listeners.append(listener)
+        listener = socket.socket(family, kind, protocol)
+        try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # The first takes the port for itself, so that another server which shares its own port is in the way.
-            if len(listeners) > 1:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listener.bind(address)
-            address = listener.getsockname()
-            if number > 1:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        for listener in listeners:
             listener.listen(BACKLOG)
-    except OSError as error:
-        for listener in listeners:
+        except OSError:
             listener.close()
+            raise
+    except OSError as error:
         raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port") from None
-    return listeners
+    return listener
 
 
 def _url(listener: socket.socket) -> str:

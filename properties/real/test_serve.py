@@ -43,13 +43,12 @@ class Ground(NamedTuple):
         return stored_names(directory, {p: self.storage.get(p).data for p in self.storage.list(f"{directory}/")})
 
 
-@pytest.fixture(scope="module", params=["local", "workers", "s3"])
+@pytest.fixture(scope="module", params=["local", "s3"])
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     if request.param != "s3":
         base = tmp_path_factory.mktemp("ground") / "lake"
         base.mkdir()
-        workers = ("--workers", "2") if request.param == "workers" else ()
-        with serving("--base", str(base), *FAST, *workers) as served:
+        with serving("--base", str(base), *FAST) as served:
             yield Ground(served, str(base), LocalStorage(base.parent), base.name)
         return
     moto = pytest.importorskip("moto.server", reason="moto is missing: pip install 'marker-sim[test]'")
@@ -323,8 +322,6 @@ def test_a_directory_behind_a_link_is_the_one_it_leads_to_or_refused(tmp_path: P
         (["--base", "/tables", "--batch-threads", "0"], "whole number of at least 1"),
         (["--base", "/tables", "--batch-interval-ms", "soon"], "whole number of at least 1"),
         (["--base", "/tables", "--waiting-max", "0"], "--waiting-max was given 0"),
-        (["--base", "/tables", "--workers", "0"], "--workers was given 0"),
-        (["--base", "/tables", "--workers", "65"], "whole number from 1 to 64"),
         (["--base", "/tables", "--s3-endpoint", "localhost"], "write a URL"),
     ],
 )

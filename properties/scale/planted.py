@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
 
 from marker_sim.judges.sets.rules import RULES, SHOWN, Difference
 
@@ -69,6 +74,19 @@ def as_ids(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     }
     ids = pa.table({"fact": table["fact"], **columns, "moment": table["moment"]})
     return ids, pa.table({"id": pa.array(range(len(texts)), pa.int64()), "text": texts})
+
+
+def write(facts: pa.Table, place: Path, part: int) -> None:
+    """Facts in a file of the form that a directory is named after; one part of two in JSON is an array."""
+    match place.name.partition(" ")[0]:
+        case "csv":
+            pc_csv.write_csv(facts, place / f"facts-{part}.csv")
+        case "json" if part:
+            (place / f"facts-{part}.json").write_text(json.dumps(facts.to_pylist()))
+        case "json":
+            (place / f"facts-{part}.json").write_text("\n".join(map(json.dumps, facts.to_pylist())))
+        case _:
+            pq.write_table(facts, place / f"facts-{part}.parquet")
 
 
 def _directory(number: int) -> str:

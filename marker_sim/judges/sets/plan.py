@@ -1,7 +1,8 @@
-"""The rules as SQL that DuckDB and Spark both run: one row a name with a bit for each fact, one row a directory.
+"""The rules as SQL that Spark runs: one row a name with a bit for each fact, one row a directory.
 
-Only functions that both know are used (bit_or, max, coalesce). Whether directory and name are text or numbers does not
-matter, and a number is no less exact: an interned name is equal to another one when the texts are.
+Only what other databases know as well is used (bit_or, max, coalesce), so that tests need no Spark. Whether directory
+and name are text or numbers does not matter, and a number is no less exact: an interned name is equal to another one
+when the texts are.
 """
 
 from __future__ import annotations

@@ -57,13 +57,14 @@ class HttpOutcome(NamedTuple):
 class HttpConnection:
     """A persistent connection to one server; used by one thread at a time, but `abort` may come from any.
 
+    timeout_s: to connect, and for each read; may be changed between requests, as `port` may.
     proxied: a proxy listens at the port, and what it refuses says nothing about the server.
     """
 
     def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S, proxied: bool = False) -> None:
         self.port = port
         self._proxied = proxied
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._http: HTTPConnection | None = None
         self._used_s = 0.0
 
@@ -84,36 +85,38 @@ class HttpConnection:
         assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
         method, route = ROUTES[operation]
         target = f"{BASE}{route}?{query(parameters, form)}"
-        alone = fault is None and form in ALONE
         try:
-            http = None if fault is not None or alone else self._connected()
-        except (failed.NewConnectionError, ConnectionRefusedError) as error:
+            if fault is not None:
+                read = broken_requests.play(self.port, method, target, sent, fault, self.timeout_s)
+                if read is None:
+                    return HttpOutcome("info", None, f"no reply: {fault.kind.value}")
+            elif form in ALONE:
+                read = exchange(self.port, method, target, sent, form, self.timeout_s)
+            else:
+                read = self.exchange(method, target, sent)
+        except failed.NewConnectionError as error:
             if self._proxied:
                 return HttpOutcome("info", None, f"refused by the proxy: {_short(error)}")
             return HttpOutcome("fail", None, f"connection refused: {_short(error)}")
-        except (failed.HTTPError, OSError) as error:
+        except failed.ConnectTimeoutError as error:
             return HttpOutcome("info", None, f"no connection: {_short(error)}")
-        try:
-            if fault is not None:
-                read = broken_requests.play(self.port, method, target, sent, fault, self._timeout_s)
-                return (
-                    interpret(operation, *read) if read else HttpOutcome("info", None, f"no reply: {fault.kind.value}")
-                )
-            if alone:
-                return interpret(operation, *exchange(self.port, method, target, sent, form, self._timeout_s))
-            assert http is not None
-            http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
-            sent()
-            reply = http.getresponse()
-            status, body, content_type = reply.status, reply.data, reply.headers.get("Content-Type", "")
         except TimeoutError:
             self.abort()
-            return HttpOutcome("info", None, f"no answer in {self._timeout_s:.0f} s")
+            return HttpOutcome("info", None, f"no answer in {self.timeout_s:.0f} s")
         except Exception as error:  # A torn reply fails in many ways; each of them means that nobody knows.
             self.abort()
             return HttpOutcome("info", None, f"connection broke: {_short(error)}")
+        return interpret(operation, *read)
+
+    def exchange(self, method: str, target: str, sent: Callable[[], object]) -> tuple[int, bytes, str]:
+        """Status, body and content type of the reply to one request; raises whatever urllib3 raises."""
+        http = self._connected()
+        http.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
+        sent()
+        reply = http.getresponse()
+        read = reply.status, reply.data, reply.headers.get("Content-Type", "")
         self._used_s = time.monotonic()
-        return interpret(operation, status, body, content_type)
+        return read
 
     def abort(self) -> None:
         """Close the connection; a call that waits on it ends."""
@@ -127,10 +130,12 @@ class HttpConnection:
 
     def _connected(self) -> HTTPConnection:
         if self._http is not None:
-            if self._http.is_connected and time.monotonic() - self._used_s < IDLE_MAX_S:
+            fresh = self._http.is_connected and time.monotonic() - self._used_s < IDLE_MAX_S
+            if fresh and self._http.port == self.port:
+                self._http.timeout = self.timeout_s
                 return self._http
             self.abort()
-        http = HTTPConnection("127.0.0.1", self.port, timeout=self._timeout_s)
+        http = HTTPConnection("127.0.0.1", self.port, timeout=self.timeout_s)
         http.connect()
         self._http = http
         return http

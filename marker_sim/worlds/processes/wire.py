@@ -6,22 +6,22 @@ here, on the client's side: it is not sent, its reply is thrown away, it is sent
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable
+from http.client import HTTPException
 from urllib.parse import urlencode
+
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
-from marker_sim.worlds.http.http_client import BASE, decode
+from marker_sim.worlds.http.http_client import BASE, HttpConnection, decode
 from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
 
 POSTS = ("/create", "/dir/delete")
 SILENCE_MAX_MS = 1_000
-_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 class HttpWire:
@@ -81,40 +81,25 @@ class HttpWire:
         parameters = {**request.parameters, "markerdirpath": self._address(request.parameters["markerdirpath"])}
         target = f"{BASE}{request.path}?{urlencode(parameters, errors='surrogatepass')}"
         method = "POST" if request.path in POSTS else "GET"
-        try:
-            connection = self._connected(port, deadline_ms)
-        except ConnectionRefusedError as error:
-            raise Refused(f"no server listens at {server}") from error
-        except OSError as error:
-            raise NoAnswer(f"no connection: {error}") from error
-        try:
-            connection.request(method, target, body=b"" if method == "POST" else None, headers=_HEADERS)
+
+        def sent() -> None:
             self._link.record(name, "timeline-server", "observe", "arrived", caused_by=invoke)
             if hang_up:
                 raise ConnectionResetError
-            answer = connection.getresponse()
-            text = decode(answer.read(), answer.headers.get("Content-Type", ""))
-        except (OSError, http.client.HTTPException) as error:
-            self._drop()
-            raise NoAnswer(f"the connection broke: {error!r}") from error
+
+        connection: HttpConnection = self._own.__dict__.setdefault("connection", HttpConnection(port))
+        connection.port, connection.timeout_s = port, deadline_ms / 1000
         try:
-            return Reply(answer.status, json.loads(text) if answer.status == 200 else text)
+            status, body, content_type = connection.exchange(method, target, sent)
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            if isinstance(error.__cause__, ConnectionRefusedError):
+                raise Refused(f"no server listens at {server}") from error
+            raise NoAnswer(f"no connection: {error.__cause__}") from error
+        except (OSError, HTTPException, HTTPError) as error:
+            connection.abort()
+            raise NoAnswer(f"the connection broke: {error.__cause__ or error!r}") from error
+        text = decode(body, content_type)
+        try:
+            return Reply(status, json.loads(text) if status == 200 else text)
         except ValueError as error:
             raise NoAnswer(f"malformed body: {text[:80]!r}") from error
-
-    def _connected(self, port: int, deadline_ms: int) -> http.client.HTTPConnection:
-        known: http.client.HTTPConnection | None = getattr(self._own, "http", None)
-        if known is not None and known.port == port and known.sock is not None:
-            known.sock.settimeout(deadline_ms / 1000)
-            return known
-        self._drop()
-        made = http.client.HTTPConnection("127.0.0.1", port, timeout=deadline_ms / 1000)
-        made.connect()
-        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._own.http = made
-        return made
-
-    def _drop(self) -> None:
-        known, self._own.http = getattr(self._own, "http", None), None
-        if known is not None:
-            known.close()

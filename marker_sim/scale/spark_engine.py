@@ -1,25 +1,20 @@
-"""The rules over files of facts, by DuckDB on one machine and by Spark on several: the same query, run by either.
-
-DuckDB keeps to `memory` and spills to `scratch`; Spark is configured by its user's own environment.
-"""
+"""The rules over files of facts, as SQL that Spark runs; its user's own environment configures it."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import UsageError
 from marker_sim.judges.sets.plan import counting_query, showing_query
 from marker_sim.judges.sets.rules import RULES, Difference
-from marker_sim.requirements import need
 from marker_sim.spark_session import open_session
 
 COLUMNS = ("fact", "directory", "name", "moment")
 Ask = Callable[[str], Sequence[Sequence[Any]]]
-_READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
+FactCounts = tuple[frozenset[str], dict[str, Difference]]
 
 
 class SqlFacts:
@@ -44,24 +39,10 @@ class SqlFacts:
         return self._text(value) if isinstance(value, int) else value
 
 
-@contextmanager
-def duckdb_facts(files: Sequence[Path], form: str, text: Callable[[int], str], scratch: Path) -> Iterator[SqlFacts]:
-    """Facts in files of one form, read by DuckDB; UsageError when it cannot read them."""
-    need("judging facts in files", "duckdb")
-    import duckdb
-
-    listed = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in files)
-    with duckdb.connect(config={"temp_directory": str(scratch)}) as connection:
-        try:
-            connection.execute(f"CREATE VIEW facts AS SELECT {_typed()} FROM {_READERS[form]}([{listed}])")
-            yield SqlFacts(lambda query: connection.execute(query).fetchall(), text)
-        except duckdb.Error as error:
-            raise UsageError(_unreadable(str(files[0].parent), error)) from error
-
-
-@contextmanager
-def spark_facts(places: list[str], form: str, text: Callable[[int], str], master: str) -> Iterator[SqlFacts]:
-    """Facts in files and directories that Spark reads, judged on the cluster of `master`; UsageError if it cannot."""
+def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], master: str) -> FactCounts:
+    """The kinds of facts in files and directories that Spark reads, and what the rules find in them on the cluster of
+    `master`; UsageError if it cannot read them.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="marker-sim-judge-") as scratch,
         open_session("judge", master, Path(scratch)) as session,
@@ -71,18 +52,16 @@ def spark_facts(places: list[str], form: str, text: Callable[[int], str], master
         try:
             reader = session.read.option("header", True) if form == "csv" else session.read
             found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
-            found.selectExpr(*_typed().split(", ")).createOrReplaceTempView("facts")
-            yield SqlFacts(lambda query: session.sql(query).collect(), text)
+            found.selectExpr(*COLUMNS[:3], "CAST(moment AS BIGINT) AS moment").createOrReplaceTempView("facts")
+            facts = SqlFacts(lambda query: session.sql(query).collect(), text)
+            return facts.kinds, facts.differences()
         except PySparkException as error:
-            raise UsageError(_unreadable(places[0], error)) from error
+            raise unreadable(places[0], error) from error
 
 
-def _typed() -> str:
-    return "fact, directory, name, CAST(moment AS BIGINT) AS moment"
-
-
-def _unreadable(place: str, error: Exception) -> str:
-    return (
+def unreadable(place: str, error: Exception) -> UsageError:
+    """What to say of files that are no facts."""
+    return UsageError(
         f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
         f" {', '.join(COLUMNS)}, as in docs/scale.md"
     )
