@@ -5,7 +5,6 @@ opening.py       begins it, or goes on with the last one; what cannot run on thi
 stages.py        which share of the budget each stage gets
 ranges.py        which numbers of a stream are done, and which come next
 desk.py          a worker carries out one unit; work.py: runs of a source as a line; work_played.py: in real time
-shrinks.py       units that wait until their violations are small
 spark_pool.py    executors of a Spark cluster as workers; spark_executor.py is what an executor does
 ledger.py        one line per finished unit, appended and synced
 tables.py        runs, coverage and violations as Parquet

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from marker_sim.campaign.nightly import work
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.stages import FOREIGN
-from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, shrunk, stored, stored_plan, swarm
+from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, stored_plan, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.loading import load_system
@@ -47,8 +47,6 @@ class Desk:
             return {"trouble": f"unexpected {type(error).__name__}: {error}; its traceback is in the worker's log"}
 
     def _done(self, task: NightlyTask) -> Line:
-        if task.record is not None:
-            return shrunk(task)
         if task.failure is not None and task.failure["world"] == "simulated":
             return stored(task)
         if not parse_target(task.sut).can.plans:

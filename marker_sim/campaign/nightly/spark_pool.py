@@ -10,14 +10,12 @@ One task more than there are cores is in hand, so that a core that is free need 
 from __future__ import annotations
 
 import pickle
-import queue
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, TimeoutError, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marker_sim import supervisor
 from marker_sim.campaign.nightly.spark_executor import SCHEMA, SparkTask, kit
@@ -44,17 +42,12 @@ FIRST_S = 90.0
 BESIDE = 1
 
 
-@dataclass(slots=True, eq=False)
-class SparkSlot:
-    """Room for one task in hand.
+class SparkJob(NamedTuple):
+    """A task in hand. since: time.monotonic() of when it was given."""
 
-    number: of the task, which is its job group's.
-    since: time.monotonic() of when it was given.
-    """
-
-    task: Any = None
-    number: int = 0
-    since: float = 0.0
+    task: NightlyTask
+    answer: Future[tuple[float, Any]]
+    since: float
 
 
 class SparkPool:
@@ -71,11 +64,10 @@ class SparkPool:
         self._directory, self._scratch = directory, scratch
         self._mark = str(directory.resolve())
         self._stack = ExitStack()
-        self._done: queue.SimpleQueue[tuple[SparkSlot, int, Answer]] = queue.SimpleQueue()
-        self._given = 0
+        self._slots = range(0)
+        self._jobs_by_slot: dict[int, SparkJob] = {}
         self._session: SparkSession | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self.slots: list[SparkSlot] = []
 
     def __enter__(self) -> SparkPool:
         supervisor.end_marked(VARIABLE, self._mark)
@@ -97,7 +89,7 @@ class SparkPool:
             cores = self._begin()
             self._threads = ThreadPoolExecutor(cores + BESIDE, thread_name_prefix="spark-job")
             stack.callback(self._threads.shutdown, wait=False, cancel_futures=True)
-            self.slots = [SparkSlot() for _ in range(cores + BESIDE)]
+            self._slots = range(cores + BESIDE)
             self._stack = stack.pop_all()
         return self
 
@@ -106,23 +98,21 @@ class SparkPool:
         self._stack.close()
 
     @property
-    def idle(self) -> list[SparkSlot]:
-        """Those without a task."""
-        return [slot for slot in self.slots if slot.task is None]
+    def idle(self) -> list[int]:
+        """The slots without a task."""
+        return [slot for slot in self._slots if slot not in self._jobs_by_slot]
 
     @property
-    def busy(self) -> list[SparkSlot]:
+    def busy(self) -> list[int]:
         """Those with one."""
-        return [slot for slot in self.slots if slot.task is not None]
+        return list(self._jobs_by_slot)
 
-    def give(self, slot: SparkSlot, task: NightlyTask) -> None:
+    def give(self, slot: int, task: NightlyTask) -> None:
         """Let the cluster do a task."""
         assert self._threads is not None
-        self._given += 1
-        slot.task, slot.number, slot.since = task, self._given, time.monotonic()
-        left_s = task.until - time.monotonic()
-        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=left_s)
-        self._threads.submit(self._carry_out, slot, self._given, task, asked)
+        now = time.monotonic()
+        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=task.until - now)
+        self._jobs_by_slot[slot] = SparkJob(task, self._threads.submit(self._ask, asked, slot), now)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
         """Of the tasks that were done within `timeout_s`, or as soon as there is one.
@@ -130,41 +120,39 @@ class SparkPool:
         A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
         HarnessError when the application is over, or an executor has another kit.
         """
-        deadline = time.monotonic() + max(0.0, timeout_s)
-        waited = False
-        while self.busy and not waited:
-            with suppress(queue.Empty):
-                slot, number, answer = self._done.get(timeout=max(0.0, deadline - time.monotonic()))
-                while True:
-                    if slot.number == number and slot.task is not None:
-                        waited = True
-                        slot.task = None
-                        if answer.died:
-                            self._check(answer.died)
-                        yield answer
-                    slot, number, answer = self._done.get_nowait()
-            waited = waited or time.monotonic() >= deadline
-        for slot in self.busy:
-            if time.monotonic() - slot.since > LIMIT_S:
-                task, seconds, slot.task = slot.task, time.monotonic() - slot.since, None
-                self._context().cancelJobGroup(_group(slot.number))
+        jobs = dict(self._jobs_by_slot)
+        wait([job.answer for job in jobs.values()], max(0.0, timeout_s), FIRST_COMPLETED)
+        for slot, (task, answer, since) in jobs.items():
+            seconds = time.monotonic() - since
+            if answer.done():
+                del self._jobs_by_slot[slot]
+                error = answer.exception()
+                if error is None:
+                    seconds, result = answer.result()
+                    yield Answer(task=task, seconds=seconds, result=result)
+                else:
+                    died = said_by(error)
+                    self._check(died)
+                    yield Answer(task=task, seconds=seconds, died=died)
+            elif seconds > LIMIT_S:
+                del self._jobs_by_slot[slot]
+                self._context().cancelJobGroup(_group(slot))
                 yield Answer(task=task, seconds=seconds, died=f"the cluster did not do it within {LIMIT_S:.0f} s")
 
-    def abandon(self) -> list[Any]:
+    def abandon(self) -> list[NightlyTask]:
         """Cancel what is still in hand; the tasks, which nobody will answer any more."""
-        left = [slot.task for slot in self.busy]
+        left = [job.task for job in self._jobs_by_slot.values()]
         if left:
             with suppress(Exception):  # The application may be over.
                 self._context().cancelAllJobs()
-        for slot in self.busy:
-            slot.task = None
+        self._jobs_by_slot.clear()
         return left
 
     def _begin(self) -> int:
         """How many cores there are, once an executor said that it has this kit."""
         asking = ThreadPoolExecutor(1)
         try:
-            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), 0).result(FIRST_S)
+            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), -1).result(FIRST_S)
         except TimeoutError as error:
             raise HarnessError(
                 f"no executor of {self._master} began within {FIRST_S:.0f} s; it needs free cores, and memory for"
@@ -179,19 +167,10 @@ class SparkPool:
         cores = int(self._context().defaultParallelism)
         return min(self._jobs, cores) if self._jobs else cores
 
-    def _carry_out(self, slot: SparkSlot, number: int, task: NightlyTask, asked: SparkTask) -> None:
-        began = time.monotonic()
-        try:
-            seconds, result = self._ask(asked, number)
-            answer = Answer(task=task, seconds=seconds, result=result)
-        except Exception as error:
-            answer = Answer(task=task, seconds=time.monotonic() - began, died=said_by(error))
-        self._done.put((slot, number, answer))
-
-    def _ask(self, asked: SparkTask, number: int) -> tuple[float, Any]:
+    def _ask(self, asked: SparkTask, slot: int) -> tuple[float, Any]:
         """The answer of a job of one task."""
         assert self._session is not None
-        self._context().setJobGroup(_group(number), "marker-sim chaos")
+        self._context().setJobGroup(_group(slot), "marker-sim chaos")
         rows = map_in_arrow(self._session, asked).collect()
         answer: tuple[float, Any] = pickle.loads(rows[0][0])
         return answer
@@ -228,5 +207,5 @@ def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
     return DataFrame(frame._jdf.pythonMapInArrow(column._jc.expr(), False), session)
 
 
-def _group(number: int) -> str:
-    return f"marker-sim-{number}"
+def _group(slot: int) -> str:
+    return f"marker-sim-{slot}"

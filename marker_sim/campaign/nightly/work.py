@@ -25,8 +25,8 @@ from typing import Any
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
-from marker_sim.campaign.nightly.failures import StoredFailure, parse_stored, plan_of, read_record
+from marker_sim.campaign.failure import Failure, FailureRecord, Kind, place_of, record_of
+from marker_sim.campaign.nightly.failures import StoredFailure, parse_stored, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
 from marker_sim.campaign.planned_runs import let_go
@@ -37,7 +37,7 @@ from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError
-from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.seeds import plan_seed
@@ -49,7 +49,7 @@ from marker_sim.targets.target import CampaignRequest, ServerOptions
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
 ROWS = "rows"
-SHRINK_S = 5.0
+SHRINK_S, SHRINKS_S = 5.0, 300.0  # Of one violation and of all of a unit, at most.
 CANARY_S = 60.0
 _FOREVER_S = 1e9
 
@@ -61,7 +61,6 @@ class NightlyTask:
     until: time.monotonic() after which plans are not shrunk any more.
     seen: how often each kind of violation occurred this night.
     failure: a stored failure to run again instead, as in its file.
-    record: one of this unit's violations to make small instead, as in the unit's answer.
     listing: whether there is to be a row of each run.
     space: the space of the stream's numbers, "" for a stream with only one.
     server: how a foreign server is started.
@@ -76,7 +75,6 @@ class NightlyTask:
     seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
-    record: dict[str, Any] | None = None
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -127,7 +125,7 @@ def swarm(task: NightlyTask) -> Line:
     campaign = run_campaign(request, lambda _: None)
     counts = campaign.statistics.counts(profile, campaign.steps)
     counts.reruns, counts.differences = Counter(campaign.reruns.to_dict()), campaign.reruns.differences
-    records = _simulated(campaign.failures, system, profile, not counts.differences)
+    records = _simulated(task, campaign.failures, system, not counts.differences)
     return _line(task, counts, records, campaign.listed) | {
         "not_goals": list(campaign.not_applicable),
         "quiet": [gap.sentence for gap in campaign.gaps],
@@ -145,7 +143,7 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
         )
 
     def records(seen: PieceResult) -> list[FailureRecord]:
-        return _simulated(seen.found.values(), space.system, load_profile(task.profile), not seen.differences)
+        return _simulated(task, seen.found.values(), space.system, not seen.differences)
 
     with collected_by_hand():
         line = unit(task, Crashes(space), records)
@@ -154,17 +152,14 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
 
 
 def _simulated(
-    failures: Iterable[Failure], system: System, profile: Profile, deterministic: bool
+    task: NightlyTask, failures: Iterable[Failure], system: System, deterministic: bool
 ) -> list[FailureRecord]:
-    """Failures with their plans as they were found; `shrunk` makes one of them small.
-
-    deterministic: whether every run that was repeated gave the same history.
-    """
-    found = []
+    """Failures as they are stored. deterministic: whether every run that was repeated gave the same history."""
+    found, until = [], time.monotonic() + SHRINKS_S
     for failure in sorted(failures, key=lambda failure: (*failure.kind[:2], failure.seed)):
-        again = failure_of(failure.kind, failure.own_plan, system, profile)
-        record = record_of(again or failure, "simulated", shrunk=False)
-        if again is None:  # The system is not deterministic.
+        again, record = simulated_again(task, failure.kind, failure.own_plan, system, until)
+        if record is None or again is None:  # The system is not deterministic.
+            record = record_of(failure, "simulated", shrunk=False)
             text = f"{record.text}\nseen once, and not again when the plan was repeated"
             found.append(replace(record, text=text, deterministic=False))
         else:
@@ -173,21 +168,21 @@ def _simulated(
     return found
 
 
-def shrunk(task: NightlyTask) -> Line:
-    """A violation of a unit with its plan made small; None for one that does not break it again, or no time for it."""
-    assert task.record is not None
-    big, system, profile = read_record(task.record), load_system(task.sut), load_profile(task.profile)
-    plan = Plan.from_dict(big.plan, "the plan of a violation")
-    small = small_record(Kind(big.guarantee, big.mode, big.storage, big.cause), plan, system, profile, task.until)
-    kept = None if small is None or not small.shrunk else asdict(replace(small, deterministic=big.deterministic))
-    return {"record": kept, "trouble": ""}
+def simulated_again(
+    task: NightlyTask, kind: Kind, plan: Plan, system: System, until: float
+) -> tuple[Failure | None, FailureRecord | None]:
+    """How a plan breaks a guarantee in the simulated world, and the record of that; None where it does not.
 
-
-def small_record(kind: Kind, plan: Plan, system: System, profile: Profile, until: float) -> FailureRecord | None:
-    """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
-    left_s = min(SHRINK_S, until - time.monotonic())
-    seen = smaller(kind, plan, system, profile, left_s)
-    return None if seen is None else record_of(seen, "simulated", shrunk=left_s > 0)
+    Its plan is made small where one more of its kind is worth it, and until a time (time.monotonic).
+    """
+    profile = load_profile(task.profile)
+    again = failure_of(kind, plan, system, profile)
+    if again is None:
+        return None, None
+    left_s = min(SHRINK_S, min(until, task.until) - time.monotonic())
+    worth = left_s > 0 and worth_shrinking(task.seen.get(place_of(*kind[:3]), 0))
+    small = smaller(kind, plan, system, profile, left_s) if worth else None
+    return again, record_of(small or again, "simulated", shrunk=small is not None)
 
 
 def canary(task: NightlyTask) -> Line:

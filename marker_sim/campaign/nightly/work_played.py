@@ -16,7 +16,7 @@ from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.nightly.work import (
     NightlyTask,
     canary_line,
-    small_record,
+    simulated_again,
     stored_plan,
     unit,
     worth_shrinking,
@@ -24,7 +24,6 @@ from marker_sim.campaign.nightly.work import (
 from marker_sim.campaign.pieces import PieceResult
 from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker, broken_in
 from marker_sim.campaign.replay import Replayed, played
-from marker_sim.campaign.runs import failure_of
 from marker_sim.campaign.sources.processes import Processes, ProcessRuns
 from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
 from marker_sim.campaign.sources.spark import SparkRuns
@@ -46,19 +45,15 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 
     def records(seen: PieceResult) -> Iterable[FailureRecord]:
         for failure in sorted(seen.found.values(), key=lambda failure: failure.kind):
-            plan, kind = failure.own_plan, failure.kind
-            record = record_of(failure, "real", shrunk=False)
-            until = task.until if worth_shrinking(task.seen.get(record.place, 0)) else 0.0
-            any_cause = kind._replace(cause="")
-            small = None
-            if failure_of(any_cause, plan, real.system, profile):
-                small = small_record(any_cause, plan, real.system, profile, until)
-            if small is None:
-                again = real.again(plan, kind.guarantee, profile, REAL_TIMES).broken
+            plan = failure.own_plan
+            _, record = simulated_again(task, failure.kind._replace(cause=""), plan, real.system, task.until)
+            if record is None:
+                record = record_of(failure, "real", shrunk=False)
+                again = real.again(plan, failure.guarantee, profile, REAL_TIMES).broken
                 often = f"{again + 1} of {REAL_TIMES + 1} runs"
                 text = f"{record.text}\nseen with real processes in {often}, and not in the simulated world"
-                small = replace(record, text=text)
-            yield small
+                record = replace(record, text=text)
+            yield record
 
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
