@@ -183,7 +183,7 @@ def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_
         ("G11", 2, "glued", Plan(num_threads=3).to_dict()),
     ):
         failures.see(_record(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
-    groups = [[each.record.guarantee for each in group] for group in stories(failures.open)]
+    groups = [[each.guarantee for each in group] for group in stories(failures.open)]
     assert sorted(groups) == [["G11", "G3", "G4"], ["G6"]], "the last one has its cause or its run in common with both"
     (one, other) = failure_lines(failures.open, tmp_path)
     assert one.startswith("G11 in timeline mode") and "; also breaks G3, G4 (2 more stored failures): marker-sim" in one

@@ -30,6 +30,11 @@ class Kind(NamedTuple):
     storage: str
     cause: str
 
+    @property
+    def place(self) -> str:
+        """The guarantee where it was broken, which decides whether one more of these is worth shrinking."""
+        return f"{self.guarantee}/{self.mode}/{self.storage}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -125,19 +130,14 @@ class FailureRecord:
 
     @property
     def place(self) -> str:
-        """The guarantee where it was broken, which decides whether one more of these is worth shrinking."""
-        return place_of(self.guarantee, self.mode, self.storage)
+        """That of its kind."""
+        return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
     def entries(self) -> int:
         """The size of its plan."""
         tasks = sum(max(1, len(write.get("tasks", ()))) for write in self.plan.get("writes", ()))
         return tasks + sum(len(self.plan.get(part, ())) for part in ("ops", "faults", "spark_faults"))
-
-
-def place_of(guarantee: str, mode: str, storage: str) -> str:
-    """A guarantee where it was broken."""
-    return f"{guarantee}/{mode}/{storage}"
 
 
 def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from marker_sim.campaign.nightly import work
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.stages import FOREIGN
-from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, stored_plan, swarm
+from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.loading import load_system
@@ -47,7 +47,7 @@ class Desk:
             return {"trouble": f"unexpected {type(error).__name__}: {error}; its traceback is in the worker's log"}
 
     def _done(self, task: NightlyTask) -> Line:
-        if task.failure is not None and task.failure["world"] == "simulated":
+        if task.failure is not None and task.failure.world == "simulated":
             return stored(task)
         if not parse_target(task.sut).can.plans:
             return self._on_servers(task)
@@ -73,7 +73,7 @@ class Desk:
         from marker_sim.campaign.sources.servers import ServerRuns
 
         stream = task.space if task.stream == "canary" else task.stream
-        storage = FOREIGN[stream] if task.failure is None else stored_plan(task)[1].storage
+        storage = FOREIGN[stream] if task.failure is None else task.failure.storage
         made = (task.sut, storage, task.server, task.profile, task.seed)
         runs = self._keep(storage, lambda: ServerRuns(*made))
         runs.until = task.until

@@ -149,7 +149,7 @@ class _Night:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
             elsewhere = ("spark",) if self._request.spark_master is None else ("spark", "real")
-            if failure.record.world in elsewhere or not failure.record.plan:
+            if failure.world in elsewhere or not failure.plan:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -232,7 +232,7 @@ class _Night:
             until=time.monotonic() + left_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
-            failure=None if failure is None else failure.to_dict(),
+            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
@@ -262,7 +262,7 @@ class _Night:
                 self._record(task, seconds, {"trouble": result["trouble"]})
         elif task.failure is not None:
             status = result.get("status") or CANNOT_RUN
-            names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
+            names = self.note("replayed", name=task.failure.name, status=status, why=result["trouble"])
             self._totals.failures.write(self._request.directory, names)
         else:
             again = (task.stream, task.space, task.first)

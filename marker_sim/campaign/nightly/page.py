@@ -157,8 +157,8 @@ def _cause(
     return NightlyCause(
         name=told.name,
         guarantee=BY_ID[told.guarantee],
-        where=f"{told.record.mode} mode on {told.record.storage}, {told.record.world}",
-        message=printable(told.record.message),
+        where=f"{told.mode} mode on {told.storage}, {told.world}",
+        message=printable(told.message),
         besides=breaks_besides(group, STORED),
         often=sum(failure.seen + failure.alike for failure in group),
         more=max(0, len(group) - STORED_MAX),

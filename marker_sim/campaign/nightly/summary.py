@@ -78,11 +78,11 @@ def summary_of(totals: Totals) -> dict[str, Any]:
         "failures": [
             {
                 "name": failure.name,
-                "guarantee": failure.record.guarantee,
-                "mode": failure.record.mode,
-                "storage": failure.record.storage,
-                "world": failure.record.world,
-                "message": failure.record.message,
+                "guarantee": failure.guarantee,
+                "mode": failure.mode,
+                "storage": failure.storage,
+                "world": failure.world,
+                "message": failure.message,
                 "night": failure.night,
                 "nights": [night.number for night in totals.nights if night.saw(failure.name)],
                 "seen": failure.seen,
@@ -134,9 +134,9 @@ def trend(values: Sequence[float]) -> str:
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
     """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
-        f"{told.record.guarantee} in {told.record.mode} mode on {told.record.storage}"
-        f" ({told.record.world}), night {told.night}, {_runs(told)}:"
-        f" {told.record.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
+        f"{told.guarantee} in {told.mode} mode on {told.storage}"
+        f" ({told.world}), night {told.night}, {_runs(told)}:"
+        f" {told.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
         f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         for story in stories(failures)
         for told in story[:1]

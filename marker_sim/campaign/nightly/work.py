@@ -21,12 +21,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, place_of, record_of
-from marker_sim.campaign.nightly.failures import StoredFailure, parse_stored, plan_of
+from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
 from marker_sim.campaign.planned_runs import let_go
@@ -60,7 +59,7 @@ class NightlyTask:
 
     until: time.monotonic() after which plans are not shrunk any more.
     seen: how often each kind of violation occurred this night.
-    failure: a stored failure to run again instead, as in its file.
+    failure: a stored failure to run again instead.
     listing: whether there is to be a row of each run.
     space: the space of the stream's numbers, "" for a stream with only one.
     server: how a foreign server is started.
@@ -74,7 +73,7 @@ class NightlyTask:
     until: float
     seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
-    failure: dict[str, Any] | None = None
+    failure: StoredFailure | None = None
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -180,7 +179,7 @@ def simulated_again(
     if again is None:
         return None, None
     left_s = min(SHRINK_S, min(until, task.until) - time.monotonic())
-    worth = left_s > 0 and worth_shrinking(task.seen.get(place_of(*kind[:3]), 0))
+    worth = left_s > 0 and worth_shrinking(task.seen.get(kind.place, 0))
     small = smaller(kind, plan, system, profile, left_s) if worth else None
     return again, record_of(small or again, "simulated", shrunk=small is not None)
 
@@ -204,16 +203,15 @@ def canary_line(planted: Canary | None) -> Line:
 def stored(task: NightlyTask) -> Line:
     """A stored failure of the simulated world again: its status."""
     failure, plan = stored_plan(task)
-    known, profile = failure.record, load_profile(failure.profile)
-    again = simulated(plan, failure.sut, known.guarantee, known.cause, profile, steady=known.deterministic)
+    profile, steady = load_profile(failure.profile), failure.deterministic
+    again = simulated(plan, failure.sut, failure.guarantee, failure.cause, profile, steady=steady)
     return {"status": again.status, "trouble": again.why}
 
 
 def stored_plan(task: NightlyTask) -> tuple[StoredFailure, Plan]:
     """The stored failure that a task has to run again, and its plan."""
     assert task.failure is not None
-    failure = parse_stored(task.failure, str(task.failure.get("name")))
-    return failure, plan_of(failure, failure.name)
+    return task.failure, plan_of(task.failure, task.failure.name)
 
 
 def _places(system: System) -> list[tuple[str, str]]:

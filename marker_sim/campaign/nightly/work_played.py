@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, place_of, record_of
+from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.nightly.work import (
@@ -81,7 +81,7 @@ def servers(task: NightlyTask, runs: ServerRuns) -> Line:
 def _on_servers(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
     """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen."""
     small, text, now, alone = dict[Kind, Failure](), "", time.monotonic(), runs.target.can.alone
-    worth = [kind for kind in broken if worth_shrinking(task.seen.get(place_of(*kind[:3]), 0))]
+    worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
     until = now + min(ALONE_SHRINK_S if alone else SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
     if worth and until > now:
         first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
@@ -115,7 +115,7 @@ def stored_on_servers(task: NightlyTask, runs: ServerRuns) -> Line:
     def play(fresh: bool) -> dict[Kind, Failure]:
         return broken_in(runs.run(plan, fresh).history, plan, profile)
 
-    return _status(played(play, failure.guarantee, failure.record.cause, SERVER_TIMES, enough=1))
+    return _status(played(play, failure.guarantee, failure.cause, SERVER_TIMES, enough=1))
 
 
 def _status(again: Replayed) -> Line:
