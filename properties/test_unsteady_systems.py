@@ -100,7 +100,7 @@ def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_aga
         canaries=False,
     )
     campaign = run_campaign(request, lambda _: None)
-    assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.reruns.differences
+    assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.statistics.differences
 
 
 def test_a_system_that_ends_its_process_costs_the_night_its_units_and_not_the_night(module: str) -> None:

@@ -20,7 +20,7 @@ from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
-from marker_sim.campaign.result import Campaign, Reruns
+from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.tasks import Shrinking, do
@@ -88,10 +88,9 @@ class MachineRuns(PlannedRuns):
         return replace(
             campaign,
             sut_version=self._system.version,
-            not_reached=(NOT_DETERMINISTIC,) if self._reruns["differences"] else (),
+            not_reached=(NOT_DETERMINISTIC,) if campaign.statistics.differences else (),
             too_rare=tuple(self._faults_unmet()),
             left_out=self._left_out(),
-            reruns=Reruns(**self._reruns),
         )
 
     def _count(self, piece: PieceResult, plan: Plan, history: History, steps: int) -> None:

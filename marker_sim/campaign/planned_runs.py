@@ -37,7 +37,7 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign, Canary, Reruns
+from marker_sim.campaign.result import Campaign, Canary
 from marker_sim.campaign.runs import MODES_AGREE, execute, lacking
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
@@ -91,7 +91,6 @@ class PlannedRuns:
         self._canary: Canary | None = None
         self._again: list[Plan] = []
         self._digests: list[str] = []
-        self._reruns = Counter[str]()
         self._shown = 0.0
 
     def __enter__(self) -> PlannedRuns:
@@ -159,7 +158,9 @@ class PlannedRuns:
         request = self._request
         if request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
             times, differences = differ_elsewhere(request.target.sut, self._again, self._digests)
-            self._reruns.update(elsewhere=times, differences=differences)
+            statistics = self._search.statistics
+            statistics.reruns["elsewhere"] += times
+            statistics.differences += differences
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
@@ -167,9 +168,9 @@ class PlannedRuns:
         places = tuple(place for place in self._settings.places if place not in self._unsupported)
         statistics.leave_out(self._unsupported.keys())
         met = reached(statistics, places, self._system, self._settings.guarantees == frozenset({MODES_AGREE}))
-        statistics.reached.update(met.counts)
+        dict.update(statistics.reached, met.counts)  # A goal counts where it applies.
         gaps = (*met.gaps, *below_thresholds(statistics, self._system.layout))
-        unsteady = (NOT_DETERMINISTIC,) if self._reruns["differences"] else ()
+        unsteady = (NOT_DETERMINISTIC,) if statistics.differences else ()
         unmet = self._faults_unmet()
         return replace(
             campaign,
@@ -179,7 +180,6 @@ class PlannedRuns:
             too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
             not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),
-            reruns=Reruns(**self._reruns),
             left_out=self._left_out(),
             canary=self._canary,
             listed=tuple(self._search.listed),
@@ -212,14 +212,13 @@ class PlannedRuns:
 
     def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
         """Count a run that was made again; one that fails as none did is made again now, if it was not."""
-        again = piece.rechecked.get(number)
-        differences = int(again is not None and again.differs)
+        again, statistics = piece.rechecked.get(number), self._search.statistics
         plan, made = (again.plan, again.digest) if again is not None else (None, "")
         if broken is not None:
             plan, made = broken.plan, digest(broken.history)
             if again is None and plan is not None:
-                differences += execute(plan, self._system)[0].events != broken.history.events
-        self._reruns.update(passing=broken is None, failures=broken is not None, differences=differences)
+                statistics.differences += execute(plan, self._system)[0].events != broken.history.events
+        statistics.reruns["passing" if broken is None else "failures"] += 1
         if made and plan is not None and len(self._again) < ELSEWHERE:
             self._again.append(plan)
             self._digests.append(made)

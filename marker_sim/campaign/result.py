@@ -101,25 +101,6 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reruns:
-    """Runs that were repeated and compared, event by event. elsewhere: those in a process with another hash seed."""
-
-    passing: int = 0
-    failures: int = 0
-    elsewhere: int = 0
-    differences: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """The JSON form."""
-        return {
-            "passing": self.passing,
-            "failures": self.failures,
-            "elsewhere": self.elsewhere,
-            "differences": self.differences,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
     """The result of many runs against one system under test.
 
@@ -161,5 +142,4 @@ class Campaign:
     too_rare: tuple[str, ...] = ()
     not_applicable: dict[str, str] = field(default_factory=dict)
     fault_rows: tuple[MatrixRow, ...] = ()
-    reruns: Reruns = field(default_factory=Reruns)
     listed: tuple[RunRow, ...] = ()

@@ -32,7 +32,6 @@ class SearchState:
     progress: Callable[[str], None]
     began: float = field(default_factory=time.monotonic)
     statistics: Statistics = field(default_factory=Statistics)
-    steps: int = 0
     found: dict[Kind, Failure] = field(default_factory=dict)
     large: dict[Kind, str] = field(default_factory=dict)
     last: History | None = None
@@ -44,7 +43,7 @@ class SearchState:
         statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
         left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
         of = "" if request.runs is None else f" of {request.runs:,}"
-        rates = rates_of({runs: statistics.runs, steps: self.steps}, seconds)
+        rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
         causes = len(stories(self.failures()))
         broken = ", ".join(sorted({kind.guarantee for kind in self.found}, key=lambda name: int(name[1:])))
         said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
@@ -53,7 +52,6 @@ class SearchState:
     def add(self, piece: PieceResult) -> dict[Kind, Failure]:
         """Add the next piece; the kinds of violation that are new with it, or have a plan now."""
         self.statistics.merge(piece.statistics)
-        self.steps += piece.steps
         self.last = piece.last or self.last
         self.listed += piece.listed
         known = {kind for kind, failure in self.found.items() if failure.plan is not None}

@@ -105,7 +105,8 @@ class VerdictOutcome:
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,
-            "reruns": campaign.reruns.to_dict(),
+            "reruns": {name: campaign.statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
+            | {"differences": campaign.statistics.differences},
             "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
         }
         if campaign.canary is not None:

@@ -161,7 +161,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
 
 def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -> Iterator[CoverageGap]:
     for guarantee in GUARANTEES:
-        least, judged = guarantee.judged_least, statistics.judged(guarantee.id, mode, storage)
+        least, judged = guarantee.judged_least, statistics.judged_in(guarantee.id, mode, storage)
         if least is not None and judged is not None and too_few(judged, least * made):
             yield CoverageGap(
                 sentence=f"{guarantee.id} was judged {judged} times in {made} runs in {mode} mode on {storage},"

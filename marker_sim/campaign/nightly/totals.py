@@ -64,7 +64,7 @@ class NightTotals(RunCounts):
         self.units += 1
         self.stream_s[line["stream"]] += line["seconds"]
         self.stream_runs[line["stream"]] += line.get("runs", 0)
-        self.merge(line)
+        self.merge(RunCounts.parse(line))
         self.swarm_units += line["stream"] == "swarm"
         self.not_goals |= set(line.get("not_goals", ()))
         if line.get("quiet"):

@@ -18,7 +18,6 @@ trouble                 why the kit could not finish the unit, "" when it did; i
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 
@@ -95,9 +94,7 @@ def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Ite
     seen.raise_error()
     if seen.left_out:
         seen.statistics.reach(LEFT_OUT, seen.left_out)
-    counts = seen.statistics.counts(profile, seen.steps)
-    counts.differences = seen.differences
-    return _line(task, counts, records(seen), seen.listed)
+    return _line(task, seen.statistics.by_profile(profile), records(seen), seen.listed)
 
 
 def _line(task: NightlyTask, counts: RunCounts, records: Iterable[FailureRecord], listed: Iterable[RunRow]) -> Line:
@@ -122,8 +119,7 @@ def swarm(task: NightlyTask) -> Line:
         listing=task.listing,
     )
     campaign = run_campaign(request, lambda _: None)
-    counts = campaign.statistics.counts(profile, campaign.steps)
-    counts.reruns, counts.differences = Counter(campaign.reruns.to_dict()), campaign.reruns.differences
+    counts = campaign.statistics.by_profile(profile)
     records = _simulated(task, campaign.failures, system, not counts.differences)
     return _line(task, counts, records, campaign.listed) | {
         "not_goals": list(campaign.not_applicable),
@@ -142,7 +138,7 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
         )
 
     def records(seen: PieceResult) -> list[FailureRecord]:
-        return _simulated(task, seen.found.values(), space.system, not seen.differences)
+        return _simulated(task, seen.found.values(), space.system, not seen.statistics.differences)
 
     with collected_by_hand():
         line = unit(task, Crashes(space), records)
