@@ -77,9 +77,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger also has failures whose files were lost.
         results = _run_all(_readable(files, console), wanted, console)
-        for file, status in zip(files, results, strict=True):
-            if status:
-                pruned.note(file, status)
+        pruned.statuses.update((file, status) for file, status in zip(files, results, strict=True) if status)
     for file in pruned.moved:
         print_lines(console, f"moved to {file}")
     return _ended(results, path, console)

@@ -41,8 +41,8 @@ class ActivityThreshold:
     modes: tuple[str, ...] = ()
 
 
-def _made(statistics: Statistics, plans: str = "") -> int:
-    return sum(count for kind, count in statistics.made.items() if kind.endswith(plans))
+def _made(statistics: Statistics, plans: str = "", places: tuple[str, ...] = ("",)) -> int:
+    return sum(n for kind, n in statistics.made.items() if kind.startswith(places) and kind.endswith(plans))
 
 
 def _ok(statistics: Statistics, *operations: str) -> int:
@@ -53,82 +53,57 @@ def _asked(statistics: Statistics, *operations: str) -> int:
     return sum(statistics.operations[name].total() for name in operations if name in statistics.operations)
 
 
-def _creates_a_run(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "create"), _made(statistics)
+def _died(statistics: Statistics, role: str, places: tuple[str, ...] = ("",)) -> int:
+    kinds = statistics.deaths.items()
+    return sum(count for kind, count in kinds if kind.startswith(places) and kind.endswith(f"/{role}"))
 
 
-def _creates_ok(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "create"), _asked(statistics, "create")
-
-
-def _reads_ok(statistics: Statistics) -> tuple[float, float]:
-    names = ("list", "list-data", "list-log", "exists", "delete")
-    return _ok(statistics, *names), _asked(statistics, *names)
-
-
-def _with_fault(statistics: Statistics) -> tuple[float, float]:
-    return statistics.with_fault, _made(statistics)
-
-
-def _server_deaths(statistics: Statistics) -> tuple[float, float]:
-    died = sum(c for kind, c in statistics.deaths.items() if kind.startswith(_SERVED) and kind.endswith("/server"))
-    return died, sum(c for kind, c in statistics.made.items() if kind.startswith(_SERVED))
-
-
-def _commits(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "commit"), _made(statistics, "writes")
-
-
-def _driver_deaths(statistics: Statistics) -> tuple[float, float]:
-    died = sum(count for kind, count in statistics.deaths.items() if kind.endswith("/writes/driver"))
-    return died, _made(statistics, "writes")
-
-
+_READS = ("list", "list-data", "list-log", "exists", "delete")
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
     ActivityThreshold(
         name="creates answered per run",
         reason="only answered creates can be lost",
         least=4.0,
-        measure=_creates_a_run,
+        measure=lambda runs: (_ok(runs, "create"), _made(runs)),
         small=True,
     ),
     ActivityThreshold(
         name="share of creates that succeed",
         reason="a system that refuses most requests keeps every promise trivially",
         least=0.4,
-        measure=_creates_ok,
+        measure=lambda runs: (_ok(runs, "create"), _asked(runs, "create")),
         small=True,
     ),
     ActivityThreshold(
         name="share of lists, existence checks and deletions that succeed",
         reason="only answered lists and deletions can be judged",
         least=0.4,
-        measure=_reads_ok,
+        measure=lambda runs: (_ok(runs, *_READS), _asked(runs, *_READS)),
     ),
     ActivityThreshold(
         name="share of runs with a fault",
         reason="without faults only the normal path is judged",
         least=0.5,
-        measure=_with_fault,
+        measure=lambda runs: (runs.with_fault, _made(runs)),
     ),
     ActivityThreshold(
         name="share of runs with a server in which one was killed",
         reason="durability is judged by what is stored after a kill",
         least=0.03,
-        measure=_server_deaths,
+        measure=lambda runs: (_died(runs, "server", _SERVED), _made(runs, places=_SERVED)),
         modes=("timeline",),
     ),
     ActivityThreshold(
         name="completed commits per run of writes",
         reason="reconcile, sweep and rows are judged at commits",
         least=0.5,
-        measure=_commits,
+        measure=lambda runs: (_ok(runs, "commit"), _made(runs, "writes")),
     ),
     ActivityThreshold(
         name="share of runs of writes in which a driver was killed",
         reason="rollbacks are judged by what a dead driver left behind",
         least=0.15,
-        measure=_driver_deaths,
+        measure=lambda runs: (_died(runs, "writes/driver"), _made(runs, "writes")),
     ),
 )
 
@@ -153,7 +128,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
             gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
     places = sorted({kind.rpartition("/")[0] for kind in statistics.made}) if layout == "hudi" else []
     for place in places:
-        made = sum(count for kind, count in statistics.made.items() if kind.startswith(f"{place}/"))
+        made = _made(statistics, places=(f"{place}/",))
         mode, storage = place.split("/")
         gaps += _seldom_judged(statistics, mode, storage, made)
     return tuple(gaps)
