@@ -62,7 +62,7 @@ class ComparedViolation:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {**_named(self.kind), "violations": list(self.counts), "broken": list(self.broken)}
+        return {**self.kind._asdict(), "violations": list(self.counts), "broken": list(self.broken)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +98,11 @@ class Comparison:
             ],
             "violations": [each.to_dict() for each in self.violations],
             "plans": [
-                {**_named(each.kind), "run_on": second.sut if each.on_second else self.first.sut}
+                {**each.kind._asdict(), "run_on": second.sut if each.on_second else self.first.sut}
                 | {"broke": each.broke, "runs": each.runs}
                 for each in self.crossed
             ],
         }
-
-
-def _named(kind: Kind) -> dict[str, str]:
-    return kind._asdict()
 
 
 def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:

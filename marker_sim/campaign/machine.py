@@ -77,7 +77,7 @@ def machine_for(
     return seed(start)(made)
 
 
-def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) -> SeenExamples:
+def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
@@ -85,7 +85,7 @@ def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) 
     with its guarantee judged alone, so that shrinking cannot slide to another. Hypothesis' phase `explain` is left out:
     it takes longer than all others.
     """
-    fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps}
+    fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": STEPS}
     chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
     phases = frozenset(chosen.phases) - {Phase.explain}
     if Phase.reuse in phases and chosen.database is not None:

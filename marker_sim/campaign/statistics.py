@@ -183,7 +183,7 @@ class Statistics(RunCounts):
         for (kind, phase), count in seen.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count
             self.met_in[f"{kind_of_run}/{kind} in {phase}"] += 1
-        for name, count in seen.marks.items():
+        for name, count in seen.marks.seen.items():
             self.reach(name, count)
             self.met_in[f"{kind_of_run}/{name}"] += 1
 

@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,16 +45,8 @@ SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search, whose pairs t
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightEnd:
-    """How a night ended, and the totals of the directory."""
-
-    totals: Totals
-    interrupted: bool
-
-
-def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> NightEnd:
-    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C.
+def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> Totals:
+    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C, which pauses it.
 
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
@@ -68,7 +59,6 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         totals.failures.write(request.directory)
         sweep(request.directory, read_lines(request.directory))
         night = _Night(request, ledger, totals, progress)
-        interrupted = False
         try:
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
@@ -78,12 +68,11 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
                 night.run(workers)
             night.note("end")
         except KeyboardInterrupt:
-            interrupted = True
             night.note("pause")
             totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet,
             totals.failures.write(request.directory)  # or counted and its failures not stored.
         write_summary(totals, request.directory)
-        return NightEnd(totals=totals, interrupted=interrupted)
+        return totals
 
 
 class _Night:

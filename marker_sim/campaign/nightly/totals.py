@@ -17,6 +17,8 @@ from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.target import ServerOptions
 
+PAUSED = "paused"
+
 
 @dataclass(slots=True, kw_only=True)
 class NightTotals(RunCounts):
@@ -195,7 +197,7 @@ class Totals:
                     self._tick(line)
                 return [line["name"]] if line["name"] in self.failures.by_name else []
             case "resume" | "pause" | "end":
-                states = {"resume": "running", "pause": "paused", "end": "ended"}
+                states = {"resume": "running", "pause": PAUSED, "end": "ended"}
                 self.night.state = states[line["kind"]]
                 self._tick(line)
         return []

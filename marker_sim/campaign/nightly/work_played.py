@@ -61,21 +61,16 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 def spark(task: NightlyTask, runs: SparkRuns) -> Line:
     """Applications of Spark, by number."""
 
-    def records(seen: PieceResult) -> Iterable[FailureRecord]:
-        for failure in sorted(seen.found.values(), key=lambda failure: failure.kind):
-            record = record_of(failure, "spark", shrunk=False)
-            yield replace(record, plan=runs.plan(failure.number).to_dict())
+    def record(failure: Failure) -> FailureRecord:
+        return replace(record_of(failure, "spark", shrunk=False), plan=runs.plan(failure.number).to_dict())
 
-    return unit(task, runs, records)
+    return unit(task, runs, lambda seen: map(record, sorted(seen.found.values(), key=lambda failure: failure.kind)))
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
     """Plans of a system whose runs take real time, by number; the 1st, 2nd, 4th and so on of its kind is made small."""
-
-    def records(seen: PieceResult) -> Iterable[FailureRecord]:
-        return _on_servers(task, runs, seen.found)
-
-    return unit(task, runs, records) | {"goals": list(runs.target.goals(runs.storage, task.server))}
+    goals = list(runs.target.goals(runs.storage, task.server))
+    return unit(task, runs, lambda seen: _on_servers(task, runs, seen.found)) | {"goals": goals}
 
 
 def _on_servers(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
