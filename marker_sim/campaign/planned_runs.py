@@ -51,7 +51,7 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
 from marker_sim.system import System
 from marker_sim.targets.python import served, served_places, try_every_call
-from marker_sim.worker_pool import WorkerPool, in_order, workers
+from marker_sim.worker_pool import Keeper, WorkerPool, in_order, workers
 
 PROGRESS_EVERY_S = 0.5
 # Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
@@ -68,10 +68,11 @@ _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
 
 
-class PlannedRuns:
+class PlannedRuns(Keeper):
     """The plans of one campaign. A context manager: inside it worker processes live."""
 
     def __init__(self, search: SearchState, system: System) -> None:
+        super().__init__()
         request = search.request
         self._search, self._request, self._system = search, request, system
         asked = served_places(system, request)
@@ -86,7 +87,6 @@ class PlannedRuns:
             baseline=request.baseline,
             listing=request.listing,
         )
-        self._stack = ExitStack()
         self._pool: WorkerPool | None = None
         self._canary: Canary | None = None
         self._again: list[Plan] = []
@@ -99,9 +99,6 @@ class PlannedRuns:
             self._pool = stack.enter_context(workers(DESK, self._request.jobs))
             self._stack = stack.pop_all()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def worth_keeping(self) -> bool:

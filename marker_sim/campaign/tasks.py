@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from marker_sim.campaign.failure import Failure, Kind
@@ -13,6 +12,7 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.table import parse_target
+from marker_sim.worker_pool import Keeper
 
 DESK = "marker_sim.campaign.tasks:SearchDesk"
 
@@ -36,18 +36,12 @@ def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Fai
     return smaller(asked.kind, asked.plan, system, asked.profile, asked.seconds, asked.runs)
 
 
-class SearchDesk:
+class SearchDesk(Keeper):
     """A worker's: the system is loaded once."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._systems: dict[str, System] = {}
-
-    def __enter__(self) -> SearchDesk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
         """The same for a system by its name."""

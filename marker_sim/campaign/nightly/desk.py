@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from marker_sim.campaign.nightly import work
@@ -16,23 +16,18 @@ from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.loading import load_system
 from marker_sim.targets.table import parse_target
+from marker_sim.worker_pool import Keeper
 
 Kept = TypeVar("Kept")
 
 
-class Desk:
+class Desk(Keeper):
     """Does one unit after another; expensive resources are kept for the next one of its kind."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._kept: Any = None
         self._of = ""
-
-    def __enter__(self) -> Desk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def do(self, task: NightlyTask) -> Line:
         """The answer to a task; trouble is part of it, and so is why the system cannot be judged, `refused`."""
