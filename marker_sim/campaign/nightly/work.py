@@ -1,11 +1,6 @@
 """One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
 
-runs, steps             their number
-judged, violations      by guarantee; violations are those of promised guarantees
-unpromised              breaches of guarantees that are not promised
-faults, reached         faults that fired and coverage goals that were reached, by name
-looked                  number of runs sampled for coverage goals, by mode, storage and kind of plan
-reruns, differences     number of repeated runs, and of those with another history
+runs, steps, judged ...  the counts of `RunCounts`
 not_goals               coverage goals that are none of such a system
 goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
@@ -90,7 +85,8 @@ def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Ite
     """The runs of a source. records: of what was found."""
     profile = load_profile(task.profile)
     settings = SearchSettings(places=(), seed=task.seed, guarantees=None, profile=profile, listing=task.listing)
-    seen = explore(Piece(settings=settings, first=task.first, count=task.count), source)
+    with collected_by_hand():
+        seen = explore(Piece(settings=settings, first=task.first, count=task.count), source)
     seen.raise_error()
     if seen.left_out:
         seen.statistics.reach(LEFT_OUT, seen.left_out)
@@ -140,8 +136,7 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
     def records(seen: PieceResult) -> list[FailureRecord]:
         return _simulated(task, seen.found.values(), space.system, not seen.statistics.differences)
 
-    with collected_by_hand():
-        line = unit(task, Crashes(space), records)
+    line = unit(task, Crashes(space), records)
     line["differences"] += sum(not each["deterministic"] for each in line["sightings"])
     return line
 
