@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.nightly.spark_executor import SparkTask, kit
+from marker_sim.campaign.nightly.spark_pool import SparkTask, kit
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError

@@ -11,12 +11,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from marker_sim.campaign.failure import Kind, failures_in
+from marker_sim.campaign.failure import Kind, failures_in, stories
 from marker_sim.campaign.played_shrinking import LOST, broken_in
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import findings_in, findings_of
 from marker_sim.campaign.statistics import BOTH
-from marker_sim.campaign.stories import stories
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
+from marker_sim.campaign.machine import counted
 from marker_sim.campaign.machine_example import Example, Group
-from marker_sim.campaign.machine_judging import counted
 from marker_sim.faults import FaultKind
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from marker_sim.campaign.coverage.determinism_check import digest
 from marker_sim.campaign.failure import Failure, Kind, failures_in
-from marker_sim.campaign.run_rows import RunRow, run_row
+from marker_sim.campaign.result import RunRow, run_row
 from marker_sim.campaign.runs import execute, lacking
 from marker_sim.campaign.statistics import BOTH, Statistics
 from marker_sim.history import History

@@ -5,7 +5,7 @@ storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of o
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
 another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
 One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
-them are held against the least that must happen (activity_thresholds.py).
+them are held against the least that must happen (gaps.py).
 
 With a number of runs and no seconds it is a function of the seed: nothing in it looks at a clock, and pieces are merged
 in their order, however many processes explored them.
@@ -18,13 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from marker_sim.campaign.coverage import canary
-from marker_sim.campaign.coverage.activity_thresholds import below_thresholds
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
-from marker_sim.campaign.coverage.goal_check import reached
+from marker_sim.campaign.coverage.gaps import below_thresholds, reached
 from marker_sim.campaign.coverage.goals import SURE
 from marker_sim.campaign.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.campaign.pieces import (
@@ -38,11 +37,10 @@ from marker_sim.campaign.pieces import (
 )
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.result import Campaign, Canary
-from marker_sim.campaign.runs import MODES_AGREE, execute, lacking
+from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.campaign.statistics import BOTH
-from marker_sim.campaign.tasks import DESK, Shrinking, do
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants.load import load_mutant
@@ -51,8 +49,10 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
 from marker_sim.system import System
 from marker_sim.targets.python import served, served_places, try_every_call
+from marker_sim.targets.table import parse_target
 from marker_sim.worker_pool import Keeper, WorkerPool, in_order, workers
 
+DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
 # Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
 SHRINK_SHARE = 0.2
@@ -265,3 +265,39 @@ def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profil
     seen = explore(piece, Swarm(load_mutant(mutant), settings))
     seen.raise_error()
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrinking:
+    """A plan to shrink within a number of seconds and runs. kind: of the violation that must remain."""
+
+    kind: Kind
+    plan: Plan
+    profile: Profile
+    seconds: float
+    runs: int
+
+
+def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
+    """The result of a task: of a piece its findings, of a plan how the smallest fails that still does."""
+    _, asked = task
+    if isinstance(asked, Piece):
+        return explore(asked, Swarm(system, asked.settings))
+    return smaller(asked.kind, asked.plan, system, asked.profile, asked.seconds, asked.runs)
+
+
+class SearchDesk(Keeper):
+    """A worker's: the system is loaded once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._systems: dict[str, System] = {}
+
+    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
+        """The same for a system by its name."""
+        if task[0] not in self._systems:
+            system = parse_target(task[0]).load()
+            assert system is not None, "only plans are given to workers"
+            self._systems[task[0]] = system
+            self._stack.enter_context(collected_by_hand())
+        return do(task, self._systems[task[0]])

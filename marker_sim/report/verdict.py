@@ -11,10 +11,9 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.failure import Failure, stories
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import overall
-from marker_sim.campaign.stories import stories
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped

@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
-from marker_sim.campaign.stories import cause_link
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, cause_link
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
 from marker_sim.plan import Plan

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import CANNOT_RUN
+from marker_sim.campaign.failure import CANNOT_RUN, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import NightRequest, check_place, missing, opened
@@ -27,7 +27,6 @@ from marker_sim.campaign.nightly.tables import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.search_state import left_of, rates_of
-from marker_sim.campaign.stories import stories
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded

@@ -4,29 +4,37 @@ This process is the driver. A killed executor costs what its tasks had done so f
 since a task is a function of its numbers, it does not matter which attempt answers. A killed driver takes the
 application along; the ledger knows what was done.
 
-One task more than there are cores is in hand, so that a core that is free need not wait for this process.
+One task more than there are cores is in hand, so that a core that is free need not wait for this process. An executor
+does what a worker process does, in a Python worker that Spark keeps. It needs the kit that the driver has, for another
+one would make other runs of the same numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, TimeoutError, wait
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import marker_sim
 from marker_sim import supervisor
-from marker_sim.campaign.nightly.spark_executor import SCHEMA, SparkTask, kit
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.errors import HarnessError
 from marker_sim.spark_session import open_session, said_by, ship
 from marker_sim.worker_pool import VARIABLE, Answer, guarded
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+SCHEMA = "answer binary"
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SETTINGS = {
     "spark.driver.memory": "512m",
@@ -209,3 +217,59 @@ def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
 
 def _group(slot: int) -> str:
     return f"marker-sim-{slot}"
+
+
+@cache
+def kit() -> str:
+    """The kit of this process: its version and a digest of its sources."""
+    root = Path(marker_sim.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return f"{marker_sim.__version__} ({digest.hexdigest()[:12]})"
+
+
+@cache
+def _desk(name: str) -> Any:
+    """The desk of this process, which loads the kit and the system once; it ends with the process."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)().__enter__()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkTask:
+    """The function of a `mapInArrow`: its one row is the task's answer.
+
+    kit: of the driver.
+    task: pickled; None to see only whether the kit is the same.
+    left_s: how long after it begins plans may be made small; clocks of other hosts are not ours.
+    """
+
+    desk: str
+    kit: str
+    task: bytes | None = None
+    left_s: float = 0.0
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pickled: the seconds that it took and what the desk said, or a sentence in which the kits differ."""
+        import pyarrow as pa
+
+        for _ in batches:
+            answer = pickle.dumps(self._answer())
+            yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
+
+    def _answer(self) -> tuple[float, Any]:
+        if kit() != self.kit:
+            import socket
+
+            where = socket.gethostname()
+            raise HarnessError(
+                f"the executor on {where} has marker-sim {kit()} and the driver {self.kit}, which make different runs"
+                " of the same numbers; install the same one on every host"
+            )
+        if self.task is None:
+            return 0.0, None
+        desk = _desk(self.desk)
+        task, began = pickle.loads(self.task), time.monotonic()
+        result = desk.do(replace(task, until=began + self.left_s))
+        return time.monotonic() - began, result

@@ -17,7 +17,7 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.run_rows import BROKEN, RunRow
+from marker_sim.campaign.result import BROKEN, RunRow
 from marker_sim.errors import HarnessError
 from marker_sim.files import replacing, synced
 

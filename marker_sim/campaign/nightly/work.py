@@ -24,8 +24,7 @@ from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
 from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import simulated
-from marker_sim.campaign.result import Canary
-from marker_sim.campaign.run_rows import RunRow
+from marker_sim.campaign.result import Canary, RunRow
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.campaign.statistics import RunCounts

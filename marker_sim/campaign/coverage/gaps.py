@@ -1,4 +1,4 @@
-"""How much must have happened in a campaign: a quiet run is inconclusive, not green.
+"""What a campaign missed: coverage goals (goals.py), and how much must have happened: a quiet run is inconclusive.
 
 Each threshold is a ratio with its reason, at half or less of what correct systems of any shape show, so that a slower
 or more cautious system passes and an idle one does not; docs/honesty.md has both figures. A campaign is below a
@@ -10,17 +10,20 @@ answered creates; one of fewer than `CREATES_LEAST` has no threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import log
 
+from marker_sim.campaign.coverage.goals import GOALS, OPERATIONS, SURE, WRITES
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.system import System
 
 RUNS_LEAST = 100
 CREATES_LEAST = 20
 LUCK = 7.0  # exp(-7): one in 1,097.
+_READS = ("list", "list-data", "list-log", "exists", "delete")
 _SERVED = ("timeline/s3/", "timeline/local/")  # Elsewhere the reference falls back to direct markers.
 
 
@@ -58,7 +61,6 @@ def _died(statistics: Statistics, role: str, places: tuple[str, ...] = ("",)) ->
     return sum(count for kind, count in kinds if kind.startswith(places) and kind.endswith(f"/{role}"))
 
 
-_READS = ("list", "list-data", "list-log", "exists", "delete")
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
     ActivityThreshold(
         name="creates answered per run",
@@ -145,3 +147,57 @@ def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -
                 modes=(mode,),
                 storages=(storage,),
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageGoals:
+    """Which goals a campaign reached.
+
+    counts: how often.
+    gaps: goals that were missed although they were expected.
+    too_rare: names of goals that were missed and need not have been reached.
+    not_applicable: those that are not goals of such a system, with the reason.
+    """
+
+    counts: dict[str, int]
+    gaps: tuple[CoverageGap, ...]
+    too_rare: tuple[str, ...]
+    not_applicable: dict[str, str]
+
+
+def reached(
+    statistics: Statistics, combinations: Iterable[tuple[str, str]], system: System, write_plans: bool
+) -> CoverageGoals:
+    """Check a campaign's statistics against every coverage goal that its modes, storages and system allow.
+
+    write_plans: whether the campaign made only plans of writes.
+    """
+    pairs = tuple(combinations)
+    kinds = (WRITES,) if write_plans else (OPERATIONS, WRITES)
+    counts: dict[str, int] = {}
+    gaps: list[CoverageGap] = []
+    too_rare: list[str] = []
+    not_applicable: dict[str, str] = {}
+    for goal in GOALS:
+        places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
+        if not places:
+            continue
+        times, looked = goal.times(statistics), goal.looked(statistics.looked)
+        expected = goal.expected(statistics.looked, system.layout != "hudi")
+        if why := goal.why_not(system):
+            not_applicable[goal.name] = why
+        elif times:
+            counts[goal.name] = times
+        elif expected < SURE:
+            too_rare.append(goal.name)
+        else:
+            gaps.append(
+                CoverageGap(
+                    sentence=f"{goal.name}: {goal.sentence}"
+                    f" (0 of {looked} sampled runs, expected at least {expected:.0f})",
+                    guarantees=goal.guarantees,
+                    modes=tuple(sorted({mode for mode, _ in places})),
+                    storages=tuple(sorted({storage for _, storage in places})),
+                )
+            )
+    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare), not_applicable=not_applicable)
