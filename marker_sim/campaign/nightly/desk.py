@@ -14,6 +14,7 @@ from marker_sim.campaign.nightly.stages import FOREIGN
 from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.targets.table import parse_target
 from marker_sim.worker_pool import Keeper
@@ -61,7 +62,9 @@ class Desk(Keeper):
         if task.stream == "spark":
             return played.spark(task, self._keep("spark", lambda: SparkRuns(task.sut, task.seed)))
         real = self._keep("real", lambda: Processes(task.sut))
-        return played.processes(task, real) if task.failure is None else played.stored_real(task, real)
+        if task.failure is not None:
+            return played.stored_again(task.failure, load_profile(task.failure.profile), real)
+        return played.processes(task, real)
 
     def _on_servers(self, task: NightlyTask) -> Line:
         from marker_sim.campaign.nightly import work_played as played
@@ -73,7 +76,7 @@ class Desk(Keeper):
         runs = self._keep(storage, lambda: ServerRuns(*made))
         runs.until = task.until
         if task.failure is not None:
-            return played.stored_on_servers(task, runs)
+            return played.stored_again(task.failure, load_profile(task.profile), runs)
         return played.false_statement(task, runs) if task.stream == "canary" else played.servers(task, runs)
 
     def _keep(self, of: str, make: Callable[[], Kept]) -> Kept:

@@ -203,6 +203,6 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     )
 
 
-def plan_of(failure: StoredFailure, origin: str) -> Plan:
+def plan_of(failure: StoredFailure, origin: str = "") -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict({k: v for k, v in failure.plan.items() if k != "spark_faults"}, origin)
+    return Plan.from_dict({k: v for k, v in failure.plan.items() if k != "spark_faults"}, origin or failure.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
-from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, ON_SPARK, SHARES, STREAMS, schedule
+from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, ON_SPARK, SHARES, schedule
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.sources.servers import request_on
 from marker_sim.errors import HarnessError, UsageError
@@ -125,22 +125,14 @@ def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
 
 def _missing_here() -> dict[str, str]:
     """The missing requirements of each stream, and how to get them."""
-    found: dict[str, str] = {}
-    for streams in STREAMS.values():
-        for stream in streams:
-            why = lacking(_PARTS[stream]) if stream in _PARTS else ""
-            if why:
-                found[stream] = f"it needs {why}"
-            elif stream == "spark" and not _has_java():
-                found[stream] = "without Java; `marker-sim doctor` says which and how to get it"
-    return found
-
-
-def _has_java() -> bool:
+    found = {stream: f"it needs {why}" for stream, part in _PARTS.items() if (why := lacking(part))}
     try:
-        return bool(find_java())
+        java = bool(find_java())
     except HarnessError:
-        return False
+        java = False
+    if not java:
+        found.setdefault("spark", "without Java; `marker-sim doctor` says which and how to get it")
+    return found
 
 
 def _missing_on_servers(totals: Totals) -> dict[str, str]:

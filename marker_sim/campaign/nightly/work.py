@@ -192,16 +192,11 @@ def canary_line(planted: Canary | None) -> Line:
 
 def stored(task: NightlyTask) -> Line:
     """A stored failure of the simulated world again: its status."""
-    failure, plan = stored_plan(task)
+    failure = task.failure
+    assert failure is not None
     profile, steady = load_profile(failure.profile), failure.deterministic
-    again = simulated(plan, failure.sut, failure.guarantee, failure.cause, profile, steady=steady)
+    again = simulated(plan_of(failure), failure.sut, failure.guarantee, failure.cause, profile, steady=steady)
     return {"status": again.status, "trouble": again.why}
-
-
-def stored_plan(task: NightlyTask) -> tuple[StoredFailure, Plan]:
-    """The stored failure that a task has to run again, and its plan."""
-    assert task.failure is not None
-    return task.failure, plan_of(task.failure, task.failure.name)
 
 
 def _places(system: System) -> list[tuple[str, str]]:

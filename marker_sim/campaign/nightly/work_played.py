@@ -11,23 +11,23 @@ from dataclasses import replace
 
 from marker_sim.campaign.coverage import tampered_history
 from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.nightly.work import (
     NightlyTask,
     canary_line,
     simulated_again,
-    stored_plan,
     unit,
     worth_shrinking,
 )
 from marker_sim.campaign.pieces import PieceResult
 from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker, broken_in
-from marker_sim.campaign.replay import Replayed, played
+from marker_sim.campaign.replay import played
 from marker_sim.campaign.sources.processes import Processes, ProcessRuns
 from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
 from marker_sim.campaign.sources.spark import SparkRuns
-from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 
 REAL = {"real-local": "local", "real-s3": "s3"}
 # Of making small on servers: at most, and of the rest of the night.
@@ -97,22 +97,18 @@ def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     return canary_line(tampered_history.let_go(runs.run(plan).history))
 
 
-def stored_real(task: NightlyTask, real: Processes) -> Line:
-    """A stored failure of real processes again: its status."""
-    failure, plan = stored_plan(task)
-    return _status(real.again(plan, failure.guarantee, load_profile(failure.profile), REAL_TIMES + 1))
+def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:
+    """A stored failure again, with real processes or on the system of this night until it breaks: its status.
 
+    In real time a run without a violation is no trouble.
+    """
+    plan = plan_of(failure)
+    if isinstance(real, Processes):
+        again = real.again(plan, failure.guarantee, profile, REAL_TIMES + 1)
+    else:
 
-def stored_on_servers(task: NightlyTask, runs: ServerRuns) -> Line:
-    """A stored failure again, on the system of this night, until it breaks: its status."""
-    (failure, plan), profile = stored_plan(task), load_profile(task.profile)
+        def play(fresh: bool) -> dict[Kind, Failure]:
+            return broken_in(real.run(plan, fresh).history, plan, profile)
 
-    def play(fresh: bool) -> dict[Kind, Failure]:
-        return broken_in(runs.run(plan, fresh).history, plan, profile)
-
-    return _status(played(play, failure.guarantee, failure.cause, SERVER_TIMES, enough=1))
-
-
-def _status(again: Replayed) -> Line:
-    """In real time a run without a violation is no trouble."""
+        again = played(play, failure.guarantee, failure.cause, SERVER_TIMES, enough=1)
     return {"status": again.status, "trouble": ""}
