@@ -102,27 +102,25 @@ def columns(totals: Totals) -> tuple[str, ...]:
 
 def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
     """One line of the table, a cell for each column named. Streams have runs and the seconds of workers."""
-    streams = [
-        _stream(night, name) if name != "system" else system_of(night) for name in named[len(_BEFORE) : -len(_AFTER)]
-    ]
     canary = night.canary or {}
-    return (
-        str(night.number),
-        night.began[:16].replace("T", " "),
-        verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
-        f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
-        *streams,
-        f"{night.runs:,}",
-        f"{night.steps:,}",
-        f"{night.judged.total():,}",
-        f"{night.faults.total():,}",
-        f"{night.reruns['passing'] + night.reruns['failures']:,}",
-        str(len(night.new)),
-        str(len(night.still_violated)),
-        str(len(night.fixed)),
-        str(len(night.not_reached)),
-        f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
-    )
+    cells = {
+        "night": str(night.number),
+        "began": night.began[:16].replace("T", " "),
+        "verdict": verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
+        "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
+        "system": system_of(night),
+        "runs": f"{night.runs:,}",
+        "steps": f"{night.steps:,}",
+        "judged": f"{night.judged.total():,}",
+        "faults": f"{night.faults.total():,}",
+        "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
+        "new": str(len(night.new)),
+        "still": str(len(night.still_violated)),
+        "fixed": str(len(night.fixed)),
+        "not reached": str(len(night.not_reached)),
+        "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+    }
+    return tuple(cells[name] if name in cells else _stream(night, name) for name in named)
 
 
 def trend(values: Sequence[float]) -> str:
