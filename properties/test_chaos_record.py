@@ -18,7 +18,7 @@ from marker_sim.campaign.coverage.goals import GOALS
 from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, stories
 from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
-from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
+from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
 from marker_sim.campaign.nightly.totals import NightTotals, Ranges, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking

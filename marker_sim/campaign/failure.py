@@ -22,6 +22,7 @@ NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
+SERVER = "server"  # The world of failures of systems whose runs take real time.
 
 
 class Kind(NamedTuple):

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from marker_sim.campaign.nightly.nightly_run import run_night
-from marker_sim.campaign.nightly.opening import NightRequest
-from marker_sim.campaign.nightly.stages import parse_stages
+from marker_sim.campaign.nightly.opening import NightRequest, parse_stages
 from marker_sim.campaign.nightly.summary import (
     columns,
     exit_code,

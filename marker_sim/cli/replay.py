@@ -13,9 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.replay import Replayed, on_servers, simulated
 from marker_sim.cli.confirming import confirm, with_processes
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.failure import SERVER
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED

@@ -1,8 +1,7 @@
 """`marker-sim chaos`: every search and every world available here, within a budget, resumable after a kill.
 
 nightly_run.py   hands out units until the budget is used; the only process that writes
-opening.py       begins it, or goes on with the last one; what cannot run on this machine
-stages.py        which share of the budget each stage gets
+opening.py       begins it, or goes on with the last one; its stages, and what cannot run on this machine
 desk.py          a worker carries out one unit; work.py: runs of a source as a line; work_played.py: in real time
 spark_pool.py    executors of a Spark cluster as workers, and what an executor does
 ledger.py        one line per finished unit, appended and synced

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from marker_sim.campaign.nightly import work
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.stages import FOREIGN
+from marker_sim.campaign.nightly.opening import FOREIGN
 from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError

@@ -20,9 +20,16 @@ from typing import Any
 from marker_sim.campaign.failure import CANNOT_RUN, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
-from marker_sim.campaign.nightly.opening import NightRequest, check_place, missing, opened
+from marker_sim.campaign.nightly.opening import (
+    ALONE,
+    NightlyStage,
+    NightRequest,
+    check_place,
+    missing,
+    opened,
+    schedule,
+)
 from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.stages import ALONE, NightlyStage, schedule
 from marker_sim.campaign.nightly.tables import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask

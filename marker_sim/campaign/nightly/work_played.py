@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.failure import SERVER, Failure, FailureRecord, Kind, record_of
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.nightly.work import (
     NightlyTask,
     canary_line,
