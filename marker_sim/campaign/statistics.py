@@ -132,8 +132,10 @@ class RunCounts(_Summed):
 
 @dataclass(slots=True, kw_only=True)
 class Statistics(RunCounts):
-    """Counts over runs with what they were, and the findings. What a profile decides (`violations` and the like) is
-    counted in `by_profile` alone; only sampled runs count coverage marks in `reached`, and phases.
+    """Counts over runs with what they were, and the findings.
+
+    What a profile decides (`violations` and the like) is counted in `by_profile` alone. Only sampled runs count
+    coverage marks in `reached`, and phases.
 
     with_fault: runs with a fault.
     made: runs by "mode/storage/plans".

@@ -217,7 +217,8 @@ class _Night:
         failure: StoredFailure | None = None,
     ) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        left_s = 0.0 if (stream, space, first) in self._died else self._request.budget_s - self.clock_s
+        without_shrinking = not self.foreign and (stream, space, first) in self._died
+        left_s = 0.0 if without_shrinking else self._request.budget_s - self.clock_s
         task = NightlyTask(
             stream=stream,
             first=first,
