@@ -101,12 +101,12 @@ def _line(generator: str, seen: PieceResult) -> dict[str, Any]:
     return {
         "generator": generator,
         "runs": seen.statistics.runs,
-        "steps": seen.steps,
+        "steps": seen.statistics.steps,
         "violations": [
             {"kind": kind, "message": broken.breach.message, "plan": broken.plan.to_dict() if broken.plan else None}
             for kind, broken in seen.found.items()
         ],
-        "differences": seen.differences,
+        "differences": seen.statistics.differences,
         "judged": _summed((row.id, row.judged) for row in rows),
         "faults": seen.statistics.faults,
         "excused": _summed((f"{row.id} {name}", n) for row in rows for name, n in row.excused.items()),

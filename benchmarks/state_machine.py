@@ -17,8 +17,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import Phase
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_judging import SeenExamples
+from marker_sim.campaign.machine import SeenExamples, attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation

@@ -28,10 +28,10 @@ import pytest
 from rich.console import Console
 
 from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.failure import breaks_besides
 from marker_sim.campaign.machine import PLANS
 from marker_sim.campaign.machine_runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
-from marker_sim.campaign.stories import breaks_besides
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.baselines.baseline import Known, load_baseline

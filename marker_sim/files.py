@@ -20,6 +20,15 @@ def replacing(target: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
+def synced(directory: Path) -> None:
+    """The names in a directory are on disk, also after a loss of power."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[None]:
     """One process of this machine at a time, by a lock that dies with its holder.

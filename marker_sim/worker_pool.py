@@ -19,13 +19,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 from marker_sim import supervisor
 from marker_sim.errors import HarnessError, UsageError
@@ -68,6 +68,19 @@ class PoolWorker:
     log: Path
     task: Any = None
     since: float = 0.0
+
+
+class Keeper:
+    """What it opened on `_stack` for its work is closed when it is left, the last first."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 class TaskPool(Protocol):

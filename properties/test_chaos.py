@@ -19,7 +19,7 @@ import pytest
 
 from marker_sim.campaign.nightly.failures import ALIKE_MAX, read_stored, signature
 from marker_sim.campaign.nightly.ledger import read_lines, writing
-from marker_sim.campaign.nightly.ranges import Ranges
+from marker_sim.campaign.nightly.totals import Ranges
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.worker_pool import VARIABLE
@@ -139,7 +139,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     files = sorted((directory / "failures").glob("*.json"))
     failures = [read_stored(file) for file in files]
     assert failures and all(failure.name == file.stem for failure, file in zip(failures, files, strict=True))
-    looks = Counter((f.record.place, f.record.cause, signature(f.record)) for f in failures)
+    looks = Counter((f.place, f.cause, signature(f)) for f in failures)
     assert max(looks.values()) <= ALIKE_MAX, "near-duplicates are kept"
     assert sum(f.seen + f.alike for f in failures) == sum(len(line.get("sightings", ())) for line in _lines(directory))
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
@@ -164,7 +164,7 @@ def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
 ) -> None:
     frozen = next((ROOT / "properties" / "chaos").glob("*.json"))
     stored = read_stored(frozen)
-    assert stored.record.guarantee == "G9" and stored.sut == MUTANT
+    assert stored.guarantee == "G9" and stored.sut == MUTANT
     assert main(["replay", str(frozen)]) == 1, "it breaks what it broke"
     capsys.readouterr()
     newer = tmp_path / frozen.name

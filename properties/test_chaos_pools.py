@@ -1,8 +1,7 @@
-"""Who does the units of a night: shrinking as tasks of their own, and what is said when executors cannot be had."""
+"""Who does the units of a night: its violations made small, and what is said when executors cannot be had."""
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import zipfile
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.nightly.shrinks import Shrinks
-from marker_sim.campaign.nightly.spark_executor import SparkTask, kit
-from marker_sim.campaign.nightly.work import NightlyTask, shrunk, swarm
+from marker_sim.campaign.nightly.spark_pool import SparkTask, kit
+from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
 from marker_sim.spark_session import said_by, ship
@@ -23,40 +21,20 @@ MUTANT = "mutant:no-type-file"
 TASK = NightlyTask(stream="swarm", first=0, count=2, sut=MUTANT, profile="reference", until=0.0, seed=5)
 
 
-def test_a_unit_waits_for_its_violations_and_is_then_one_line_with_small_plans() -> None:
-    result, shrinks = swarm(TASK), Shrinks()
-    kinds = [sighting["guarantee"] for sighting in result["sightings"]]
-    assert kinds and not any(sighting["shrunk"] for sighting in result["sightings"])
-    assert shrinks.explored(TASK, 2.0, result, {}) is None
-    due = list(shrinks.due)
-    assert len(due) == len(kinds), "each is a task of its own, the first of each kind in a night"
-    made = [shrunk(replace(task, until=float("inf"))) for task in due]
-    assert all(each["record"]["shrunk"] for each in made)
-    units = [shrinks.shrunk(task, 1.0, answer) for task, answer in reversed(list(zip(due, made, strict=True)))]
-    assert units[:-1] == [None] * (len(due) - 1), "before the last one it is no line"
-    unit = units[-1]
-    assert unit is not None and unit.seconds == 2.0 + len(due)
-    assert [sighting["guarantee"] for sighting in unit.result["sightings"]] == kinds
-    assert all(sighting["shrunk"] for sighting in unit.result["sightings"])
-    assert shrinks.rest() == []
+def test_a_unit_is_one_line_with_small_plans() -> None:
+    sightings = swarm(replace(TASK, until=float("inf")))["sightings"]
+    assert sightings and all(sighting["shrunk"] for sighting in sightings), "the first of each kind in a night"
 
 
 def test_what_was_not_made_small_in_time_is_kept_as_it_was_found() -> None:
-    result, shrinks = swarm(TASK), Shrinks()
-    before = json.dumps(result["sightings"])
-    assert shrinks.explored(TASK, 2.0, result, {}) is None
-    assert shrunk(shrinks.due[0])["record"] is None, "there is no time left"
-    shrinks.shrunk(shrinks.due.popleft(), 0.0, {"trouble": "the worker ended with signal 9"})
-    (unit,) = shrinks.rest()
-    assert json.dumps(unit.result["sightings"]) == before and not shrinks.due
-    assert unit.result["trouble"] == "the worker ended with signal 9"
+    sightings = swarm(TASK)["sightings"]
+    assert sightings and not any(sighting["shrunk"] for sighting in sightings)
 
 
 def test_a_kind_seen_twice_before_is_not_made_small() -> None:
-    result, shrinks = swarm(TASK), Shrinks()
-    seen = {f"{each['guarantee']}/{each['mode']}/{each['storage']}": 2 for each in result["sightings"]}
-    unit = shrinks.explored(TASK, 2.0, result, seen)
-    assert unit is not None and unit.result is result and not shrinks.due
+    seen = {f"{each['guarantee']}/{each['mode']}/{each['storage']}": 2 for each in swarm(TASK)["sightings"]}
+    sightings = swarm(replace(TASK, until=float("inf"), seen=seen))["sightings"]
+    assert sightings and not any(sighting["shrunk"] for sighting in sightings)
 
 
 @pytest.mark.parametrize(

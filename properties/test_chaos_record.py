@@ -15,16 +15,14 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.coverage.goals import GOALS
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, stories
 from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
-from marker_sim.campaign.nightly.ranges import Ranges
-from marker_sim.campaign.nightly.stages import SHARES, parse_stages, schedule
+from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
-from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.campaign.nightly.totals import NightTotals, Ranges, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking
 from marker_sim.campaign.sources.exhaustive import Space
-from marker_sim.campaign.stories import stories
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Op, Plan
@@ -183,7 +181,7 @@ def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_
         ("G11", 2, "glued", Plan(num_threads=3).to_dict()),
     ):
         failures.see(_record(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
-    groups = [[each.record.guarantee for each in group] for group in stories(failures.open)]
+    groups = [[each.guarantee for each in group] for group in stories(failures.open)]
     assert sorted(groups) == [["G11", "G3", "G4"], ["G6"]], "the last one has its cause or its run in common with both"
     (one, other) = failure_lines(failures.open, tmp_path)
     assert one.startswith("G11 in timeline mode") and "; also breaks G3, G4 (2 more stored failures): marker-sim" in one

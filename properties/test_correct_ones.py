@@ -50,7 +50,7 @@ def search(sut: str, seed: int, runs: int, guarantees: frozenset[str] | None = N
 def test_a_correct_class_of_odd_shape_is_not_accused(sut: str, chaos_seed: int) -> None:
     done = search(sut, chaos_seed, RUNS)
     assert [(failure.kind, failure.message) for failure in done.failures] == []
-    assert not done.trouble and not done.reruns.differences
+    assert not done.trouble and not done.statistics.differences
     assert done.statistics.runs >= RUNS / 4
     rows = done.statistics.rows(load_profile("python"))
     judged = {row.id for row in rows if row.judged}

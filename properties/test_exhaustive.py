@@ -34,7 +34,7 @@ def explored(space: Space, cases: Iterable[Case], guarantees: frozenset[str] | N
     settings = SearchSettings(places=(), seed=0, guarantees=guarantees, profile=PROFILE, listing=True)
     seen = explore(Piece(settings=settings, first=0, count=sys.maxsize), Crashes(space, cases))
     seen.raise_error()
-    assert not seen.differences
+    assert not seen.statistics.differences
     return seen
 
 

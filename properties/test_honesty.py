@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.coverage.activity_thresholds import RUNS_LEAST, THRESHOLDS, below_thresholds, too_few
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
-from marker_sim.campaign.coverage.goal_check import reached
+from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
 from marker_sim.campaign.coverage.process_phase import activity
 from marker_sim.campaign.engine import run_campaign

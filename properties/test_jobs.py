@@ -100,7 +100,7 @@ def _parent(pid: int) -> int:
 def test_a_guarantee_of_two_runs_can_be_judged_alone() -> None:
     campaign = _campaign(guarantees=frozenset({"G21"}), runs=24)
     assert campaign.runs == 24 and not campaign.left_out
-    assert campaign.statistics.judged("G21", "both", "s3")
+    assert campaign.statistics.judged_in("G21", "both", "s3")
 
 
 @pytest.mark.parametrize(("sut", "runs"), [("reference", 110), (MUTANT, 60)])

@@ -133,8 +133,8 @@ def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None
             plan = make_write_plan(seed, "timeline", storage)
             first, second, _ = compare_modes(plan, journal)
             seen.take(NumberedRun(seed, plan, second, pair=(first, second)), settings, journal)
-    assert not unfit.found and unfit.statistics.judged("G21", "both", "local") is None
-    assert not fit.found and fit.statistics.judged("G21", "both", "s3") is not None
+    assert not unfit.found and unfit.statistics.judged_in("G21", "both", "local") is None
+    assert not fit.found and fit.statistics.judged_in("G21", "both", "s3") is not None
 
 
 @pytest.mark.usefixtures("modules")

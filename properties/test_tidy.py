@@ -50,7 +50,7 @@ LAYERS = (
     ("marker_sim.loading",),
     ("marker_sim.campaign.coverage.marks",),
     ("marker_sim.campaign.coverage.process_phase",),
-    ("marker_sim.campaign.run_rows", "marker_sim.campaign.statistics", "marker_sim.campaign.stories"),
+    ("marker_sim.campaign.statistics",),
     ("marker_sim.campaign.failure",),
     ("marker_sim.campaign.result",),
     ("marker_sim.worlds",),

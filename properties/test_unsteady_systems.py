@@ -15,7 +15,7 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.failure import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
-from marker_sim.campaign.nightly.failures import Failures, read_record
+from marker_sim.campaign.nightly.failures import Failures, StoredFailure, read_record
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
 from marker_sim.campaign.nightly.totals import Totals
@@ -79,11 +79,11 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     where: dict[str, Any] = {"sut": sut, "profile": "python", "kit_version": "0", "night": 1, "at": "now"}
     for record in seen:
         failures.see(record, **where)
-    said = {stored(_again(failure.to_dict(), sut))["status"] for failure in failures.open}
+    said = {stored(_again(failure, sut))["status"] for failure in failures.open}
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
 
-def _again(failure: dict[str, Any], sut: str) -> NightlyTask:
+def _again(failure: StoredFailure, sut: str) -> NightlyTask:
     return NightlyTask(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
 
 
@@ -100,7 +100,7 @@ def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_aga
         canaries=False,
     )
     campaign = run_campaign(request, lambda _: None)
-    assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.reruns.differences
+    assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.statistics.differences
 
 
 def test_a_system_that_ends_its_process_costs_the_night_its_units_and_not_the_night(module: str) -> None:

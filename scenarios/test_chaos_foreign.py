@@ -50,8 +50,8 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     stored = [read_stored(file) for file in sorted((directory / "failures").glob("*.json"))]
     seen = sum(each.seen + each.alike for each in stored)
     assert seen == sum(len(line["sightings"]) for line in units) > 0, "no failure was lost"
-    assert all(each.record.world == "server" and each.server["start"] == start for each in stored)
-    small = max(stored, key=lambda each: (each.record.shrunk, each.seen))
+    assert all(each.world == "server" and each.server["start"] == start for each in stored)
+    small = max(stored, key=lambda each: (each.shrunk, each.seen))
     assert main(["replay", str(directory / "failures" / f"{small.name}.json"), "--times", "4"]) == 1
 
 

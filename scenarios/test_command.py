@@ -98,7 +98,7 @@ def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: 
         system.outside.close()
     assert {kind: broken.breach.message for kind, broken in seen.found.items()} == {}
     assert seen.statistics.runs == 2 * SEEDS and not seen.unsupported
-    assert not seen.differences
+    assert not seen.statistics.differences
     rows = seen.statistics.rows(PROFILE)
     assert {"G1", "G3", "G4", "G6", "G13", "G14", "G15", "G17", "G21"} <= {row.id for row in rows if row.judged}
 

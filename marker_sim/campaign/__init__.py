@@ -4,11 +4,11 @@ engine.py                 one campaign against any target: run, judge, count, ke
 planned_runs.py           runs that are plans: spread over processes, run again, shrunk
 played_runs.py            runs in real time, a few at a time
 played_shrinking.py       a failing plan made smaller against a real server, where one run proves nothing
-pieces.py, tasks.py       its unit of work, done by this process or by a worker
-runs.py, run_rows.py      one plan run and judged; a row of it for tables
+pieces.py                 its unit of work, done by this process or by a worker
+runs.py                   one plan run and judged
 search_state.py           what was found so far, and what became of it
-statistics.py, result.py  the findings of many runs added up; the result of a campaign
-failure.py, stories.py    a violation, as found and as stored; which violations are one defect's
+statistics.py, result.py  the findings of many runs added up; the result of a campaign, with a row of each run
+failure.py                a violation, as found and as stored; which violations are one defect's
 comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
 sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers

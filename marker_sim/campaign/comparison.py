@@ -11,12 +11,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from marker_sim.campaign.failure import Kind, failures_in
+from marker_sim.campaign.failure import Kind, failures_in, stories
 from marker_sim.campaign.played_shrinking import LOST, broken_in
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import findings_in, findings_of
 from marker_sim.campaign.statistics import BOTH
-from marker_sim.campaign.stories import stories
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
@@ -62,7 +61,7 @@ class ComparedViolation:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {**_named(self.kind), "violations": list(self.counts), "broken": list(self.broken)}
+        return {**self.kind._asdict(), "violations": list(self.counts), "broken": list(self.broken)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +97,11 @@ class Comparison:
             ],
             "violations": [each.to_dict() for each in self.violations],
             "plans": [
-                {**_named(each.kind), "run_on": second.sut if each.on_second else self.first.sut}
+                {**each.kind._asdict(), "run_on": second.sut if each.on_second else self.first.sut}
                 | {"broke": each.broke, "runs": each.runs}
                 for each in self.crossed
             ],
         }
-
-
-def _named(kind: Kind) -> dict[str, str]:
-    return kind._asdict()
 
 
 def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:

@@ -64,7 +64,7 @@ def run_campaign(
             seed=request.seed,
             duration_s=time.monotonic() - search.began,
             runs=search.statistics.runs,
-            steps=search.steps,
+            steps=search.statistics.steps,
             statistics=search.statistics,
             failures=search.failures(),
             last=search.last,

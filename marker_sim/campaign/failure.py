@@ -1,14 +1,16 @@
-"""A violation: what is broken, where and by what, with the run that shows it and the plan that repeats it."""
+"""A violation: what is broken, where and by what, with the run that shows it and the plan that repeats it.
+
+Stories are failures that most likely have one defect in common, whatever mode, storage or night they are of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from marker_sim.campaign.stories import cause_link
 from marker_sim.history import History
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
@@ -20,6 +22,7 @@ NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
+SERVER = "server"  # The world of failures of systems whose runs take real time.
 
 
 class Kind(NamedTuple):
@@ -29,6 +32,11 @@ class Kind(NamedTuple):
     mode: str
     storage: str
     cause: str
+
+    @property
+    def place(self) -> str:
+        """The guarantee where it was broken, which decides whether one more of these is worth shrinking."""
+        return f"{self.guarantee}/{self.mode}/{self.storage}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +100,7 @@ class Failure:
 
     @property
     def links(self) -> frozenset[Hashable]:
-        """What it shares with failures of the same defect (stories.py)."""
+        """What it shares with failures of the same defect (`stories`)."""
         return frozenset() if self.story is None else cause_link(self.kind.cause) | {self.story}
 
 
@@ -125,19 +133,14 @@ class FailureRecord:
 
     @property
     def place(self) -> str:
-        """The guarantee where it was broken, which decides whether one more of these is worth shrinking."""
-        return place_of(self.guarantee, self.mode, self.storage)
+        """That of its kind."""
+        return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
     def entries(self) -> int:
         """The size of its plan."""
         tasks = sum(max(1, len(write.get("tasks", ()))) for write in self.plan.get("writes", ()))
         return tasks + sum(len(self.plan.get(part, ())) for part in ("ops", "faults", "spark_faults"))
-
-
-def place_of(guarantee: str, mode: str, storage: str) -> str:
-    """A guarantee where it was broken."""
-    return f"{guarantee}/{mode}/{storage}"
 
 
 def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:
@@ -174,3 +177,62 @@ def failures_in(
             kind = Kind(finding.guarantee, place.mode, place.storage, breach.cause)
             found.setdefault(kind, Failure(kind=kind, breach=breach, history=history, plan=plan, number=number))
     return found
+
+
+class Told(Protocol):
+    """A failure as far as stories go.
+
+    guarantee: its id. entries: the size of its plan.
+    leads: whether a plan was made small for it.
+    links: what it shares with the failures of the same defect: a run, a small plan that breaks both, a cause.
+    """
+
+    @property
+    def guarantee(self) -> str: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def leads(self) -> bool: ...
+    @property
+    def links(self) -> frozenset[Hashable]: ...
+
+
+Member = TypeVar("Member", bound=Told)
+
+
+def cause_link(cause: str) -> frozenset[Hashable]:
+    """The link of a cause; nothing for one that is not known."""
+    return frozenset() if cause in ("", UNEXPLAINED) else frozenset((("cause", cause),))
+
+
+def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
+    """Failures that are linked, directly or by others; first in each story the one that it is told by.
+
+    That is the one with the smallest plan, of those whose plan was made small if there are any.
+    """
+    groups: list[tuple[set[Hashable], list[tuple[int, Member]]]] = []
+    for number, failure in enumerate(failures):
+        links, members = set(failure.links), [(number, failure)]
+        apart = []
+        for group in groups:
+            if group[0] & links:
+                links |= group[0]
+                members = group[1] + members
+            else:
+                apart.append(group)
+        groups = [*apart, (links, sorted(members, key=lambda each: each[0]))]
+    groups.sort(key=lambda group: group[1][0][0])
+    return tuple(
+        tuple(sorted((failure for _, failure in story), key=lambda failure: (not failure.leads, failure.entries)))
+        for _, story in groups
+    )
+
+
+def breaks_besides(story: Sequence[Told], what: str = "failure") -> str:
+    """What a story breaks besides the guarantee that it is told by: "also breaks G3, G4 (5 more failures)", or ""."""
+    told, *others = story
+    if not others:
+        return ""
+    names = sorted({each.guarantee for each in others} - {told.guarantee}, key=lambda name: int(name[1:]))
+    more = f"{len(others)} more {what}{'' if len(others) == 1 else 's'}"
+    return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"

@@ -3,7 +3,7 @@
     machine_rules.py        the write path: tasks of the next write, and faults some steps ahead
     machine_example.py      one example of it, which runs writes piece by piece
     machine_operations.py   the marker store alone: what clients ask, and faults
-    machine_judging.py      what both have: the judgement of a whole example, and the plan of a failure
+    JudgedExample           what both have: the judgement of a whole example, and the plan of a failure
 
     attack(machine_for(WritePathMachine, load_system("package.module:factory"), "direct", "s3"))
 
@@ -11,33 +11,157 @@ Hypothesis makes the choices: it generates, shrinks, keeps failures in its examp
 each example it draws which rules are switched off (swarm selection, at a rate that is drawn too). Only the choices are
 random: an example is a plan, and the plan gives the same history again.
 
+A failing example leaves its plan as a file in `plans`, by default `.hypothesis/marker-sim` of the project, beside
+Hypothesis' example database, which git already ignores; a temporary directory of pytest would be deleted after three
+sessions. The file of a guarantee is overwritten by each example that breaks it, and the last one that Hypothesis runs
+is the shrunk one.
+
 The machine is not meant to be subclassed; a system is a value. Limit: pairs of modes (G21) are compared by
 campaign/engine.py, since a pair of runs is not one plan to print.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
+import shlex
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from unittest import SkipTest
 
 from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from marker_sim.campaign.machine_judging import JudgedExample, SeenExamples
+from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
+from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
+from marker_sim.campaign.runs import execute
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.violations import GuaranteeViolation
-from marker_sim.plan import Plan
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.violations import GuaranteeViolation, violation
+from marker_sim.plan import Plan, write_plan
 from marker_sim.system import System
 
 PLANS = Path(".hypothesis") / "marker-sim"
 STEPS = 40
+COMPARE_EVERY = 4
+PLAN_SHOWN_MAX = 3_000
+
+
+def counted(body: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that counts how often it ran."""
+
+    @wraps(body)
+    def run(self: JudgedExample, **drawn: Any) -> Any:
+        self.seen.rules[body.__name__] += 1
+        return body(self, **drawn)
+
+    return run
+
+
+@dataclass(slots=True, kw_only=True)
+class SeenExamples:
+    """What the examples of one machine came to, shrinking included.
+
+    judged: the runs of all that were judged.
+    rules: how often each ran.
+    compared: examples whose plan was run at once as well.
+    on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
+    """
+
+    on_example: Callable[[Plan, History, int], None] | None = None
+    judged: PieceResult = field(default_factory=PieceResult)
+    rules: Counter[str] = field(default_factory=Counter)
+    examples: int = 0
+    writes: int = 0
+    steps: int = 0
+    compared: int = 0
+
+
+class JudgedExample(RuleBasedStateMachine):
+    """What every machine has: the system and the place of its class, and the judgement of a finished plan.
+
+    key: what the names of its classes begin with.
+    """
+
+    key: ClassVar[str] = ""
+    system: ClassVar[System]
+    profile: ClassVar[Profile]
+    mode: ClassVar[str]
+    storage: ClassVar[str]
+    guarantees: ClassVar[frozenset[str] | None]
+    plans: ClassVar[Path]
+    seen: ClassVar[SeenExamples]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._accused = False
+
+    @classmethod
+    def declared(cls) -> tuple[str, ...]:
+        """The rules that have to fire sooner or later, sorted."""
+        return tuple(sorted(entry.function.__name__ for entry in cls.setup_state().rules))
+
+    @classmethod
+    def can(cls, kind: FaultKind) -> bool:
+        """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
+        damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
+        return not damage and kind.row.possible(cls.mode, cls.storage)
+
+    def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
+        """Judge the example that a plan makes; HarnessError when it gives another history the next time."""
+        # The choice must not differ between two runs of one example, so it is made from the plan.
+        if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
+            self.seen.compared += 1
+            if execute(plan, self.system)[0].events != history.events:
+                raise HarnessError(NOT_DETERMINISTIC)
+        if self.seen.on_example is not None:
+            self.seen.on_example(plan, history, steps)
+            return
+        self._decide(plan, history)
+
+    def _decide(self, plan: Plan, history: History) -> None:
+        """Raise for the first promise that a finished history breaks, if there is one."""
+        settings = SearchSettings(places=(), seed=0, guarantees=self.guarantees, profile=self.profile)
+        run = NumberedRun(self.seen.judged.taken, plan, history, look=True)
+        for failure in self.seen.judged.take(run, settings, self.system).values():
+            self._accused = True
+            raise self._violation(plan, failure)
+
+    def _violation(self, plan: Plan, failure: Failure) -> GuaranteeViolation:
+        """The exception for a failure, with the plan on disk and the command that runs it."""
+        plain = violation(failure.history, failure.guarantee, failure.breach)
+        shown = json.dumps(plan.to_dict(), ensure_ascii=False)
+        lines = [str(plain)]
+        if len(shown) <= PLAN_SHOWN_MAX:
+            lines.append(f"plan: {shown}")
+        try:
+            path = self._store(plan, f"{failure.guarantee}-{type(self).__name__}.json")
+            sut = "" if self.system.name == "reference" else f" --sut {shlex.quote(self.system.name)}"
+            lines.append(f"replay: marker-sim replay {shlex.quote(str(path))}{sut}")
+        except OSError as error:
+            lines.append(f"its plan cannot be stored ({error}); write the one above to a file and replay that")
+        return type(plain)("\n".join(lines), failure.breach)
+
+    def _store(self, plan: Plan, name: str) -> Path:
+        """Write the plan; a directory that is created for it is ignored by git, as Hypothesis does."""
+        missing = [folder for folder in (self.plans, *self.plans.parents) if not folder.exists()]
+        self.plans.mkdir(parents=True, exist_ok=True)
+        if missing:
+            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
+        write_plan(plan, self.plans / name)
+        return self.plans / name
+
+
 Machine = TypeVar("Machine", bound=JudgedExample)
 
 
@@ -77,7 +201,7 @@ def machine_for(
     return seed(start)(made)
 
 
-def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) -> SeenExamples:
+def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
@@ -85,7 +209,7 @@ def attack(machine: type[JudgedExample], *, steps: int = STEPS, **changes: Any) 
     with its guarantee judged alone, so that shrinking cannot slide to another. Hypothesis' phase `explain` is left out:
     it takes longer than all others.
     """
-    fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": steps}
+    fixed = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": STEPS}
     chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
     phases = frozenset(chosen.phases) - {Phase.explain}
     if Phase.reuse in phases and chosen.database is not None:

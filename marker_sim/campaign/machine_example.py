@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.failure import failures_in
-from marker_sim.campaign.machine_judging import JudgedExample
+from marker_sim.campaign.machine import JudgedExample
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.errors import HarnessError

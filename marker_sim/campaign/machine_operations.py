@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
-from marker_sim.campaign.machine_judging import JudgedExample, counted
+from marker_sim.campaign.machine import JudgedExample, counted
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.faults.row import BATCHED_STORAGES

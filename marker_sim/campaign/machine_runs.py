@@ -14,16 +14,14 @@ from pathlib import Path
 
 from hypothesis import Phase
 
-from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
-from marker_sim.campaign.result import Campaign, Reruns
-from marker_sim.campaign.runs import execute
+from marker_sim.campaign.result import Campaign
+from marker_sim.campaign.runs import execute, smaller
 from marker_sim.campaign.search_state import SearchState
-from marker_sim.campaign.tasks import Shrinking, do
 from marker_sim.errors import UsageError
 from marker_sim.history import History
 from marker_sim.plan import Plan, read_plan
@@ -70,9 +68,8 @@ class MachineRuns(PlannedRuns):
             if broken.plan is None or (kind if by_cause else kind[0]) in told:
                 continue
             asked = kind if by_cause else kind._replace(cause="")
-            task = Shrinking(kind=asked, plan=broken.plan, profile=self._request.profile, seconds=seconds, runs=runs)
-            small = do((self._request.target.sut, task), self._system)
-            plan = small.own_plan if isinstance(small, Failure) else broken.plan
+            shown = smaller(asked, broken.plan, self._system, self._request.profile, seconds, runs)
+            plan = broken.plan if shown is None else shown.own_plan
             piece = PieceResult()
             self._count(piece, plan, *execute(plan, self._system))
             new = search.add(piece)
@@ -88,10 +85,9 @@ class MachineRuns(PlannedRuns):
         return replace(
             campaign,
             sut_version=self._system.version,
-            not_reached=(NOT_DETERMINISTIC,) if self._reruns["differences"] else (),
+            not_reached=(NOT_DETERMINISTIC,) if campaign.statistics.differences else (),
             too_rare=tuple(self._faults_unmet()),
             left_out=self._left_out(),
-            reruns=Reruns(**self._reruns),
         )
 
     def _count(self, piece: PieceResult, plan: Plan, history: History, steps: int) -> None:

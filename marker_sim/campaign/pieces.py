@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from marker_sim.campaign.coverage.determinism_check import digest
 from marker_sim.campaign.failure import Failure, Kind, failures_in
-from marker_sim.campaign.run_rows import RunRow, run_row
+from marker_sim.campaign.result import RunRow, run_row
 from marker_sim.campaign.runs import execute, lacking
 from marker_sim.campaign.statistics import BOTH, Statistics
 from marker_sim.history import History
@@ -125,7 +125,7 @@ class PieceResult:
 
     taken: runs that the source made.
     found: the first run of each kind.
-    rechecked: by number; differences: how many of all that were made again had another history.
+    rechecked: by number.
     last: the last history.
     unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one;
         left_out: how many runs.
@@ -135,11 +135,9 @@ class PieceResult:
     """
 
     statistics: Statistics = field(default_factory=Statistics)
-    steps: int = 0
     taken: int = 0
     found: dict[Kind, Failure] = field(default_factory=dict)
     rechecked: dict[int, Rechecked] = field(default_factory=dict)
-    differences: int = 0
     last: History | None = None
     unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     left_out: int = 0
@@ -175,9 +173,9 @@ class PieceResult:
             self.left_out += 1
             return {}
         findings = judge(history, settings.guarantees)
-        self.steps += run.steps
         self.last = history
         self.statistics.add(history, findings)
+        self.statistics.steps += run.steps
         self._reach(run)
         if run.look:
             self.statistics.look(history)
@@ -185,7 +183,7 @@ class PieceResult:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
         if run.again and run.plan is not None and system is not None:
             differs = execute(run.plan, system)[0].events != history.events
-            self.differences += differs
+            self.statistics.differences += differs
             made = digest(history) if run.number < _DIGESTS else ""
             self.rechecked[run.number] = Rechecked(run.plan, made, differs)
         return failures_in(history, findings, settings.profile, run.plan, run.number)

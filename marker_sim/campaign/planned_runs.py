@@ -5,7 +5,7 @@ storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of o
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
 another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
 One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
-them are held against the least that must happen (activity_thresholds.py).
+them are held against the least that must happen (gaps.py).
 
 With a number of runs and no seconds it is a function of the seed: nothing in it looks at a clock, and pieces are merged
 in their order, however many processes explored them.
@@ -18,13 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from marker_sim.campaign.coverage import canary
-from marker_sim.campaign.coverage.activity_thresholds import below_thresholds
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
-from marker_sim.campaign.coverage.goal_check import reached
+from marker_sim.campaign.coverage.gaps import below_thresholds, reached
 from marker_sim.campaign.coverage.goals import SURE
 from marker_sim.campaign.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.campaign.pieces import (
@@ -37,12 +36,11 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign, Canary, Reruns
-from marker_sim.campaign.runs import MODES_AGREE, execute, lacking
+from marker_sim.campaign.result import Campaign, Canary
+from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.campaign.statistics import BOTH
-from marker_sim.campaign.tasks import DESK, Shrinking, do
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants.load import load_mutant
@@ -51,8 +49,10 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
 from marker_sim.system import System
 from marker_sim.targets.python import served, served_places, try_every_call
-from marker_sim.worker_pool import WorkerPool, in_order, workers
+from marker_sim.targets.table import parse_target
+from marker_sim.worker_pool import Keeper, WorkerPool, in_order, workers
 
+DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
 # Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
 SHRINK_SHARE = 0.2
@@ -68,10 +68,11 @@ _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
 
 
-class PlannedRuns:
+class PlannedRuns(Keeper):
     """The plans of one campaign. A context manager: inside it worker processes live."""
 
     def __init__(self, search: SearchState, system: System) -> None:
+        super().__init__()
         request = search.request
         self._search, self._request, self._system = search, request, system
         asked = served_places(system, request)
@@ -86,12 +87,10 @@ class PlannedRuns:
             baseline=request.baseline,
             listing=request.listing,
         )
-        self._stack = ExitStack()
         self._pool: WorkerPool | None = None
         self._canary: Canary | None = None
         self._again: list[Plan] = []
         self._digests: list[str] = []
-        self._reruns = Counter[str]()
         self._shown = 0.0
 
     def __enter__(self) -> PlannedRuns:
@@ -100,9 +99,6 @@ class PlannedRuns:
             self._pool = stack.enter_context(workers(DESK, self._request.jobs))
             self._stack = stack.pop_all()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def worth_keeping(self) -> bool:
@@ -159,7 +155,9 @@ class PlannedRuns:
         request = self._request
         if request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
             times, differences = differ_elsewhere(request.target.sut, self._again, self._digests)
-            self._reruns.update(elsewhere=times, differences=differences)
+            statistics = self._search.statistics
+            statistics.reruns["elsewhere"] += times
+            statistics.differences += differences
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
@@ -167,9 +165,9 @@ class PlannedRuns:
         places = tuple(place for place in self._settings.places if place not in self._unsupported)
         statistics.leave_out(self._unsupported.keys())
         met = reached(statistics, places, self._system, self._settings.guarantees == frozenset({MODES_AGREE}))
-        statistics.reached.update(met.counts)
+        dict.update(statistics.reached, met.counts)  # A goal counts where it applies.
         gaps = (*met.gaps, *below_thresholds(statistics, self._system.layout))
-        unsteady = (NOT_DETERMINISTIC,) if self._reruns["differences"] else ()
+        unsteady = (NOT_DETERMINISTIC,) if statistics.differences else ()
         unmet = self._faults_unmet()
         return replace(
             campaign,
@@ -179,7 +177,6 @@ class PlannedRuns:
             too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
             not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),
-            reruns=Reruns(**self._reruns),
             left_out=self._left_out(),
             canary=self._canary,
             listed=tuple(self._search.listed),
@@ -212,14 +209,13 @@ class PlannedRuns:
 
     def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
         """Count a run that was made again; one that fails as none did is made again now, if it was not."""
-        again = piece.rechecked.get(number)
-        differences = int(again is not None and again.differs)
+        again, statistics = piece.rechecked.get(number), self._search.statistics
         plan, made = (again.plan, again.digest) if again is not None else (None, "")
         if broken is not None:
             plan, made = broken.plan, digest(broken.history)
             if again is None and plan is not None:
-                differences += execute(plan, self._system)[0].events != broken.history.events
-        self._reruns.update(passing=broken is None, failures=broken is not None, differences=differences)
+                statistics.differences += execute(plan, self._system)[0].events != broken.history.events
+        statistics.reruns["passing" if broken is None else "failures"] += 1
         if made and plan is not None and len(self._again) < ELSEWHERE:
             self._again.append(plan)
             self._digests.append(made)
@@ -269,3 +265,39 @@ def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profil
     seen = explore(piece, Swarm(load_mutant(mutant), settings))
     seen.raise_error()
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrinking:
+    """A plan to shrink within a number of seconds and runs. kind: of the violation that must remain."""
+
+    kind: Kind
+    plan: Plan
+    profile: Profile
+    seconds: float
+    runs: int
+
+
+def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
+    """The result of a task: of a piece its findings, of a plan how the smallest fails that still does."""
+    _, asked = task
+    if isinstance(asked, Piece):
+        return explore(asked, Swarm(system, asked.settings))
+    return smaller(asked.kind, asked.plan, system, asked.profile, asked.seconds, asked.runs)
+
+
+class SearchDesk(Keeper):
+    """A worker's: the system is loaded once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._systems: dict[str, System] = {}
+
+    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
+        """The same for a system by its name."""
+        if task[0] not in self._systems:
+            system = parse_target(task[0]).load()
+            assert system is not None, "only plans are given to workers"
+            self._systems[task[0]] = system
+            self._stack.enter_context(collected_by_hand())
+        return do(task, self._systems[task[0]])

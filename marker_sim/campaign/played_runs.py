@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -19,20 +18,21 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
 from marker_sim.targets.target import PlayedRun, RealRuns
+from marker_sim.worker_pool import Keeper
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
 CLOSING_S = 2.0
 FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
 
 
-class PlayedRuns:
+class PlayedRuns(Keeper):
     """The runs of one campaign. A context manager: inside it are the storage and the processes that they need."""
 
     _runs: RealRuns
 
     def __init__(self, search: SearchState) -> None:
+        super().__init__()
         self._search = search
-        self._stack = ExitStack()
         self._number = 0
         self._drawn = ""
         self._broken: dict[Kind, list[Failure]] = {}
@@ -41,9 +41,6 @@ class PlayedRuns:
         search = self._search
         self._runs = self._stack.enter_context(search.request.target.real_runs(search.request, search.progress))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def worth_keeping(self) -> bool:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from marker_sim.campaign.failure import NO_TIME, Failure, Kind
+from marker_sim.campaign.failure import NO_TIME, Failure, Kind, stories
 from marker_sim.campaign.pieces import PieceResult
-from marker_sim.campaign.run_rows import RunRow
+from marker_sim.campaign.result import RunRow
 from marker_sim.campaign.statistics import Statistics
-from marker_sim.campaign.stories import stories
 from marker_sim.history import History
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.targets.target import CampaignRequest
@@ -32,7 +31,6 @@ class SearchState:
     progress: Callable[[str], None]
     began: float = field(default_factory=time.monotonic)
     statistics: Statistics = field(default_factory=Statistics)
-    steps: int = 0
     found: dict[Kind, Failure] = field(default_factory=dict)
     large: dict[Kind, str] = field(default_factory=dict)
     last: History | None = None
@@ -44,7 +42,7 @@ class SearchState:
         statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
         left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
         of = "" if request.runs is None else f" of {request.runs:,}"
-        rates = rates_of({runs: statistics.runs, steps: self.steps}, seconds)
+        rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
         causes = len(stories(self.failures()))
         broken = ", ".join(sorted({kind.guarantee for kind in self.found}, key=lambda name: int(name[1:])))
         said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
@@ -53,7 +51,6 @@ class SearchState:
     def add(self, piece: PieceResult) -> dict[Kind, Failure]:
         """Add the next piece; the kinds of violation that are new with it, or have a plan now."""
         self.statistics.merge(piece.statistics)
-        self.steps += piece.steps
         self.last = piece.last or self.last
         self.listed += piece.listed
         known = {kind for kind, failure in self.found.items() if failure.plan is not None}

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self, cast
 
 from marker_sim.campaign.coverage.process_phase import NO_FAULT, activity
 from marker_sim.faults import FAULT_CLASSES
@@ -27,8 +28,36 @@ _FEW_JUDGED = 20
 _EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
 
 
+def _sum(one: Any, other: Any) -> Any:
+    """Two counts as one: numbers and counters added up, of anything else the first."""
+    match one:
+        case bool() | str():
+            return one or other
+        case int():
+            return one + other
+        case Counter():
+            one.update(other)
+        case dict():
+            for key, value in other.items():
+                one[key] = _sum(one[key], value) if key in one else deepcopy(value)
+        case _Summed():
+            one.merge(other)
+    return one
+
+
+class _Summed:
+    """A dataclass of counts."""
+
+    __slots__ = ()
+
+    def merge(self, other: _Summed) -> None:
+        """Add everything that the other one counted and this one counts as well."""
+        for name in (each.name for each in fields(cast(Any, other)) if hasattr(self, each.name)):
+            setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
+
+
 @dataclass(slots=True, kw_only=True)
-class _Cell:
+class _Cell(_Summed):
     """The findings about one guarantee in one mode, world and storage."""
 
     applicable: bool = False
@@ -52,16 +81,6 @@ class _Cell:
             self.counts[breach.under, breach.cause] += 1
             self.first.setdefault(breach.under, breach)
 
-    def merge(self, other: _Cell) -> None:
-        self.applicable |= other.applicable
-        self.judged += other.judged
-        self.eligible += other.eligible
-        self.undecided = self.undecided or other.undecided
-        self.counts.update(other.counts)
-        self.excused.update(other.excused)
-        for under, breach in other.first.items():
-            self.first.setdefault(under, breach)
-
     def breakdown(self) -> dict[str, dict[str, int]]:
         """How many breaches there were, by fault class and cause."""
         counts: dict[str, dict[str, int]] = {}
@@ -70,26 +89,65 @@ class _Cell:
         return counts
 
 
-@dataclass(slots=True)
-class Statistics:
-    """Counts over runs: `runs`, `operations`, `faults`, `reached` coverage goals, and the findings.
+@dataclass(slots=True, kw_only=True)
+class RunCounts(_Summed):
+    """What is counted over judged runs, without what they were: so a ledger keeps it, and so it adds up.
+
+    judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
+    excused: by guarantee and excuse.
+    reached: coverage goals, and whatever else is worth reaching.
+    looked: sampled runs, those that `Statistics.look` has read, by "mode/storage/plans".
+    reruns: runs that were repeated: passing, failures, and those in a process with another hash seed (elsewhere).
+    differences: those of them with another history.
+    """
+
+    runs: int = 0
+    steps: int = 0
+    differences: int = 0
+    judged: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+    unpromised: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    looked: Counter[str] = field(default_factory=Counter)
+    reruns: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The inverse of `counts`; what is missing is nothing."""
+        found = cls()
+        for name in (each.name for each in fields(RunCounts) if raw.get(each.name)):
+            setattr(found, name, _sum(getattr(found, name), raw[name]))
+        return found
+
+    def counts(self) -> dict[str, Any]:
+        """The JSON form, without zeros in what is counted by name."""
+        found: dict[str, Any] = {}
+        for each in fields(RunCounts):
+            value = getattr(self, each.name)
+            found[each.name] = {k: value[k] for k in sorted(value) if value[k]} if isinstance(value, Counter) else value
+        return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Statistics(RunCounts):
+    """Counts over runs with what they were, and the findings.
+
+    What a profile decides (`violations` and the like) is counted in `by_profile` alone. Only sampled runs count
+    coverage marks in `reached`, and phases.
 
     with_fault: runs with a fault.
     made: runs by "mode/storage/plans".
     deaths: those of them in which a process was killed, by "mode/storage/plans/role".
-    looked: sampled runs, those that `look` has read; only these count coverage marks in `reached`, and phases.
     faults_by_phase: faults by kind and phase.
     met_in: sampled runs with a coverage mark or a fault in a phase, by "mode/storage/plans/mark".
     """
 
-    runs: int = 0
     operations: dict[str, Counter[str]] = field(default_factory=dict)
-    faults: Counter[str] = field(default_factory=Counter)
-    reached: dict[str, int] = field(default_factory=dict)
     with_fault: int = 0
     deaths: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
-    looked: Counter[str] = field(default_factory=Counter)
     met_in: Counter[str] = field(default_factory=Counter)
     faults_by_phase: dict[str, Counter[str]] = field(default_factory=dict)
     _cells: dict[_Key, _Cell] = field(default_factory=dict)
@@ -105,7 +163,8 @@ class Statistics:
         counts = Counter(map(attrgetter("kind", "operation"), history.events))
         for (kind, operation), count in counts.items():
             if kind in _COMPLETIONS:
-                self._ended(operation)[kind] += count
+                ended = self.operations.setdefault(operation, Counter(dict.fromkeys(_COMPLETIONS, 0)))
+                ended[kind] += count
             elif kind == "observe" and operation in ("started", "exited", "mode", "snapshot"):
                 self.reach(operation, count)
             elif kind == "effect":
@@ -119,11 +178,6 @@ class Statistics:
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
 
-    def _ended(self, operation: str) -> Counter[str]:
-        if operation not in self.operations:
-            self.operations[operation] = Counter(dict.fromkeys(_COMPLETIONS, 0))
-        return self.operations[operation]
-
     def look(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
         seen, kind_of_run = activity(history), _kind_of(history)
@@ -131,7 +185,7 @@ class Statistics:
         for (kind, phase), count in seen.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count
             self.met_in[f"{kind_of_run}/{kind} in {phase}"] += 1
-        for name, count in seen.marks.items():
+        for name, count in seen.marks.seen.items():
             self.reach(name, count)
             self.met_in[f"{kind_of_run}/{name}"] += 1
 
@@ -139,7 +193,7 @@ class Statistics:
         """How often a kind of fault happened in each phase."""
         return self.faults_by_phase.get(kind, Counter())
 
-    def judged(self, guarantee: str, mode: str, storage: str) -> int | None:
+    def judged_in(self, guarantee: str, mode: str, storage: str) -> int | None:
         """How much was judged of a guarantee in one mode and storage, over all worlds; None where it never applied."""
         cells = [c for key, c in self._cells.items() if key[:2] == (guarantee, mode) and key[3] == storage]
         applied = [cell.judged for cell in cells if cell.applicable]
@@ -155,22 +209,7 @@ class Statistics:
 
     def reach(self, name: str, count: int = 1) -> None:
         """Count an event that is worth reaching."""
-        self.reached[name] = self.reached.get(name, 0) + count
-
-    def merge(self, other: Statistics) -> None:
-        """Add everything that other statistics counted."""
-        self.runs += other.runs
-        self.with_fault += other.with_fault
-        for name, count in other.reached.items():
-            self.reach(name, count)
-        for each in ("faults", "deaths", "made", "looked", "met_in"):
-            getattr(self, each).update(getattr(other, each))
-        for operation, ended in other.operations.items():
-            self._ended(operation).update(ended)
-        for kind, phases in other.faults_by_phase.items():
-            self.faults_by_phase.setdefault(kind, Counter()).update(phases)
-        for key, cell in other._cells.items():
-            self._cells.setdefault(key, _Cell()).merge(cell)
+        self.reached[name] += count
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
         """Drop modes and storages that cannot be judged, except violations: few runs of them are counted, idle ones."""
@@ -181,15 +220,10 @@ class Statistics:
         out = {*places, *((BOTH, storage) for storage in storages)}
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
 
-    def counts(self, profile: Profile, steps: int) -> RunCounts:
+    def by_profile(self, profile: Profile) -> RunCounts:
         """What can be added up later; breaches are violations where the profile holds them against the system."""
-        found = RunCounts(
-            runs=self.runs,
-            steps=steps,
-            faults=self.faults.copy(),
-            reached=Counter(self.reached),
-            looked=self.looked.copy(),
-        )
+        found = RunCounts()
+        found.merge(self)
         for row in self.rows(profile):
             promised = (under for under in row.under if profile.promise(row.id, row.mode, row.storage, under).promised)
             held = sum(row.under[under] for under in promised)
@@ -206,46 +240,6 @@ class Statistics:
             _row(key, self._cells[key], profile)
             for key in sorted(self._cells, key=lambda key: (order[key[0]], key[1:]))
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class RunCounts:
-    """What is counted over judged runs, without what they were: so a ledger keeps it, and so it adds up.
-
-    judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
-    excused: by guarantee and excuse.
-    looked: sampled runs.
-    differences: of runs that were repeated (reruns), those with another history.
-    """
-
-    runs: int = 0
-    steps: int = 0
-    differences: int = 0
-    judged: Counter[str] = field(default_factory=Counter)
-    violations: Counter[str] = field(default_factory=Counter)
-    unpromised: Counter[str] = field(default_factory=Counter)
-    excused: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    reached: Counter[str] = field(default_factory=Counter)
-    looked: Counter[str] = field(default_factory=Counter)
-    reruns: Counter[str] = field(default_factory=Counter)
-
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        """Add counts in their JSON form; what is missing there is nothing."""
-        for each in fields(RunCounts):
-            mine, more = getattr(self, each.name), counts.get(each.name)
-            if isinstance(mine, Counter):
-                mine.update(more or {})
-            else:
-                setattr(self, each.name, mine + (more or 0))
-
-    def counts(self) -> dict[str, Any]:
-        """The JSON form, without zeros in what is counted by name."""
-        found: dict[str, Any] = {}
-        for each in fields(RunCounts):
-            value = getattr(self, each.name)
-            found[each.name] = {k: value[k] for k in sorted(value) if value[k]} if isinstance(value, Counter) else value
-        return found
 
 
 def overall(rows: Iterable[VerdictRow], differences: Differences | None = None) -> str:

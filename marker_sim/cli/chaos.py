@@ -11,9 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from marker_sim.campaign.nightly.nightly_run import NightEnd, run_night
-from marker_sim.campaign.nightly.opening import NightRequest
-from marker_sim.campaign.nightly.stages import parse_stages
+from marker_sim.campaign.nightly.nightly_run import run_night
+from marker_sim.campaign.nightly.opening import NightRequest, parse_stages
 from marker_sim.campaign.nightly.summary import (
     columns,
     exit_code,
@@ -23,6 +22,7 @@ from marker_sim.campaign.nightly.summary import (
     summary_of,
     verdict_of,
 )
+from marker_sim.campaign.nightly.totals import PAUSED, Totals
 from marker_sim.cli.progress import Progress
 from marker_sim.cli.request import SEED_MAX, ServerWords, parse_duration, parse_seed
 from marker_sim.errors import UsageError
@@ -71,12 +71,12 @@ def chaos(
     )
     with Progress() as progress, TimeLimit() as limit:
         limit.set(request.budget_s + REST_S, f"a night with a budget of {budget}")
-        ended = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress)
+        totals = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress)
     if as_json:
-        print(json.dumps(summary_of(ended.totals), indent=1))
+        print(json.dumps(summary_of(totals), indent=1))
     else:
-        _print(ended, request.directory, output_console())
-    return EXIT_INTERRUPTED if ended.interrupted else exit_code(ended.totals.night)
+        _print(totals, request.directory, output_console())
+    return EXIT_INTERRUPTED if totals.night.state == PAUSED else exit_code(totals.night)
 
 
 def _foreign(
@@ -102,8 +102,8 @@ def _foreign(
     return options[0], storages
 
 
-def _print(ended: NightEnd, directory: Path, console: Console) -> None:
-    totals, night = ended.totals, ended.totals.night
+def _print(totals: Totals, directory: Path, console: Console) -> None:
+    night = totals.night
     for line in (f"{verdict_of(night)}: night {night.number}", "", *failure_lines(totals.failures.open, directory)):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -118,6 +118,6 @@ def _print(ended: NightEnd, directory: Path, console: Console) -> None:
     for line in remarks(night):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     said = f"night {night.number} is {night.state}, {verdict_of(night)}; summary: {directory / 'summary.html'}"
-    if ended.interrupted:
+    if night.state == PAUSED:
         said += "; the same command continues it"
     console.print(said, markup=False, highlight=False, soft_wrap=True)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.replay import Replayed, on_servers, simulated
 from marker_sim.cli.confirming import confirm, with_processes
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
@@ -77,9 +76,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger also has failures whose files were lost.
         results = _run_all(_readable(files, console), wanted, console)
-        for file, status in zip(files, results, strict=True):
-            if status:
-                pruned.note(file, status)
+        pruned.statuses.update((file, status) for file, status in zip(files, results, strict=True) if status)
     for file in pruned.moved:
         print_lines(console, f"moved to {file}")
     return _ended(results, path, console)

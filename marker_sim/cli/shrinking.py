@@ -13,9 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.failure import CANNOT_RUN, NONE_SMALLER, NOT_REPRODUCED, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, NONE_SMALLER, NOT_REPRODUCED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.pruning import stored_files
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import shrink_on_servers, shrink_simulated
 from marker_sim.cli.replay import conclude, missing, print_lines, profile_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.failure import SERVER
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
@@ -76,18 +76,17 @@ class StoredPlan:
 def failure_of_chaos(file: Path) -> StoredPlan:
     """A failure that `chaos` stored; UsageError when this version cannot read it."""
     failure = read_stored(file)
-    record = failure.record
     return StoredPlan(
-        name=f"{_guarantee(record.guarantee)}, {file.name}",
+        name=f"{_guarantee(failure.guarantee)}, {file.name}",
         sut=failure.sut,
-        guarantee=record.guarantee,
-        cause=record.cause,
-        plan=plan_of(failure, str(file)) if record.plan else None,
+        guarantee=failure.guarantee,
+        cause=failure.cause,
+        plan=plan_of(failure, str(file)) if failure.plan else None,
         hint=f"it was found in rounds that cannot be repeated; look again: marker-sim verify --sut {failure.sut}",
         profile=load_profile(failure.profile),
-        world=record.world,
-        server=ServerOptions.from_dict(failure.server) if record.world == SERVER else None,
-        deterministic=record.deterministic,
+        world=failure.world,
+        server=ServerOptions.from_dict(failure.server) if failure.world == SERVER else None,
+        deterministic=failure.deterministic,
     )
 
 

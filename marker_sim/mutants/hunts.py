@@ -36,6 +36,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
+from marker_sim.worker_pool import Keeper
 
 COMBINATIONS = (
     ("timeline", "s3"),
@@ -169,14 +170,8 @@ class HuntTask(Protocol):
     def do(self) -> Any: ...
 
 
-class HuntDesk:
+class HuntDesk(Keeper):
     """A worker's, for tasks of either kind of mutant."""
-
-    def __enter__(self) -> HuntDesk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left."""
 
     def do(self, task: HuntTask) -> Any:
         """One mutant."""

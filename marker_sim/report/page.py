@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.failure import Failure
-from marker_sim.campaign.stories import breaks_besides
+from marker_sim.campaign.failure import Failure, breaks_besides
 from marker_sim.history import History
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow

@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from marker_sim.campaign.failure import Failure
-from marker_sim.campaign.stories import breaks_besides
+from marker_sim.campaign.failure import Failure, breaks_besides
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.comparison import comparison_lines, comparison_rows, names

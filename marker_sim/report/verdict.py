@@ -11,10 +11,9 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.failure import Failure
+from marker_sim.campaign.failure import Failure, stories
 from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.statistics import overall
-from marker_sim.campaign.stories import stories
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
@@ -105,7 +104,8 @@ class VerdictOutcome:
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,
-            "reruns": campaign.reruns.to_dict(),
+            "reruns": {name: campaign.statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
+            | {"differences": campaign.statistics.differences},
             "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
         }
         if campaign.canary is not None:

@@ -83,277 +83,107 @@ class CoverageGoal:
         return self.looked(looked) / ((own_format and self.own_one_in) or self.one_in)
 
 
-def _serving(
-    name: str, sentence: str, one_in: int, needs: str = SEEN, plans: str = OPERATIONS, **more: tuple[str, ...]
+# What goals have in common: of a timeline server on a storage that batches, of a server or a driver that dies in some
+# phases, of a write client, and of clients of any marker store.
+_SERVING: Mapping[str, Any] = {
+    "guarantees": ("G1", "G3", "G4"), "plans": OPERATIONS, "modes": ("timeline",), "storages": _BATCHED, "needs": SEEN,
+}  # fmt: skip
+_SERVER_DIED: Mapping[str, Any] = {
+    "plans": OPERATIONS, "modes": ("timeline",), "storages": _BATCHED, "faults": ("kill",),
+}  # fmt: skip
+_DRIVER_DIED: Mapping[str, Any] = {"plans": WRITES, "faults": ("kill",)}
+_WRITING: Mapping[str, Any] = {"plans": WRITES}
+_ASKING: Mapping[str, Any] = {"plans": OPERATIONS}
+
+
+def _goal(
+    common: Mapping[str, Any], name: str, sentence: str, one_in: int, *guarantees: str, **own: Any
 ) -> CoverageGoal:
-    """Of a timeline server on a storage that batches."""
-    given: dict[str, Any] = {"guarantees": ("G1", "G3", "G4"), "storages": _BATCHED, **more}
-    return CoverageGoal(
-        name=name, sentence=sentence, one_in=one_in, plans=plans, modes=("timeline",), needs=needs, **given
-    )
-
-
-def _died(
-    name: str, sentence: str, one_in: int, role: str, *phases: str, guarantees: tuple[str, ...], **more: Any
-) -> CoverageGoal:
-    """A process of one role that died in one of some phases."""
-    server = role == "server"
-    where = {"modes": ("timeline",), "storages": _BATCHED} if server else {}
-    return CoverageGoal(
-        name=name,
-        sentence=sentence,
-        one_in=one_in,
-        guarantees=guarantees,
-        plans=OPERATIONS if server else WRITES,
-        faults=("kill",),
-        phases=tuple(f"{role}: {phase}" for phase in phases),
-        **where | more,
-    )
-
-
-def _writing(
-    name: str, sentence: str, one_in: int, *guarantees: str, storages: tuple[str, ...] = (), needs: str = ""
-) -> CoverageGoal:
-    """Of a write client."""
-    return CoverageGoal(
-        name=name,
-        sentence=sentence,
-        one_in=one_in,
-        guarantees=guarantees,
-        plans=WRITES,
-        storages=storages,
-        needs=needs,
-    )
-
-
-def _asking(name: str, sentence: str, one_in: int, *guarantees: str) -> CoverageGoal:
-    """A goal of clients of any marker store."""
-    return CoverageGoal(name=name, sentence=sentence, one_in=one_in, guarantees=guarantees, plans=OPERATIONS)
+    settled = {**common, **({"guarantees": guarantees} if guarantees else {}), **own}
+    return CoverageGoal(name=name, sentence=sentence, one_in=one_in, **settled)
 
 
 GOALS: tuple[CoverageGoal, ...] = (
-    _died(
-        "batch-cut",
-        "a server died between taking a batch and its last reply",
-        8,
-        "server",
-        "batch pending",
-        "written and not answered",
-        "between replies",
-        guarantees=("G1", "G2", "G3", "G6"),
-        own_one_in=40,
-    ),
-    _died(
-        "died-unanswered",
-        "a server died after writing a batch and before any reply",
-        60,
-        "server",
-        "written and not answered",
-        guarantees=("G2", "G3"),
-        needs=SEEN,
-    ),
-    _died(
-        "died-between-replies",
-        "a server died after answering only part of a batch",
-        110,
-        "server",
-        "between replies",
-        guarantees=("G1", "G3"),
-        needs=SEEN,
-    ),
-    _died(
-        "died-deleting",
-        "a server died during a deletion",
-        40,
-        "server",
-        "deleting",
-        guarantees=("G10",),
-        own_one_in=240,
-    ),
-    _died(
-        "died-recovering",
-        "a server died during recovery",
-        80,
-        "server",
-        "recovering",
-        guarantees=("G3", "G4", "G6"),
-        needs=SEEN,
-    ),
-    _serving("batch-of-several", "a batch had more than one request", 2, plans=""),
-    _serving("all-batch-files-used", "all marker files of a directory existed at once", 4, guarantees=("G8", "G4")),
-    _serving("all-batch-files-busy", "a create came while every batch file was being written", 24, storages=("s3",)),
-    _serving("server-recovered", "a server wrote to a directory of a dead server", 12),
-    _serving("two-servers-wrote", "two live servers wrote to one directory", 35),
-    _serving("request-twice", "one request reached a server twice", 120, needs="", plans="", guarantees=("G4", "G5")),
-    _serving(
-        "request-in-two-lives",
-        "a copy of a request reached a later server life",
-        4000,
-        needs="",
-        plans="",
-        guarantees=("G5",),
-    ),
-    _serving("listing-met-rewrite", "a listing ran while a marker file was replaced", 60, guarantees=("G11",)),
-    _serving("damaged-type-read", "a type file that was empty or missing was read", 48, guarantees=("G9", "G11")),
-    _serving(
-        "torn-left-recovered",
-        "a server read what a torn write had left",
-        42,
-        storages=("local",),
-        guarantees=("G3", "G4"),
-    ),
-    _serving(
-        "throttled-for-good",
-        "throttling outlasted every retry of a server",
-        54,
-        needs=WORDED,
-        storages=("s3",),
-        guarantees=("G6",),
-    ),
-    CoverageGoal(
-        name="fell-back",
-        sentence="timeline-server markers fell back to direct ones",
-        one_in=2,
-        guarantees=("G22",),
-        plans=OPERATIONS,
-        modes=("timeline",),
-        storages=("hdfs", "s3-unconditional"),
-    ),
-    _asking("duplicate-waited", "a create waited for the flush of another create of the same name", 6, "G1", "G5"),
-    _asking("resend-met-flush", "a resend came before the first request was answered", 10, "G5"),
-    _asking("resend-told-created", "a resend was answered `created` again", 32, "G5"),
-    _asking("name-collided", "a create was answered that its name exists", 3, "G2", "G5"),
-    _asking("deletion-met-creates", "a deletion and creates overlapped", 6, "G10"),
-    _asking("created-after-deletion", "a create succeeded in a directory that had been deleted", 6, "G10", "G3"),
-    _asking("hostile-refused", "a hostile name was refused", 20, "G12"),
-    CoverageGoal(
-        name="applied-after-death",
-        sentence="a request was applied after its sender had died",
-        one_in=48,
-        guarantees=("G3", "G10"),
-        storages=("s3", "s3-unconditional", "hdfs"),
-    ),
-    CoverageGoal(
-        name="late-request-applied",
-        sentence="a request was applied after its time-out",
-        one_in=100,
-        guarantees=("G3", "G10", "G17"),
-        storages=("s3",),
-    ),
-    _writing("copies-succeeded", "two attempts of one task succeeded", 8, "G14"),
-    _writing("stage-again", "a stage ran again", 80, "G14"),
-    _writing("finalize-deleted", "finalize deleted a stray file", 14, "G14"),
-    _writing("wrote-after-finalize", "an attempt wrote its file after finalize had begun", 32, "G18", "G20"),
-    _writing("zombie-wrote", "an attempt that its driver counted as failed wrote its file", 60, "G14", "G20"),
-    _writing("rollback-deleted", "a rollback deleted data files", 5, "G15"),
-    _writing("rollback-deleted-log", "a rollback deleted a log file", 100, "G15"),
-    _writing("rollback-again", "a rollback was interrupted and run again", 14, "G16"),
-    _writing(
-        "other-format-rolled-back",
-        "a write in one marker mode rolled back one of the other mode",
-        80,
-        "G15",
-        "G16",
-        storages=_BATCHED,
-        needs=CHANGED,
-    ),
-    _writing("marker-of-another-file", "a rollback found a marker of a base file of another instant", 75, "G15"),
-    _writing("marker-of-another-log", "a rollback found a marker of a log file of another instant", 360, "G15"),
-    _writing("marker-of-another-kind", "a rollback found a marker whose kind does not fit its file", 60, "G15"),
-    _writing(
-        "stray-files-listed",
-        "files that are no markers lay beside those that were listed",
-        140,
-        "G15",
-        "G18",
-        needs=SEEN,
-    ),
-    _writing("completed-before", "a write completed on a table that held commits before the run", 18, "G14", "G24"),
-    _writing("archived-before", "a write completed on a table with files of archived commits", 30, "G15"),
-    _writing(
-        "earlier-instant-rolled-back",
-        "an instant that was left before the run was rolled back",
-        22,
-        "G15",
-        "G19",
-        needs=LAID_OUT,
-    ),
-    _writing("sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
-    _writing("many-attempts", "one write had a hundred attempts", 1200, "G13", "G14"),
-    _writing("write-abandoned", "a write was abandoned after its tasks", 20, "G15", "G19"),
-    _writing("driver-gave-up", "a driver gave up because storage or markers failed", 80, "G15", "G19", "G25"),
-    _writing(
-        "successor-waited",
-        "a driver waited until no request of its predecessor could still be applied",
-        4,
-        "G15",
-        "G19",
-        storages=("s3", "s3-unconditional", "hdfs"),
-    ),
-    _died("driver-died-in-stage", "a driver died while its tasks ran", 14, "driver", "stage", guarantees=("G15",)),
-    _died(
-        "driver-died-finalizing",
-        "a driver died during finalize",
-        30,
-        "driver",
-        "finalize: listing",
-        "finalize: deleting",
-        guarantees=("G14", "G15"),
-    ),
-    _died(
-        "driver-died-before-entry",
-        "a driver died in a commit before its entry was stored",
-        30,
-        "driver",
-        "commit: before the entry",
-        guarantees=("G14", "G15"),
-    ),
-    _died(
-        "driver-died-after-entry",
-        "a driver died right after its completed entry was stored",
-        32,
-        "driver",
-        "commit: after the entry",
-        "marker deletion",
-        guarantees=("G17", "G24"),
-    ),
-    _died(
-        "driver-died-deleting-markers",
-        "a driver died during the marker deletion",
-        70,
-        "driver",
-        "marker deletion",
-        guarantees=("G17", "G18"),
-        modes=("direct",),
-    ),
-    _died(
-        "driver-died-awaiting-deletion",
-        "a driver died while the server deleted its markers",
-        120,
-        "driver",
-        "marker deletion",
-        guarantees=("G17", "G18"),
-        modes=("timeline",),
-        storages=_BATCHED,
-        own_one_in=1500,
-    ),
-    _died(
-        "driver-died-rolling-back",
-        "a driver died during a rollback",
-        20,
-        "driver",
-        "rollback",
-        "rollback: listing",
-        "rollback: markers",
-        guarantees=("G16",),
-    ),
-    CoverageGoal(
-        name="attempt-died-between",
-        sentence="an attempt died between its marker and its file",
-        one_in=100,
-        guarantees=("G13", "G15"),
-        plans=WRITES,
-        faults=("attempt-killed", "kill"),
-        phases=("executor: between marker and data",),
-    ),
-)
+    _goal(_SERVER_DIED, "batch-cut", "a server died between taking a batch and its last reply", 8,
+        "G1", "G2", "G3", "G6",
+        phases=("server: batch pending", "server: written and not answered", "server: between replies"), own_one_in=40),
+    _goal(_SERVER_DIED, "died-unanswered", "a server died after writing a batch and before any reply", 60,
+        "G2", "G3", phases=("server: written and not answered",), needs=SEEN),
+    _goal(_SERVER_DIED, "died-between-replies", "a server died after answering only part of a batch", 110,
+        "G1", "G3", phases=("server: between replies",), needs=SEEN),
+    _goal(_SERVER_DIED, "died-deleting", "a server died during a deletion", 40,
+        "G10", phases=("server: deleting",), own_one_in=240),
+    _goal(_SERVER_DIED, "died-recovering", "a server died during recovery", 80,
+        "G3", "G4", "G6", phases=("server: recovering",), needs=SEEN),
+    _goal(_SERVING, "batch-of-several", "a batch had more than one request", 2, plans=""),
+    _goal(_SERVING, "all-batch-files-used", "all marker files of a directory existed at once", 4, "G8", "G4"),
+    _goal(_SERVING, "all-batch-files-busy", "a create came while every batch file was being written", 24,
+        storages=("s3",)),
+    _goal(_SERVING, "server-recovered", "a server wrote to a directory of a dead server", 12),
+    _goal(_SERVING, "two-servers-wrote", "two live servers wrote to one directory", 35),
+    _goal(_SERVING, "request-twice", "one request reached a server twice", 120, "G4", "G5", plans="", needs=""),
+    _goal(_SERVING, "request-in-two-lives", "a copy of a request reached a later server life", 4000,
+        "G5", plans="", needs=""),
+    _goal(_SERVING, "listing-met-rewrite", "a listing ran while a marker file was replaced", 60, "G11"),
+    _goal(_SERVING, "damaged-type-read", "a type file that was empty or missing was read", 48, "G9", "G11"),
+    _goal(_SERVING, "torn-left-recovered", "a server read what a torn write had left", 42,
+        "G3", "G4", storages=("local",)),
+    _goal(_SERVING, "throttled-for-good", "throttling outlasted every retry of a server", 54,
+        "G6", storages=("s3",), needs=WORDED),
+    _goal(_ASKING, "fell-back", "timeline-server markers fell back to direct ones", 2,
+        "G22", modes=("timeline",), storages=("hdfs", "s3-unconditional")),
+    _goal(_ASKING, "duplicate-waited", "a create waited for the flush of another create of the same name", 6,
+        "G1", "G5"),
+    _goal(_ASKING, "resend-met-flush", "a resend came before the first request was answered", 10, "G5"),
+    _goal(_ASKING, "resend-told-created", "a resend was answered `created` again", 32, "G5"),
+    _goal(_ASKING, "name-collided", "a create was answered that its name exists", 3, "G2", "G5"),
+    _goal(_ASKING, "deletion-met-creates", "a deletion and creates overlapped", 6, "G10"),
+    _goal(_ASKING, "created-after-deletion", "a create succeeded in a directory that had been deleted", 6, "G10", "G3"),
+    _goal(_ASKING, "hostile-refused", "a hostile name was refused", 20, "G12"),
+    _goal({}, "applied-after-death", "a request was applied after its sender had died", 48,
+        "G3", "G10", storages=("s3", "s3-unconditional", "hdfs")),
+    _goal({}, "late-request-applied", "a request was applied after its time-out", 100,
+        "G3", "G10", "G17", storages=("s3",)),
+    _goal(_WRITING, "copies-succeeded", "two attempts of one task succeeded", 8, "G14"),
+    _goal(_WRITING, "stage-again", "a stage ran again", 80, "G14"),
+    _goal(_WRITING, "finalize-deleted", "finalize deleted a stray file", 14, "G14"),
+    _goal(_WRITING, "wrote-after-finalize", "an attempt wrote its file after finalize had begun", 32, "G18", "G20"),
+    _goal(_WRITING, "zombie-wrote", "an attempt that its driver counted as failed wrote its file", 60, "G14", "G20"),
+    _goal(_WRITING, "rollback-deleted", "a rollback deleted data files", 5, "G15"),
+    _goal(_WRITING, "rollback-deleted-log", "a rollback deleted a log file", 100, "G15"),
+    _goal(_WRITING, "rollback-again", "a rollback was interrupted and run again", 14, "G16"),
+    _goal(_WRITING, "other-format-rolled-back", "a write in one marker mode rolled back one of the other mode", 80,
+        "G15", "G16", storages=_BATCHED, needs=CHANGED),
+    _goal(_WRITING, "marker-of-another-file", "a rollback found a marker of a base file of another instant", 75, "G15"),
+    _goal(_WRITING, "marker-of-another-log", "a rollback found a marker of a log file of another instant", 360, "G15"),
+    _goal(_WRITING, "marker-of-another-kind", "a rollback found a marker whose kind does not fit its file", 60, "G15"),
+    _goal(_WRITING, "stray-files-listed", "files that are no markers lay beside those that were listed", 140,
+        "G15", "G18", needs=SEEN),
+    _goal(_WRITING, "completed-before", "a write completed on a table that held commits before the run", 18,
+        "G14", "G24"),
+    _goal(_WRITING, "archived-before", "a write completed on a table with files of archived commits", 30, "G15"),
+    _goal(_WRITING, "earlier-instant-rolled-back", "an instant that was left before the run was rolled back", 22,
+        "G15", "G19", needs=LAID_OUT),
+    _goal(_WRITING, "sweep-deleted", "a sweep deleted the file of a late attempt", 100, "G18"),
+    _goal(_WRITING, "many-attempts", "one write had a hundred attempts", 1200, "G13", "G14"),
+    _goal(_WRITING, "write-abandoned", "a write was abandoned after its tasks", 20, "G15", "G19"),
+    _goal(_WRITING, "driver-gave-up", "a driver gave up because storage or markers failed", 80, "G15", "G19", "G25"),
+    _goal(_WRITING, "successor-waited", "a driver waited until no request of its predecessor could still be applied", 4,
+        "G15", "G19", storages=("s3", "s3-unconditional", "hdfs")),
+    _goal(_DRIVER_DIED, "driver-died-in-stage", "a driver died while its tasks ran", 14,
+        "G15", phases=("driver: stage",)),
+    _goal(_DRIVER_DIED, "driver-died-finalizing", "a driver died during finalize", 30,
+        "G14", "G15", phases=("driver: finalize: listing", "driver: finalize: deleting")),
+    _goal(_DRIVER_DIED, "driver-died-before-entry", "a driver died in a commit before its entry was stored", 30,
+        "G14", "G15", phases=("driver: commit: before the entry",)),
+    _goal(_DRIVER_DIED, "driver-died-after-entry", "a driver died right after its completed entry was stored", 32,
+        "G17", "G24", phases=("driver: commit: after the entry", "driver: marker deletion")),
+    _goal(_DRIVER_DIED, "driver-died-deleting-markers", "a driver died during the marker deletion", 70,
+        "G17", "G18", modes=("direct",), phases=("driver: marker deletion",)),
+    _goal(_DRIVER_DIED, "driver-died-awaiting-deletion", "a driver died while the server deleted its markers", 120,
+        "G17", "G18", modes=("timeline",), storages=_BATCHED, phases=("driver: marker deletion",), own_one_in=1500),
+    _goal(_DRIVER_DIED, "driver-died-rolling-back", "a driver died during a rollback", 20,
+        "G16", phases=("driver: rollback", "driver: rollback: listing", "driver: rollback: markers")),
+    _goal(_WRITING, "attempt-died-between", "an attempt died between its marker and its file", 100,
+        "G13", "G15", faults=("attempt-killed", "kill"), phases=("executor: between marker and data",)),
+)  # fmt: skip

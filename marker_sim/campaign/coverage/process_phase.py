@@ -9,7 +9,6 @@ times per run.
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from marker_sim.campaign.coverage.marks import CoverageMarks
 from marker_sim.faults import FAULT_CLASS
@@ -23,28 +22,21 @@ _DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})
 _REQUESTS = {"list-data": "list", "list-log": "list"}
 
 
-class PhaseCounts(NamedTuple):
-    """Counts of one run.
-
-    faults_by_phase: faults by ("fault", "role: phase").
-    marks: coverage goals by name.
-    """
-
-    faults_by_phase: Counter[tuple[str, str]]
-    marks: Counter[str]
-
-
-def activity(history: History) -> PhaseCounts:
+def activity(history: History) -> PhaseWalk:
     """Read a history once; linear in its events."""
-    walk = _Walk(history)
+    walk = PhaseWalk(history)
     for event in history.events:
         walk.read(event)
     walk.finish()
-    return PhaseCounts(walk.faults_by_phase, walk.marks.seen)
+    return walk
 
 
-class _Walk:
-    """What every process is in the middle of. open: the invocations of a process that have not ended, in order."""
+class PhaseWalk:
+    """What every process is in the middle of.
+
+    faults_by_phase: faults by ("fault", "role: phase"). marks: coverage goals.
+    open: the invocations of a process that have not ended, in order.
+    """
 
     def __init__(self, history: History) -> None:
         self.faults_by_phase: Counter[tuple[str, str]] = Counter()

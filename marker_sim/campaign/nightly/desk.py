@@ -5,34 +5,30 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from marker_sim.campaign.nightly import work
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.stages import FOREIGN
-from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, shrunk, stored, stored_plan, swarm
+from marker_sim.campaign.nightly.opening import FOREIGN
+from marker_sim.campaign.nightly.work import NightlyTask, canary, exhaustive, stored, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.targets.table import parse_target
+from marker_sim.worker_pool import Keeper
 
 Kept = TypeVar("Kept")
 
 
-class Desk:
+class Desk(Keeper):
     """Does one unit after another; expensive resources are kept for the next one of its kind."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._kept: Any = None
         self._of = ""
-
-    def __enter__(self) -> Desk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def do(self, task: NightlyTask) -> Line:
         """The answer to a task; trouble is part of it, and so is why the system cannot be judged, `refused`."""
@@ -47,9 +43,7 @@ class Desk:
             return {"trouble": f"unexpected {type(error).__name__}: {error}; its traceback is in the worker's log"}
 
     def _done(self, task: NightlyTask) -> Line:
-        if task.record is not None:
-            return shrunk(task)
-        if task.failure is not None and task.failure["world"] == "simulated":
+        if task.failure is not None and task.failure.world == "simulated":
             return stored(task)
         if not parse_target(task.sut).can.plans:
             return self._on_servers(task)
@@ -68,19 +62,21 @@ class Desk:
         if task.stream == "spark":
             return played.spark(task, self._keep("spark", lambda: SparkRuns(task.sut, task.seed)))
         real = self._keep("real", lambda: Processes(task.sut))
-        return played.processes(task, real) if task.failure is None else played.stored_real(task, real)
+        if task.failure is not None:
+            return played.stored_again(task.failure, load_profile(task.failure.profile), real)
+        return played.processes(task, real)
 
     def _on_servers(self, task: NightlyTask) -> Line:
         from marker_sim.campaign.nightly import work_played as played
         from marker_sim.campaign.sources.servers import ServerRuns
 
         stream = task.space if task.stream == "canary" else task.stream
-        storage = FOREIGN[stream] if task.failure is None else stored_plan(task)[1].storage
+        storage = FOREIGN[stream] if task.failure is None else task.failure.storage
         made = (task.sut, storage, task.server, task.profile, task.seed)
         runs = self._keep(storage, lambda: ServerRuns(*made))
         runs.until = task.until
         if task.failure is not None:
-            return played.stored_on_servers(task, runs)
+            return played.stored_again(task.failure, load_profile(task.profile), runs)
         return played.false_statement(task, runs) if task.stream == "canary" else played.servers(task, runs)
 
     def _keep(self, of: str, make: Callable[[], Kept]) -> Kept:

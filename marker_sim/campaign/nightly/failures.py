@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
-from marker_sim.campaign.stories import cause_link
+from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, cause_link
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
 from marker_sim.plan import Plan
@@ -29,9 +28,10 @@ SEEDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFailure:
+class StoredFailure(FailureRecord):
     """A stored failure.
 
+    name: of its file.
     seen: how often exactly this occurred; alike: how often a similar one.
     first_seen, last_seen: times of day; night: of the first.
     fixed: when a replay no longer reproduced it, "" before.
@@ -43,7 +43,6 @@ class StoredFailure:
     sut: str
     profile: str
     kit_version: str
-    record: FailureRecord
     first_seen: str
     last_seen: str
     night: int
@@ -56,29 +55,18 @@ class StoredFailure:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of its file."""
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "record"}
-        return {"schema": SCHEMA, **own, **asdict(self.record)}
-
-    @property
-    def guarantee(self) -> str:
-        """The broken guarantee's id."""
-        return self.record.guarantee
-
-    @property
-    def entries(self) -> int:
-        """The size of its plan."""
-        return self.record.entries
+        return {"schema": SCHEMA, **asdict(self)}
 
     @property
     def leads(self) -> bool:
         """Whether its plan was made small."""
-        return self.record.shrunk
+        return self.shrunk
 
     @property
     def links(self) -> frozenset[Hashable]:
         """What it shares with failures of the same defect: a run, a cause."""
-        where = (self.record.world, self.record.mode, self.record.storage)
-        return frozenset(("run", *where, seed) for seed in self.seeds) | cause_link(self.record.cause)
+        where = (self.world, self.mode, self.storage)
+        return frozenset(("run", *where, seed) for seed in self.seeds) | cause_link(self.cause)
 
 
 @dataclass(slots=True)
@@ -101,23 +89,14 @@ class Failures:
         name = name_of(record)
         known = self.by_name.get(name)
         if known is None:
-            alike = [other for other in self.open if _alike(other.record, record)]
+            alike = [other for other in self.open if _alike(other, record)]
             if len(alike) >= ALIKE_MAX or (alike and not record.shrunk):
                 first = alike[0]
                 self.by_name[first.name] = replace(first, alike=first.alike + 1, last_seen=where["at"])
                 return self.by_name[first.name]
-            self.by_name[name] = StoredFailure(
-                name=name,
-                sut=where["sut"],
-                profile=where["profile"],
-                kit_version=where["kit_version"],
-                record=record,
-                first_seen=where["at"],
-                last_seen=where["at"],
-                night=where["night"],
-                seeds=(record.seed,),
-                server=where.get("server", {}),
-            )
+            at = where.pop("at")
+            own = asdict(record) | where | {"first_seen": at, "last_seen": at, "seeds": (record.seed,)}
+            self.by_name[name] = StoredFailure(name=name, **own)
             return self.by_name[name]
         seeds = known.seeds if record.seed in known.seeds else (*known.seeds, record.seed)[:SEEDS_MAX]
         self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"])
@@ -178,23 +157,15 @@ def read_stored(path: Path) -> StoredFailure:
         raw = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a stored failure: {error}") from error
-    return parse_stored(raw, str(path))
-
-
-def parse_stored(raw: Any, origin: str) -> StoredFailure:
-    """The inverse of `StoredFailure.to_dict`; UsageError as for a file."""
     if not is_stored(raw):
-        raise UsageError(f"{origin} is not a stored failure; `marker-sim chaos` stores them in {FOLDER}/")
+        raise UsageError(f"{path} is not a stored failure; `marker-sim chaos` stores them in {FOLDER}/")
     if raw["schema"] > SCHEMA:
         raise UsageError(
-            f"{origin} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
+            f"{path} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
-    own = {each.name for each in fields(StoredFailure)}
-    known = {each.name for each in fields(FailureRecord)}
-    content = {name: value for name, value in raw.items() if name in own}
-    content["record"] = {name: value for name, value in raw.items() if name in known}
-    return read_as(StoredFailure, content, origin)
+    known = {each.name for each in fields(StoredFailure)}
+    return read_as(StoredFailure, {name: value for name, value in raw.items() if name in known}, str(path))
 
 
 def is_stored(raw: Any) -> bool:
@@ -232,6 +203,6 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     )
 
 
-def plan_of(failure: StoredFailure, origin: str) -> Plan:
+def plan_of(failure: StoredFailure, origin: str = "") -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict({k: v for k, v in failure.record.plan.items() if k != "spark_faults"}, origin)
+    return Plan.from_dict({k: v for k, v in failure.plan.items() if k != "spark_faults"}, origin or failure.name)

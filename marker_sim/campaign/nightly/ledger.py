@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.files import held
+from marker_sim.files import held, synced
 
 SCHEMA = 1
 NAME = "ledger.jsonl"
@@ -102,7 +102,7 @@ class Ledger:
         except OSError as error:
             raise HarnessError(f"the ledger in {directory} cannot be opened: {error.strerror}") from error
         os.ftruncate(self._file, _whole(self._file))
-        self._sync_directory()
+        synced(directory)
 
     @property
     def empty(self) -> bool:
@@ -127,13 +127,6 @@ class Ledger:
     def close(self) -> None:
         """Nothing more is appended."""
         os.close(self._file)
-
-    def _sync_directory(self) -> None:
-        place = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(place)
-        finally:
-            os.close(place)
 
 
 def _whole(file: int) -> int:

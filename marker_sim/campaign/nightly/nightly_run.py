@@ -13,23 +13,27 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import CANNOT_RUN
+from marker_sim.campaign.failure import CANNOT_RUN, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
-from marker_sim.campaign.nightly.ledger import Ledger, read_lines, writing
-from marker_sim.campaign.nightly.opening import NightRequest, check_place, missing, opened
+from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
+from marker_sim.campaign.nightly.opening import (
+    ALONE,
+    NightlyStage,
+    NightRequest,
+    check_place,
+    missing,
+    opened,
+    schedule,
+)
 from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.shrinks import ExploredUnit, Shrinks
-from marker_sim.campaign.nightly.stages import ALONE, NightlyStage, schedule
 from marker_sim.campaign.nightly.tables import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.search_state import left_of, rates_of
-from marker_sim.campaign.stories import stories
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
@@ -47,16 +51,8 @@ SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search, whose pairs t
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightEnd:
-    """How a night ended, and the totals of the directory."""
-
-    totals: Totals
-    interrupted: bool
-
-
-def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> NightEnd:
-    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C.
+def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> Totals:
+    """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C, which pauses it.
 
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
@@ -69,7 +65,6 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         totals.failures.write(request.directory)
         sweep(request.directory, read_lines(request.directory))
         night = _Night(request, ledger, totals, progress)
-        interrupted = False
         try:
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
@@ -79,12 +74,11 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
                 night.run(workers)
             night.note("end")
         except KeyboardInterrupt:
-            interrupted = True
             night.note("pause")
             totals = Totals().add_all(read_lines(request.directory))  # A line may be written and not counted yet,
             totals.failures.write(request.directory)  # or counted and its failures not stored.
         write_summary(totals, request.directory)
-        return NightEnd(totals=totals, interrupted=interrupted)
+        return totals
 
 
 class _Night:
@@ -106,7 +100,6 @@ class _Night:
         on_spark = request.spark_master is not None
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
-        self._shrinks = Shrinks()
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int]]()
         self._points: int | None = None
@@ -140,11 +133,9 @@ class _Night:
         if self._stages and "swarm" in self._totals.night.stages:
             self._run_stage(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
         deadline = time.monotonic() + GRACE_S
-        while (workers.busy or self._shrinks.due) and time.monotonic() < deadline:
+        while workers.busy and time.monotonic() < deadline:
             self._collect(workers, deadline - time.monotonic())
         workers.abandon()
-        for unit in self._shrinks.rest():
-            self._record(unit)
 
     def _replay(self, workers: TaskPool, end_s: float) -> None:
         """Every stored failure that is open, unless it was run tonight, as many as fit."""
@@ -153,7 +144,7 @@ class _Night:
             if failure.name in night.replayed or failure.night == night.number:
                 continue
             elsewhere = ("spark",) if self._request.spark_master is None else ("spark", "real")
-            if failure.record.world in elsewhere or not failure.record.plan:
+            if failure.world in elsewhere or not failure.plan:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
@@ -183,7 +174,6 @@ class _Night:
     def _run_stage(self, workers: TaskPool, stage: NightlyStage) -> None:
         dry: set[str] = set()
         while self.clock_s < stage.end_s:
-            self._give_shrinks(workers)
             while workers.idle and not (stage.name in ALONE and workers.busy):
                 streams = [stream for stream in stage.streams if stream not in dry]
                 if not streams:
@@ -227,7 +217,8 @@ class _Night:
         failure: StoredFailure | None = None,
     ) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        left_s = self._request.budget_s - self.clock_s
+        without_shrinking = not self.foreign and (stream, space, first) in self._died
+        left_s = 0.0 if without_shrinking else self._request.budget_s - self.clock_s
         task = NightlyTask(
             stream=stream,
             first=first,
@@ -237,21 +228,15 @@ class _Night:
             until=time.monotonic() + left_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
-            failure=None if failure is None else failure.to_dict(),
+            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
         )
         workers.give(workers.idle[0], task)
 
-    def _give_shrinks(self, workers: TaskPool) -> None:
-        """Let idle workers make violations small; units wait for that."""
-        while self._shrinks.due and workers.idle:
-            workers.give(workers.idle[0], self._shrinks.due.popleft())
-
     def _collect(self, workers: TaskPool, timeout_s: float) -> None:
         """Record the units that are done."""
-        self._give_shrinks(workers)
         for answer in workers.answers(min(timeout_s, 1.0)):
             self._take(answer)
         now = time.monotonic()
@@ -261,7 +246,7 @@ class _Night:
             write_summary(self._totals, self._request.directory)
 
     def _take(self, answer: Answer) -> None:
-        """An answer: a unit, once nothing of it is left to be made small, or what was asked besides units."""
+        """An answer: a unit, or what was asked besides units."""
         task, seconds = answer.task, answer.seconds
         result = answer.result or {"trouble": answer.died or str(answer.error)}
         if "refused" in result:
@@ -270,34 +255,29 @@ class _Night:
         if task.stream == SPACE:
             self._points, self._digest = result.get("points", 0), result.get("digest", "")
             if result.get("trouble"):
-                self._record(ExploredUnit(task, seconds, {"trouble": result["trouble"]}))
-        elif task.record is not None:
-            self._record(self._shrinks.shrunk(task, seconds, result))
+                self._record(task, seconds, {"trouble": result["trouble"]})
         elif task.failure is not None:
             status = result.get("status") or CANNOT_RUN
-            names = self.note("replayed", name=task.failure["name"], status=status, why=result["trouble"])
+            names = self.note("replayed", name=task.failure.name, status=status, why=result["trouble"])
             self._totals.failures.write(self._request.directory, names)
         else:
             again = (task.stream, task.space, task.first)
             if answer.died and again not in self._died:
-                self._died.add(again)  # Whatever killed it may have been about something else; the numbers come next.
+                self._died.add(again)  # The numbers come next, without shrinking: that may have killed it.
                 self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
             else:
-                self._record(self._shrinks.explored(task, seconds, result, self._totals.night.kinds))
+                self._record(task, seconds, result)
 
-    def _record(self, unit: ExploredUnit | None) -> None:
-        """Make a unit that waits for nothing a line, its files of tables before."""
-        if unit is None:
-            return
-        task = unit.task
+    def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
+        """Make a unit a line, its files of tables before."""
         place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
         place |= {"space": task.space} if task.space else {}
-        rows = unit.result.pop(ROWS, None)
+        rows = result.pop(ROWS, None)
         if rows is not None:
             night = {"night": self._totals.night.number}
-            write_tables(self._request.directory, night | place, unit.result, rows)
+            write_tables(self._request.directory, night | place, result, rows)
         self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
-        names = self.note("unit", **place, seconds=round(unit.seconds, 3), **unit.result)
+        names = self.note("unit", **place, seconds=round(seconds, 3), **result)
         self._totals.failures.write(self._request.directory, names)
 
 

@@ -1,15 +1,18 @@
-"""A night is begun, or the last one goes on: what was asked for against what the directory holds."""
+"""A night is begun, or the last one goes on: what was asked for against what the directory holds, and its stages.
+
+A stage draws units from its streams. Shares are of the whole budget; the share of a stage that is not possible goes to
+the others, and the rest at the end goes to the swarm, which never ends.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
-from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, ON_SPARK, SHARES, STREAMS, schedule
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.sources.servers import request_on
 from marker_sim.errors import HarnessError, UsageError
@@ -18,7 +21,89 @@ from marker_sim.targets.hudi import find_java
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
 
+SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
+FOREIGN_SHARES = {"foreign": 100.0}  # Of a night of a system whose runs take real time.
+FOREIGN = {"foreign-local": "local", "foreign-s3": "s3"}
+STREAMS = {
+    "swarm": ("swarm",),
+    "exhaustive": ("exhaustive",),
+    "real": ("real-local", "real-s3"),
+    "spark": ("spark",),
+    "foreign": tuple(FOREIGN),
+}
 _PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
+# What a night on Spark leaves out, and why.
+ON_SPARK = dict.fromkeys(
+    (*STREAMS["real"], *STREAMS["spark"]),
+    "executors run plans in the simulated world alone; a night without --spark-master has it",
+)
+# A cluster of JVMs wants the machine for itself; everything else may run beside itself.
+ALONE = frozenset({"spark"})
+# Below this a stage would spend its share on starting up.
+LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0, "foreign": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightlyStage:
+    """One stretch of a night.
+
+    end_s: on the night's clock.
+    streams: those that are possible here.
+    """
+
+    name: str
+    end_s: float
+    streams: tuple[str, ...]
+
+
+def parse_stages(text: str) -> dict[str, float]:
+    """Shares by stage from `swarm,real` or `swarm:60,real:40`; UsageError for anything else.
+
+    Only a system whose plans run in the simulated world has stages to choose from.
+
+    A stage without a number keeps its usual share; shares are relative to their sum.
+    """
+    shares: dict[str, float] = {}
+    for word in text.split(","):
+        name, colon, number = word.strip().partition(":")
+        try:
+            share = float(number) if colon else SHARES.get(name, 0.0)
+        except ValueError:
+            share = -1.0
+        if name not in SHARES or name in shares or not 0 < share <= 1e6:
+            accepted = ", ".join(SHARES)
+            raise UsageError(
+                f"--stages was given {text!r}; write some of {accepted}, each once and with a share above 0 if you"
+                " like, for example swarm:60,real:40"
+            )
+        shares[name] = share
+    return {name: shares[name] for name in SHARES if name in shares}
+
+
+def schedule(
+    shares: Mapping[str, float], budget_s: float, missing: Mapping[str, str]
+) -> tuple[tuple[NightlyStage, ...], tuple[str, ...]]:
+    """The stages in order with their ends, and a sentence for each stage or stream left out.
+
+    missing: by stream, why it cannot run here and how it could.
+    """
+    left_out: list[str] = []
+    possible: dict[str, tuple[str, ...]] = {}
+    total = sum(shares.values())
+    for name, share in shares.items():
+        streams = tuple(stream for stream in STREAMS[name] if stream not in missing)
+        left_out += [f"{stream}: {missing[stream]}" for stream in STREAMS[name] if stream in missing]
+        own_s = budget_s * share / total
+        if streams and own_s < LEAST_S[name]:
+            left_out.append(f"{name}: its share of {own_s:.0f} s is too short, it needs {LEAST_S[name]:.0f} s")
+        elif streams:
+            possible[name] = streams
+    stages, end_s = [], 0.0
+    total = sum(shares[name] for name in possible)
+    for name, streams in possible.items():
+        end_s += budget_s * shares[name] / total
+        stages.append(NightlyStage(name=name, end_s=end_s, streams=streams))
+    return tuple(stages), tuple(left_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,22 +210,14 @@ def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
 
 def _missing_here() -> dict[str, str]:
     """The missing requirements of each stream, and how to get them."""
-    found: dict[str, str] = {}
-    for streams in STREAMS.values():
-        for stream in streams:
-            why = lacking(_PARTS[stream]) if stream in _PARTS else ""
-            if why:
-                found[stream] = f"it needs {why}"
-            elif stream == "spark" and not _has_java():
-                found[stream] = "without Java; `marker-sim doctor` says which and how to get it"
-    return found
-
-
-def _has_java() -> bool:
+    found = {stream: f"it needs {why}" for stream, part in _PARTS.items() if (why := lacking(part))}
     try:
-        return bool(find_java())
+        java = bool(find_java())
     except HarnessError:
-        return False
+        java = False
+    if not java:
+        found.setdefault("spark", "without Java; `marker-sim doctor` says which and how to get it")
+    return found
 
 
 def _missing_on_servers(totals: Totals) -> dict[str, str]:

@@ -6,14 +6,12 @@ Also puts it in place with summary.json and summary.md, each whole or not at all
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.failure import FIXED
+from marker_sim.campaign.failure import FIXED, breaks_besides, stories
 from marker_sim.campaign.nightly.failures import FOLDER, StoredFailure, write_whole
 from marker_sim.campaign.nightly.summary import (
     NIGHTS_SHOWN,
@@ -27,8 +25,8 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.campaign.stories import breaks_besides, stories
-from marker_sim.judges.guarantees import BY_ID, Guarantee
+from marker_sim.campaign.statistics import RunCounts
+from marker_sim.judges.guarantees import BY_ID
 from marker_sim.report.charts import Chart, bar_chart
 from marker_sim.report.heat_map import HeatCell, met_cell
 from marker_sim.report.templates import render
@@ -37,49 +35,6 @@ from marker_sim.report.words import printable
 CAUSES_MAX = 60
 VERSIONS_MAX = 6
 STORED_MAX = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightlyCause:
-    """Failures that most likely have one defect in common.
-
-    name: of the stored failure that tells it; stored: name and file of the first few; more: how many others.
-    where: mode, storage and world in words.
-    often: how often it was seen; besides: what else it breaks.
-    first, last: the numbers of the nights; nights: in how many it was seen.
-    cells: one for each night shown.
-    """
-
-    name: str
-    guarantee: Guarantee
-    where: str
-    message: str
-    besides: str
-    often: int
-    first: int
-    last: int
-    nights: int
-    cells: tuple[HeatCell, ...]
-    stored: tuple[tuple[str, str], ...]
-    more: int
-    replay: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionColumn:
-    """The nights of one version of the system, judged by one version of the kit.
-
-    nights: their numbers; verdict: of the last one.
-    only: causes that no other version had.
-    """
-
-    system: str
-    kit: str
-    nights: str
-    verdict: str
-    runs: int
-    causes: int
-    only: int
 
 
 def write_summary(totals: Totals, directory: Path) -> None:
@@ -151,24 +106,25 @@ def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailu
 
 def _cause(
     group: Sequence[StoredFailure], totals: Totals, shown: Sequence[NightTotals], most: int, directory: Path
-) -> NightlyCause:
+) -> dict[str, Any]:
+    """What the page shows of a story: a cell for each night shown, the first few of the files that it is stored in."""
     told = group[0]
     nights = [night.number for night in totals.nights if _in_night(group, night)] or [told.night]
-    return NightlyCause(
-        name=told.name,
-        guarantee=BY_ID[told.guarantee],
-        where=f"{told.record.mode} mode on {told.record.storage}, {told.record.world}",
-        message=printable(told.record.message),
-        besides=breaks_besides(group, STORED),
-        often=sum(failure.seen + failure.alike for failure in group),
-        more=max(0, len(group) - STORED_MAX),
-        first=min(nights),
-        last=max(nights),
-        nights=len(nights),
-        cells=tuple(_cell(group, night, most) for night in shown),
-        stored=tuple((failure.name, _file(failure)) for failure in group[:STORED_MAX]),
-        replay=f"marker-sim replay {quote(str(directory / _file(told)))}",
-    )
+    return {
+        "name": told.name,
+        "guarantee": BY_ID[told.guarantee],
+        "where": f"{told.mode} mode on {told.storage}, {told.world}",
+        "message": printable(told.message),
+        "besides": breaks_besides(group, STORED),
+        "often": sum(failure.seen + failure.alike for failure in group),
+        "more": max(0, len(group) - STORED_MAX),
+        "first": min(nights),
+        "last": max(nights),
+        "nights": len(nights),
+        "cells": [_cell(group, night, most) for night in shown],
+        "stored": [(failure.name, _file(failure)) for failure in group[:STORED_MAX]],
+        "replay": f"marker-sim replay {quote(str(directory / _file(told)))}",
+    }
 
 
 def _cell(group: Sequence[StoredFailure], night: NightTotals, most: int) -> HeatCell:
@@ -181,7 +137,10 @@ def _cell(group: Sequence[StoredFailure], night: NightTotals, most: int) -> Heat
 
 
 def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> dict[str, Any]:
-    """A column for each version, the newest of too many, and a row for each guarantee that was judged in one."""
+    """A column for each version of the system and the kit, the newest of too many; a row for each guarantee judged.
+
+    only: causes that no other version had.
+    """
     by: dict[tuple[str, str], list[NightTotals]] = {}
     for night in nights:
         by.setdefault((system_of(night), night.kit_version), []).append(night)
@@ -190,41 +149,36 @@ def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFai
         for version, own in by.items()
     }
     shown = sorted(by, key=lambda version: by[version][-1].number)[-VERSIONS_MAX:]
+    sums = {version: RunCounts() for version in shown}
+    for version, summed in sums.items():
+        for night in by[version]:
+            summed.merge(night)
     made = [
-        VersionColumn(
-            system=version[0],
-            kit=version[1],
-            nights=_numbers([night.number for night in by[version]]),
-            verdict=verdict_of(by[version][-1]),
-            runs=sum(night.runs for night in by[version]),
-            causes=len(found[version]),
-            only=len(found[version].difference(*(found[other] for other in by if other != version))),
-        )
-        for version in shown
+        {
+            "system": version[0],
+            "kit": version[1],
+            "nights": _numbers([night.number for night in by[version]]),
+            "verdict": verdict_of(by[version][-1]),
+            "runs": summed.runs,
+            "causes": len(found[version]),
+            "only": len(found[version].difference(*(found[other] for other in by if other != version))),
+        }
+        for version, summed in sums.items()
     ]
-    sums = [{name: _sum(by[version], name) for name in ("judged", "violations", "unpromised")} for version in shown]
-    judged = sorted(
-        {guarantee for each in sums for guarantee, count in (each["judged"] + each["violations"]).items() if count},
-        key=_number,
-    )
+    judged = {name for each in sums.values() for name, count in (each.judged + each.violations).items() if count}
     return {
         "versions": made,
-        "judged": [(BY_ID[name], [_judged(each, name) for each in sums]) for name in judged],
+        "judged": [
+            (BY_ID[name], [_judged(each, name) for each in sums.values()]) for name in sorted(judged, key=_number)
+        ],
     }
 
 
-def _judged(sums: dict[str, Counter[str]], guarantee: str) -> tuple[str, int, int]:
+def _judged(counts: RunCounts, guarantee: str) -> tuple[str, int, int]:
     """A guarantee over the nights of a version: a verdict for its sign, violations, how often it was judged."""
-    held, others, judged = sums["violations"][guarantee], sums["unpromised"][guarantee], sums["judged"][guarantee]
+    held, others, judged = (each[guarantee] for each in (counts.violations, counts.unpromised, counts.judged))
     verdict = "violated" if held else "not-promised" if others else "holds" if judged else "not-applicable"
     return verdict, held or others, judged
-
-
-def _sum(nights: Sequence[NightTotals], name: str) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for night in nights:
-        found.update(getattr(night, name))
-    return found
 
 
 def _numbers(numbers: Sequence[int]) -> str:

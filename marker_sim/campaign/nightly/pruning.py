@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from marker_sim.campaign.failure import FIXED
 from marker_sim.campaign.nightly.failures import FOLDER, is_stored
@@ -28,25 +29,23 @@ def stored_files(place: Path) -> list[Path]:
     return [file for file in sorted(folder.glob("*.json")) if _is_failure(file)]
 
 
-class Pruned:
-    """Records the status of replayed failures, and moves fixed ones. moved: their new files."""
+class Pruned(NamedTuple):
+    """statuses: of the failures that were run again, by file. moved: the new files of those that are fixed."""
 
-    def __init__(self) -> None:
-        self.said: list[tuple[Path, str]] = []
-        self.moved: list[Path] = []
-
-    def note(self, file: Path, status: str) -> None:
-        """Record the status of the failure in `file`; files are moved after all are run."""
-        self.said.append((file, status))
+    statuses: dict[Path, str]
+    moved: list[Path]
 
 
 @contextmanager
 def pruning(place: Path) -> Iterator[Pruned]:
-    """Failures noted in the block are dealt with at its end; UsageError when a chaos is running on the directory."""
-    pruned, chaos = Pruned(), _chaos_directory(place)
+    """What the block says of failures is recorded at its end, and fixed ones are moved.
+
+    UsageError when a chaos is running on the directory.
+    """
+    pruned, chaos = Pruned({}, []), _chaos_directory(place)
     if chaos is None:
         yield pruned
-        for file, status in pruned.said:
+        for file, status in pruned.statuses.items():
             if status == FIXED:
                 (file.parent / FIXED).mkdir(exist_ok=True)
                 pruned.moved.append(file.parent / FIXED / file.name)
@@ -56,7 +55,7 @@ def pruning(place: Path) -> Iterator[Pruned]:
         totals = Totals().add_all(read_lines(chaos))
         totals.failures.write(chaos)
         yield pruned
-        for file, status in pruned.said:
+        for file, status in pruned.statuses.items():
             if file.stem in totals.failures.by_name:
                 totals.add(ledger.append("replayed", night=0, name=file.stem, status=status))
                 if status == FIXED:

@@ -4,31 +4,37 @@ This process is the driver. A killed executor costs what its tasks had done so f
 since a task is a function of its numbers, it does not matter which attempt answers. A killed driver takes the
 application along; the ledger knows what was done.
 
-One task more than there are cores is in hand, so that a core that is free need not wait for this process.
+One task more than there are cores is in hand, so that a core that is free need not wait for this process. An executor
+does what a worker process does, in a Python worker that Spark keeps. It needs the kit that the driver has, for another
+one would make other runs of the same numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import pickle
-import queue
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, TimeoutError, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import marker_sim
 from marker_sim import supervisor
-from marker_sim.campaign.nightly.spark_executor import SCHEMA, SparkTask, kit
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.errors import HarnessError
 from marker_sim.spark_session import open_session, said_by, ship
 from marker_sim.worker_pool import VARIABLE, Answer, guarded
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+SCHEMA = "answer binary"
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SETTINGS = {
     "spark.driver.memory": "512m",
@@ -44,17 +50,12 @@ FIRST_S = 90.0
 BESIDE = 1
 
 
-@dataclass(slots=True, eq=False)
-class SparkSlot:
-    """Room for one task in hand.
+class SparkJob(NamedTuple):
+    """A task in hand. since: time.monotonic() of when it was given."""
 
-    number: of the task, which is its job group's.
-    since: time.monotonic() of when it was given.
-    """
-
-    task: Any = None
-    number: int = 0
-    since: float = 0.0
+    task: NightlyTask
+    answer: Future[tuple[float, Any]]
+    since: float
 
 
 class SparkPool:
@@ -71,11 +72,10 @@ class SparkPool:
         self._directory, self._scratch = directory, scratch
         self._mark = str(directory.resolve())
         self._stack = ExitStack()
-        self._done: queue.SimpleQueue[tuple[SparkSlot, int, Answer]] = queue.SimpleQueue()
-        self._given = 0
+        self._slots = range(0)
+        self._jobs_by_slot: dict[int, SparkJob] = {}
         self._session: SparkSession | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self.slots: list[SparkSlot] = []
 
     def __enter__(self) -> SparkPool:
         supervisor.end_marked(VARIABLE, self._mark)
@@ -97,7 +97,7 @@ class SparkPool:
             cores = self._begin()
             self._threads = ThreadPoolExecutor(cores + BESIDE, thread_name_prefix="spark-job")
             stack.callback(self._threads.shutdown, wait=False, cancel_futures=True)
-            self.slots = [SparkSlot() for _ in range(cores + BESIDE)]
+            self._slots = range(cores + BESIDE)
             self._stack = stack.pop_all()
         return self
 
@@ -106,23 +106,21 @@ class SparkPool:
         self._stack.close()
 
     @property
-    def idle(self) -> list[SparkSlot]:
-        """Those without a task."""
-        return [slot for slot in self.slots if slot.task is None]
+    def idle(self) -> list[int]:
+        """The slots without a task."""
+        return [slot for slot in self._slots if slot not in self._jobs_by_slot]
 
     @property
-    def busy(self) -> list[SparkSlot]:
+    def busy(self) -> list[int]:
         """Those with one."""
-        return [slot for slot in self.slots if slot.task is not None]
+        return list(self._jobs_by_slot)
 
-    def give(self, slot: SparkSlot, task: NightlyTask) -> None:
+    def give(self, slot: int, task: NightlyTask) -> None:
         """Let the cluster do a task."""
         assert self._threads is not None
-        self._given += 1
-        slot.task, slot.number, slot.since = task, self._given, time.monotonic()
-        left_s = task.until - time.monotonic()
-        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=left_s)
-        self._threads.submit(self._carry_out, slot, self._given, task, asked)
+        now = time.monotonic()
+        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=task.until - now)
+        self._jobs_by_slot[slot] = SparkJob(task, self._threads.submit(self._ask, asked, slot), now)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
         """Of the tasks that were done within `timeout_s`, or as soon as there is one.
@@ -130,41 +128,39 @@ class SparkPool:
         A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
         HarnessError when the application is over, or an executor has another kit.
         """
-        deadline = time.monotonic() + max(0.0, timeout_s)
-        waited = False
-        while self.busy and not waited:
-            with suppress(queue.Empty):
-                slot, number, answer = self._done.get(timeout=max(0.0, deadline - time.monotonic()))
-                while True:
-                    if slot.number == number and slot.task is not None:
-                        waited = True
-                        slot.task = None
-                        if answer.died:
-                            self._check(answer.died)
-                        yield answer
-                    slot, number, answer = self._done.get_nowait()
-            waited = waited or time.monotonic() >= deadline
-        for slot in self.busy:
-            if time.monotonic() - slot.since > LIMIT_S:
-                task, seconds, slot.task = slot.task, time.monotonic() - slot.since, None
-                self._context().cancelJobGroup(_group(slot.number))
+        jobs = dict(self._jobs_by_slot)
+        wait([job.answer for job in jobs.values()], max(0.0, timeout_s), FIRST_COMPLETED)
+        for slot, (task, answer, since) in jobs.items():
+            seconds = time.monotonic() - since
+            if answer.done():
+                del self._jobs_by_slot[slot]
+                error = answer.exception()
+                if error is None:
+                    seconds, result = answer.result()
+                    yield Answer(task=task, seconds=seconds, result=result)
+                else:
+                    died = said_by(error)
+                    self._check(died)
+                    yield Answer(task=task, seconds=seconds, died=died)
+            elif seconds > LIMIT_S:
+                del self._jobs_by_slot[slot]
+                self._context().cancelJobGroup(_group(slot))
                 yield Answer(task=task, seconds=seconds, died=f"the cluster did not do it within {LIMIT_S:.0f} s")
 
-    def abandon(self) -> list[Any]:
+    def abandon(self) -> list[NightlyTask]:
         """Cancel what is still in hand; the tasks, which nobody will answer any more."""
-        left = [slot.task for slot in self.busy]
+        left = [job.task for job in self._jobs_by_slot.values()]
         if left:
             with suppress(Exception):  # The application may be over.
                 self._context().cancelAllJobs()
-        for slot in self.busy:
-            slot.task = None
+        self._jobs_by_slot.clear()
         return left
 
     def _begin(self) -> int:
         """How many cores there are, once an executor said that it has this kit."""
         asking = ThreadPoolExecutor(1)
         try:
-            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), 0).result(FIRST_S)
+            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), -1).result(FIRST_S)
         except TimeoutError as error:
             raise HarnessError(
                 f"no executor of {self._master} began within {FIRST_S:.0f} s; it needs free cores, and memory for"
@@ -179,19 +175,10 @@ class SparkPool:
         cores = int(self._context().defaultParallelism)
         return min(self._jobs, cores) if self._jobs else cores
 
-    def _carry_out(self, slot: SparkSlot, number: int, task: NightlyTask, asked: SparkTask) -> None:
-        began = time.monotonic()
-        try:
-            seconds, result = self._ask(asked, number)
-            answer = Answer(task=task, seconds=seconds, result=result)
-        except Exception as error:
-            answer = Answer(task=task, seconds=time.monotonic() - began, died=said_by(error))
-        self._done.put((slot, number, answer))
-
-    def _ask(self, asked: SparkTask, number: int) -> tuple[float, Any]:
+    def _ask(self, asked: SparkTask, slot: int) -> tuple[float, Any]:
         """The answer of a job of one task."""
         assert self._session is not None
-        self._context().setJobGroup(_group(number), "marker-sim chaos")
+        self._context().setJobGroup(_group(slot), "marker-sim chaos")
         rows = map_in_arrow(self._session, asked).collect()
         answer: tuple[float, Any] = pickle.loads(rows[0][0])
         return answer
@@ -228,5 +215,61 @@ def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
     return DataFrame(frame._jdf.pythonMapInArrow(column._jc.expr(), False), session)
 
 
-def _group(number: int) -> str:
-    return f"marker-sim-{number}"
+def _group(slot: int) -> str:
+    return f"marker-sim-{slot}"
+
+
+@cache
+def kit() -> str:
+    """The kit of this process: its version and a digest of its sources."""
+    root = Path(marker_sim.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return f"{marker_sim.__version__} ({digest.hexdigest()[:12]})"
+
+
+@cache
+def _desk(name: str) -> Any:
+    """The desk of this process, which loads the kit and the system once; it ends with the process."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)().__enter__()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkTask:
+    """The function of a `mapInArrow`: its one row is the task's answer.
+
+    kit: of the driver.
+    task: pickled; None to see only whether the kit is the same.
+    left_s: how long after it begins plans may be made small; clocks of other hosts are not ours.
+    """
+
+    desk: str
+    kit: str
+    task: bytes | None = None
+    left_s: float = 0.0
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pickled: the seconds that it took and what the desk said, or a sentence in which the kits differ."""
+        import pyarrow as pa
+
+        for _ in batches:
+            answer = pickle.dumps(self._answer())
+            yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
+
+    def _answer(self) -> tuple[float, Any]:
+        if kit() != self.kit:
+            import socket
+
+            where = socket.gethostname()
+            raise HarnessError(
+                f"the executor on {where} has marker-sim {kit()} and the driver {self.kit}, which make different runs"
+                " of the same numbers; install the same one on every host"
+            )
+        if self.task is None:
+            return 0.0, None
+        desk = _desk(self.desk)
+        task, began = pickle.loads(self.task), time.monotonic()
+        result = desk.do(replace(task, until=began + self.left_s))
+        return time.monotonic() - began, result

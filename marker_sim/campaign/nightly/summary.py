@@ -7,10 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from marker_sim.campaign.failure import breaks_besides, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
-from marker_sim.campaign.nightly.stages import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
+from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.campaign.stories import breaks_besides, stories
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 
 SCHEMA = 1
@@ -78,11 +78,11 @@ def summary_of(totals: Totals) -> dict[str, Any]:
         "failures": [
             {
                 "name": failure.name,
-                "guarantee": failure.record.guarantee,
-                "mode": failure.record.mode,
-                "storage": failure.record.storage,
-                "world": failure.record.world,
-                "message": failure.record.message,
+                "guarantee": failure.guarantee,
+                "mode": failure.mode,
+                "storage": failure.storage,
+                "world": failure.world,
+                "message": failure.message,
                 "night": failure.night,
                 "nights": [night.number for night in totals.nights if night.saw(failure.name)],
                 "seen": failure.seen,
@@ -102,27 +102,25 @@ def columns(totals: Totals) -> tuple[str, ...]:
 
 def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
     """One line of the table, a cell for each column named. Streams have runs and the seconds of workers."""
-    streams = [
-        _stream(night, name) if name != "system" else system_of(night) for name in named[len(_BEFORE) : -len(_AFTER)]
-    ]
     canary = night.canary or {}
-    return (
-        str(night.number),
-        night.began[:16].replace("T", " "),
-        verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
-        f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
-        *streams,
-        f"{night.runs:,}",
-        f"{night.steps:,}",
-        f"{night.judged.total():,}",
-        f"{night.faults.total():,}",
-        f"{night.reruns['passing'] + night.reruns['failures']:,}",
-        str(len(night.new)),
-        str(len(night.still_violated)),
-        str(len(night.fixed)),
-        str(len(night.not_reached)),
-        f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
-    )
+    cells = {
+        "night": str(night.number),
+        "began": night.began[:16].replace("T", " "),
+        "verdict": verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
+        "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
+        "system": system_of(night),
+        "runs": f"{night.runs:,}",
+        "steps": f"{night.steps:,}",
+        "judged": f"{night.judged.total():,}",
+        "faults": f"{night.faults.total():,}",
+        "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
+        "new": str(len(night.new)),
+        "still": str(len(night.still_violated)),
+        "fixed": str(len(night.fixed)),
+        "not reached": str(len(night.not_reached)),
+        "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+    }
+    return tuple(cells[name] if name in cells else _stream(night, name) for name in named)
 
 
 def trend(values: Sequence[float]) -> str:
@@ -134,9 +132,9 @@ def trend(values: Sequence[float]) -> str:
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
     """A sentence for each story, told by its smallest plan, and how that one is run again."""
     return [
-        f"{told.record.guarantee} in {told.record.mode} mode on {told.record.storage}"
-        f" ({told.record.world}), night {told.night}, {_runs(told)}:"
-        f" {told.record.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
+        f"{told.guarantee} in {told.mode} mode on {told.storage}"
+        f" ({told.world}), night {told.night}, {_runs(told)}:"
+        f" {told.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
         f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         for story in stories(failures)
         for told in story[:1]

@@ -17,9 +17,9 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.run_rows import BROKEN, RunRow
+from marker_sim.campaign.result import BROKEN, RunRow
 from marker_sim.errors import HarnessError
-from marker_sim.files import replacing
+from marker_sim.files import replacing, synced
 
 FOLDER = "tables"
 UNIT = {"night": "int32", "stream": "string", "space": "string"}
@@ -93,11 +93,7 @@ def _write(path: Path, lines: list[dict[str, Any]], columns: dict[str, str]) -> 
             pq.write_table(table, beside, compression="zstd")
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        synced(path.parent)
     except OSError as error:
         raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
 

@@ -1,21 +1,22 @@
-"""What the lines of a ledger add up to: a row for each night, and every failure."""
+"""What the lines of a ledger add up to: a row for each night, every failure, and the numbers that were done."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign.coverage.goals import GOALS, SURE
-from marker_sim.campaign.failure import FIXED, VIOLATED
+from marker_sim.campaign.failure import FIXED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.ranges import Ranges
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.targets.target import ServerOptions
+
+PAUSED = "paused"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class NightTotals(RunCounts):
         self.units += 1
         self.stream_s[line["stream"]] += line["seconds"]
         self.stream_runs[line["stream"]] += line.get("runs", 0)
-        self.merge(line)
+        self.merge(RunCounts.parse(line))
         self.swarm_units += line["stream"] == "swarm"
         self.not_goals |= set(line.get("not_goals", ()))
         if line.get("quiet"):
@@ -195,7 +196,7 @@ class Totals:
                     self._tick(line)
                 return [line["name"]] if line["name"] in self.failures.by_name else []
             case "resume" | "pause" | "end":
-                states = {"resume": "running", "pause": "paused", "end": "ended"}
+                states = {"resume": "running", "pause": PAUSED, "end": "ended"}
                 self.night.state = states[line["kind"]]
                 self._tick(line)
         return []
@@ -230,3 +231,51 @@ class Totals:
 
     def _tick(self, line: Line) -> None:
         self.night.seconds = max(self.night.seconds, line.get("clock_s", 0.0))
+
+
+@dataclass(slots=True)
+class Ranges:
+    """Half-open ranges of whole numbers from `base` on, joined where they touch."""
+
+    base: int = 0
+    taken: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, size: int, end: int | None = None) -> tuple[int, int] | None:
+        """The lowest free (first, count) of at most `size` numbers below `end`, now taken; None when there is none."""
+        first, limit = self.base, end
+        for begin, stop in self.taken:
+            if begin > first:
+                limit = begin if end is None else min(begin, end)
+                break
+            first = stop
+        count = size if limit is None else min(size, limit - first)
+        if count <= 0:
+            return None
+        self.add(first, count)
+        return first, count
+
+    def add(self, first: int, count: int) -> None:
+        """Take exactly these; AssertionError when one of them was taken already, for then it would count twice."""
+        insort(self.taken, (first, first + count))
+        joined: list[tuple[int, int]] = []
+        for begin, stop in self.taken:
+            assert not joined or begin >= joined[-1][1], f"numbers from {begin} on were done twice"
+            if joined and begin == joined[-1][1]:
+                joined[-1] = (joined[-1][0], stop)
+            else:
+                joined.append((begin, stop))
+        self.taken = joined
+
+    def give_back(self, first: int, count: int) -> None:
+        """Free a range that was taken and not done."""
+        kept: list[tuple[int, int]] = []
+        for begin, stop in self.taken:
+            if begin <= first and first + count <= stop:
+                kept += [(a, b) for a, b in ((begin, first), (first + count, stop)) if a < b]
+            else:
+                kept.append((begin, stop))
+        self.taken = kept
+
+    def whole(self, end: int) -> bool:
+        """Whether everything from the base up to `end` is taken."""
+        return self.taken == [(self.base, end)]

@@ -1,11 +1,6 @@
 """One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
 
-runs, steps             their number
-judged, violations      by guarantee; violations are those of promised guarantees
-unpromised              breaches of guarantees that are not promised
-faults, reached         faults that fired and coverage goals that were reached, by name
-looked                  number of runs sampled for coverage goals, by mode, storage and kind of plan
-reruns, differences     number of repeated runs, and of those with another history
+runs, steps, judged ...  the counts of `RunCounts`
 not_goals               coverage goals that are none of such a system
 goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
@@ -18,26 +13,23 @@ trouble                 why the kit could not finish the unit, "" when it did; i
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
-from marker_sim.campaign.nightly.failures import StoredFailure, parse_stored, plan_of, read_record
+from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
 from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import simulated
-from marker_sim.campaign.result import Canary
-from marker_sim.campaign.run_rows import RunRow
+from marker_sim.campaign.result import Canary, RunRow
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError
-from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.seeds import plan_seed
@@ -49,7 +41,7 @@ from marker_sim.targets.target import CampaignRequest, ServerOptions
 # The stream of the question how many crash points the exhaustive search has; answered by `points`.
 SPACE = "space"
 ROWS = "rows"
-SHRINK_S = 5.0
+SHRINK_S, SHRINKS_S = 5.0, 300.0  # Of one violation and of all of a unit, at most.
 CANARY_S = 60.0
 _FOREVER_S = 1e9
 
@@ -60,8 +52,7 @@ class NightlyTask:
 
     until: time.monotonic() after which plans are not shrunk any more.
     seen: how often each kind of violation occurred this night.
-    failure: a stored failure to run again instead, as in its file.
-    record: one of this unit's violations to make small instead, as in the unit's answer.
+    failure: a stored failure to run again instead.
     listing: whether there is to be a row of each run.
     space: the space of the stream's numbers, "" for a stream with only one.
     server: how a foreign server is started.
@@ -75,8 +66,7 @@ class NightlyTask:
     until: float
     seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
-    failure: dict[str, Any] | None = None
-    record: dict[str, Any] | None = None
+    failure: StoredFailure | None = None
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -94,13 +84,12 @@ def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Ite
     """The runs of a source. records: of what was found."""
     profile = load_profile(task.profile)
     settings = SearchSettings(places=(), seed=task.seed, guarantees=None, profile=profile, listing=task.listing)
-    seen = explore(Piece(settings=settings, first=task.first, count=task.count), source)
+    with collected_by_hand():
+        seen = explore(Piece(settings=settings, first=task.first, count=task.count), source)
     seen.raise_error()
     if seen.left_out:
         seen.statistics.reach(LEFT_OUT, seen.left_out)
-    counts = seen.statistics.counts(profile, seen.steps)
-    counts.differences = seen.differences
-    return _line(task, counts, records(seen), seen.listed)
+    return _line(task, seen.statistics.by_profile(profile), records(seen), seen.listed)
 
 
 def _line(task: NightlyTask, counts: RunCounts, records: Iterable[FailureRecord], listed: Iterable[RunRow]) -> Line:
@@ -125,9 +114,8 @@ def swarm(task: NightlyTask) -> Line:
         listing=task.listing,
     )
     campaign = run_campaign(request, lambda _: None)
-    counts = campaign.statistics.counts(profile, campaign.steps)
-    counts.reruns, counts.differences = Counter(campaign.reruns.to_dict()), campaign.reruns.differences
-    records = _simulated(campaign.failures, system, profile, not counts.differences)
+    counts = campaign.statistics.by_profile(profile)
+    records = _simulated(task, campaign.failures, system, not counts.differences)
     return _line(task, counts, records, campaign.listed) | {
         "not_goals": list(campaign.not_applicable),
         "quiet": [gap.sentence for gap in campaign.gaps],
@@ -145,26 +133,22 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
         )
 
     def records(seen: PieceResult) -> list[FailureRecord]:
-        return _simulated(seen.found.values(), space.system, load_profile(task.profile), not seen.differences)
+        return _simulated(task, seen.found.values(), space.system, not seen.statistics.differences)
 
-    with collected_by_hand():
-        line = unit(task, Crashes(space), records)
+    line = unit(task, Crashes(space), records)
     line["differences"] += sum(not each["deterministic"] for each in line["sightings"])
     return line
 
 
 def _simulated(
-    failures: Iterable[Failure], system: System, profile: Profile, deterministic: bool
+    task: NightlyTask, failures: Iterable[Failure], system: System, deterministic: bool
 ) -> list[FailureRecord]:
-    """Failures with their plans as they were found; `shrunk` makes one of them small.
-
-    deterministic: whether every run that was repeated gave the same history.
-    """
-    found = []
+    """Failures as they are stored. deterministic: whether every run that was repeated gave the same history."""
+    found, until = [], time.monotonic() + SHRINKS_S
     for failure in sorted(failures, key=lambda failure: (*failure.kind[:2], failure.seed)):
-        again = failure_of(failure.kind, failure.own_plan, system, profile)
-        record = record_of(again or failure, "simulated", shrunk=False)
-        if again is None:  # The system is not deterministic.
+        again, record = simulated_again(task, failure.kind, failure.own_plan, system, until)
+        if record is None or again is None:  # The system is not deterministic.
+            record = record_of(failure, "simulated", shrunk=False)
             text = f"{record.text}\nseen once, and not again when the plan was repeated"
             found.append(replace(record, text=text, deterministic=False))
         else:
@@ -173,21 +157,21 @@ def _simulated(
     return found
 
 
-def shrunk(task: NightlyTask) -> Line:
-    """A violation of a unit with its plan made small; None for one that does not break it again, or no time for it."""
-    assert task.record is not None
-    big, system, profile = read_record(task.record), load_system(task.sut), load_profile(task.profile)
-    plan = Plan.from_dict(big.plan, "the plan of a violation")
-    small = small_record(Kind(big.guarantee, big.mode, big.storage, big.cause), plan, system, profile, task.until)
-    kept = None if small is None or not small.shrunk else asdict(replace(small, deterministic=big.deterministic))
-    return {"record": kept, "trouble": ""}
+def simulated_again(
+    task: NightlyTask, kind: Kind, plan: Plan, system: System, until: float
+) -> tuple[Failure | None, FailureRecord | None]:
+    """How a plan breaks a guarantee in the simulated world, and the record of that; None where it does not.
 
-
-def small_record(kind: Kind, plan: Plan, system: System, profile: Profile, until: float) -> FailureRecord | None:
-    """A plan that failed in the simulated world, made as small as possible by `until`; None when it fails no more."""
-    left_s = min(SHRINK_S, until - time.monotonic())
-    seen = smaller(kind, plan, system, profile, left_s)
-    return None if seen is None else record_of(seen, "simulated", shrunk=left_s > 0)
+    Its plan is made small where one more of its kind is worth it, and until a time (time.monotonic).
+    """
+    profile = load_profile(task.profile)
+    again = failure_of(kind, plan, system, profile)
+    if again is None:
+        return None, None
+    left_s = min(SHRINK_S, min(until, task.until) - time.monotonic())
+    worth = left_s > 0 and worth_shrinking(task.seen.get(kind.place, 0))
+    small = smaller(kind, plan, system, profile, left_s) if worth else None
+    return again, record_of(small or again, "simulated", shrunk=small is not None)
 
 
 def canary(task: NightlyTask) -> Line:
@@ -208,17 +192,11 @@ def canary_line(planted: Canary | None) -> Line:
 
 def stored(task: NightlyTask) -> Line:
     """A stored failure of the simulated world again: its status."""
-    failure, plan = stored_plan(task)
-    known, profile = failure.record, load_profile(failure.profile)
-    again = simulated(plan, failure.sut, known.guarantee, known.cause, profile, steady=known.deterministic)
+    failure = task.failure
+    assert failure is not None
+    profile, steady = load_profile(failure.profile), failure.deterministic
+    again = simulated(plan_of(failure), failure.sut, failure.guarantee, failure.cause, profile, steady=steady)
     return {"status": again.status, "trouble": again.why}
-
-
-def stored_plan(task: NightlyTask) -> tuple[StoredFailure, Plan]:
-    """The stored failure that a task has to run again, and its plan."""
-    assert task.failure is not None
-    failure = parse_stored(task.failure, str(task.failure.get("name")))
-    return failure, plan_of(failure, failure.name)
 
 
 def _places(system: System) -> list[tuple[str, str]]:

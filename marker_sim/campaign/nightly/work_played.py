@@ -10,25 +10,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, place_of, record_of
+from marker_sim.campaign.failure import SERVER, Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.stages import SERVER
 from marker_sim.campaign.nightly.work import (
     NightlyTask,
     canary_line,
-    small_record,
-    stored_plan,
+    simulated_again,
     unit,
     worth_shrinking,
 )
 from marker_sim.campaign.pieces import PieceResult
 from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker, broken_in
-from marker_sim.campaign.replay import Replayed, played
-from marker_sim.campaign.runs import failure_of
+from marker_sim.campaign.replay import played
 from marker_sim.campaign.sources.processes import Processes, ProcessRuns
 from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
 from marker_sim.campaign.sources.spark import SparkRuns
-from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 
 REAL = {"real-local": "local", "real-s3": "s3"}
 # Of making small on servers: at most, and of the rest of the night.
@@ -46,19 +44,15 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 
     def records(seen: PieceResult) -> Iterable[FailureRecord]:
         for failure in sorted(seen.found.values(), key=lambda failure: failure.kind):
-            plan, kind = failure.own_plan, failure.kind
-            record = record_of(failure, "real", shrunk=False)
-            until = task.until if worth_shrinking(task.seen.get(record.place, 0)) else 0.0
-            any_cause = kind._replace(cause="")
-            small = None
-            if failure_of(any_cause, plan, real.system, profile):
-                small = small_record(any_cause, plan, real.system, profile, until)
-            if small is None:
-                again = real.again(plan, kind.guarantee, profile, REAL_TIMES).broken
+            plan = failure.own_plan
+            _, record = simulated_again(task, failure.kind._replace(cause=""), plan, real.system, task.until)
+            if record is None:
+                record = record_of(failure, "real", shrunk=False)
+                again = real.again(plan, failure.guarantee, profile, REAL_TIMES).broken
                 often = f"{again + 1} of {REAL_TIMES + 1} runs"
                 text = f"{record.text}\nseen with real processes in {often}, and not in the simulated world"
-                small = replace(record, text=text)
-            yield small
+                record = replace(record, text=text)
+            yield record
 
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
@@ -66,27 +60,22 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 def spark(task: NightlyTask, runs: SparkRuns) -> Line:
     """Applications of Spark, by number."""
 
-    def records(seen: PieceResult) -> Iterable[FailureRecord]:
-        for failure in sorted(seen.found.values(), key=lambda failure: failure.kind):
-            record = record_of(failure, "spark", shrunk=False)
-            yield replace(record, plan=runs.plan(failure.number).to_dict())
+    def record(failure: Failure) -> FailureRecord:
+        return replace(record_of(failure, "spark", shrunk=False), plan=runs.plan(failure.number).to_dict())
 
-    return unit(task, runs, records)
+    return unit(task, runs, lambda seen: map(record, sorted(seen.found.values(), key=lambda failure: failure.kind)))
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
     """Plans of a system whose runs take real time, by number; the 1st, 2nd, 4th and so on of its kind is made small."""
-
-    def records(seen: PieceResult) -> Iterable[FailureRecord]:
-        return _on_servers(task, runs, seen.found)
-
-    return unit(task, runs, records) | {"goals": list(runs.target.goals(runs.storage, task.server))}
+    goals = list(runs.target.goals(runs.storage, task.server))
+    return unit(task, runs, lambda seen: _on_servers(task, runs, seen.found)) | {"goals": goals}
 
 
 def _on_servers(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
     """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen."""
     small, text, now, alone = dict[Kind, Failure](), "", time.monotonic(), runs.target.can.alone
-    worth = [kind for kind in broken if worth_shrinking(task.seen.get(place_of(*kind[:3]), 0))]
+    worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
     until = now + min(ALONE_SHRINK_S if alone else SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
     if worth and until > now:
         first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
@@ -107,22 +96,18 @@ def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     return canary_line(tampered_history.let_go(runs.run(plan).history))
 
 
-def stored_real(task: NightlyTask, real: Processes) -> Line:
-    """A stored failure of real processes again: its status."""
-    failure, plan = stored_plan(task)
-    return _status(real.again(plan, failure.guarantee, load_profile(failure.profile), REAL_TIMES + 1))
+def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:
+    """A stored failure again, with real processes or on the system of this night until it breaks: its status.
 
+    In real time a run without a violation is no trouble.
+    """
+    plan = plan_of(failure)
+    if isinstance(real, Processes):
+        again = real.again(plan, failure.guarantee, profile, REAL_TIMES + 1)
+    else:
 
-def stored_on_servers(task: NightlyTask, runs: ServerRuns) -> Line:
-    """A stored failure again, on the system of this night, until it breaks: its status."""
-    (failure, plan), profile = stored_plan(task), load_profile(task.profile)
+        def play(fresh: bool) -> dict[Kind, Failure]:
+            return broken_in(real.run(plan, fresh).history, plan, profile)
 
-    def play(fresh: bool) -> dict[Kind, Failure]:
-        return broken_in(runs.run(plan, fresh).history, plan, profile)
-
-    return _status(played(play, failure.guarantee, failure.record.cause, SERVER_TIMES, enough=1))
-
-
-def _status(again: Replayed) -> Line:
-    """In real time a run without a violation is no trouble."""
+        again = played(play, failure.guarantee, failure.cause, SERVER_TIMES, enough=1)
     return {"status": again.status, "trouble": ""}

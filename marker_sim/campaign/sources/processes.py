@@ -7,7 +7,6 @@ simulated world.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 from marker_sim.campaign.failure import Failure, Kind, failures_in
@@ -23,6 +22,7 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 from marker_sim.targets.python import served
+from marker_sim.worker_pool import Keeper
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 
@@ -33,20 +33,14 @@ TOO_LONG = "plan too long for real processes"
 _KINDS = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
 
 
-class Processes:
+class Processes(Keeper):
     """Runs plans of one system, with one template of children for all; a context manager that leaves no process."""
 
     def __init__(self, sut: str) -> None:
+        super().__init__()
         self._sut = sut
         self.system = load_system(sut)
-        self._stack = ExitStack()
         self._fork_server: ForkServer | None = None
-
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def run(self, plan: Plan) -> History:
         """One run; the template is started by the first."""

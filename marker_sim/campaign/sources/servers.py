@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +15,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
+from marker_sim.worker_pool import Keeper
 
 LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0
@@ -30,7 +30,7 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
     )  # fmt: skip
 
 
-class ServerRuns:
+class ServerRuns(Keeper):
     """The runs of a system on one storage, by servers that live from run to run; a context manager that leaves none.
 
     until: time.monotonic() of the end of the night, for a system that has the machine for itself.
@@ -39,18 +39,12 @@ class ServerRuns:
     system = None
 
     def __init__(self, sut: str, storage: str, server: ServerOptions, profile: str, seed: int) -> None:
+        super().__init__()
         self.storage = storage
         self.until = 0.0
         self._asked = (sut, storage, server, profile, seed)
         self.target = parse_target(sut)
-        self._stack = ExitStack()
         self._runs: RealRuns | None = None
-
-    def __enter__(self) -> ServerRuns:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def plan(self, number: int) -> Plan:
         """The plan with a number."""

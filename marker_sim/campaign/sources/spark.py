@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 from marker_sim.campaign.pieces import NumberedRun
@@ -15,6 +14,7 @@ from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.targets.python import served
+from marker_sim.worker_pool import Keeper
 from marker_sim.worlds.spark.counts import count as counts_in
 from marker_sim.worlds.spark.plans import SparkPlan
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
@@ -29,21 +29,15 @@ _KINDS = tuple(
 )
 
 
-class SparkRuns:
+class SparkRuns(Keeper):
     """Applications by number on one cluster, which the first starts; a context manager that leaves no process."""
 
     def __init__(self, sut: str, seed: int) -> None:
+        super().__init__()
         self.system = load_system(sut)
         self._sut = sut
         self._seed = seed
-        self._stack = ExitStack()
         self._cluster: Standalone | None = None
-
-    def __enter__(self) -> SparkRuns:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def plan(self, number: int) -> SparkPlan:
         """The plan with a number; the seed is an eighth of it."""

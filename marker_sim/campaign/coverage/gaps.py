@@ -1,4 +1,4 @@
-"""How much must have happened in a campaign: a quiet run is inconclusive, not green.
+"""What a campaign missed: coverage goals (goals.py), and how much must have happened: a quiet run is inconclusive.
 
 Each threshold is a ratio with its reason, at half or less of what correct systems of any shape show, so that a slower
 or more cautious system passes and an idle one does not; docs/honesty.md has both figures. A campaign is below a
@@ -10,17 +10,20 @@ answered creates; one of fewer than `CREATES_LEAST` has no threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import log
 
+from marker_sim.campaign.coverage.goals import GOALS, OPERATIONS, SURE, WRITES
 from marker_sim.campaign.result import CoverageGap
 from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.system import System
 
 RUNS_LEAST = 100
 CREATES_LEAST = 20
 LUCK = 7.0  # exp(-7): one in 1,097.
+_READS = ("list", "list-data", "list-log", "exists", "delete")
 _SERVED = ("timeline/s3/", "timeline/local/")  # Elsewhere the reference falls back to direct markers.
 
 
@@ -41,8 +44,8 @@ class ActivityThreshold:
     modes: tuple[str, ...] = ()
 
 
-def _made(statistics: Statistics, plans: str = "") -> int:
-    return sum(count for kind, count in statistics.made.items() if kind.endswith(plans))
+def _made(statistics: Statistics, plans: str = "", places: tuple[str, ...] = ("",)) -> int:
+    return sum(n for kind, n in statistics.made.items() if kind.startswith(places) and kind.endswith(plans))
 
 
 def _ok(statistics: Statistics, *operations: str) -> int:
@@ -53,35 +56,9 @@ def _asked(statistics: Statistics, *operations: str) -> int:
     return sum(statistics.operations[name].total() for name in operations if name in statistics.operations)
 
 
-def _creates_a_run(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "create"), _made(statistics)
-
-
-def _creates_ok(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "create"), _asked(statistics, "create")
-
-
-def _reads_ok(statistics: Statistics) -> tuple[float, float]:
-    names = ("list", "list-data", "list-log", "exists", "delete")
-    return _ok(statistics, *names), _asked(statistics, *names)
-
-
-def _with_fault(statistics: Statistics) -> tuple[float, float]:
-    return statistics.with_fault, _made(statistics)
-
-
-def _server_deaths(statistics: Statistics) -> tuple[float, float]:
-    died = sum(c for kind, c in statistics.deaths.items() if kind.startswith(_SERVED) and kind.endswith("/server"))
-    return died, sum(c for kind, c in statistics.made.items() if kind.startswith(_SERVED))
-
-
-def _commits(statistics: Statistics) -> tuple[float, float]:
-    return _ok(statistics, "commit"), _made(statistics, "writes")
-
-
-def _driver_deaths(statistics: Statistics) -> tuple[float, float]:
-    died = sum(count for kind, count in statistics.deaths.items() if kind.endswith("/writes/driver"))
-    return died, _made(statistics, "writes")
+def _died(statistics: Statistics, role: str, places: tuple[str, ...] = ("",)) -> int:
+    kinds = statistics.deaths.items()
+    return sum(count for kind, count in kinds if kind.startswith(places) and kind.endswith(f"/{role}"))
 
 
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
@@ -89,46 +66,46 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
         name="creates answered per run",
         reason="only answered creates can be lost",
         least=4.0,
-        measure=_creates_a_run,
+        measure=lambda runs: (_ok(runs, "create"), _made(runs)),
         small=True,
     ),
     ActivityThreshold(
         name="share of creates that succeed",
         reason="a system that refuses most requests keeps every promise trivially",
         least=0.4,
-        measure=_creates_ok,
+        measure=lambda runs: (_ok(runs, "create"), _asked(runs, "create")),
         small=True,
     ),
     ActivityThreshold(
         name="share of lists, existence checks and deletions that succeed",
         reason="only answered lists and deletions can be judged",
         least=0.4,
-        measure=_reads_ok,
+        measure=lambda runs: (_ok(runs, *_READS), _asked(runs, *_READS)),
     ),
     ActivityThreshold(
         name="share of runs with a fault",
         reason="without faults only the normal path is judged",
         least=0.5,
-        measure=_with_fault,
+        measure=lambda runs: (runs.with_fault, _made(runs)),
     ),
     ActivityThreshold(
         name="share of runs with a server in which one was killed",
         reason="durability is judged by what is stored after a kill",
         least=0.03,
-        measure=_server_deaths,
+        measure=lambda runs: (_died(runs, "server", _SERVED), _made(runs, places=_SERVED)),
         modes=("timeline",),
     ),
     ActivityThreshold(
         name="completed commits per run of writes",
         reason="reconcile, sweep and rows are judged at commits",
         least=0.5,
-        measure=_commits,
+        measure=lambda runs: (_ok(runs, "commit"), _made(runs, "writes")),
     ),
     ActivityThreshold(
         name="share of runs of writes in which a driver was killed",
         reason="rollbacks are judged by what a dead driver left behind",
         least=0.15,
-        measure=_driver_deaths,
+        measure=lambda runs: (_died(runs, "writes/driver"), _made(runs, "writes")),
     ),
 )
 
@@ -153,7 +130,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
             gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
     places = sorted({kind.rpartition("/")[0] for kind in statistics.made}) if layout == "hudi" else []
     for place in places:
-        made = sum(count for kind, count in statistics.made.items() if kind.startswith(f"{place}/"))
+        made = _made(statistics, places=(f"{place}/",))
         mode, storage = place.split("/")
         gaps += _seldom_judged(statistics, mode, storage, made)
     return tuple(gaps)
@@ -161,7 +138,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
 
 def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -> Iterator[CoverageGap]:
     for guarantee in GUARANTEES:
-        least, judged = guarantee.judged_least, statistics.judged(guarantee.id, mode, storage)
+        least, judged = guarantee.judged_least, statistics.judged_in(guarantee.id, mode, storage)
         if least is not None and judged is not None and too_few(judged, least * made):
             yield CoverageGap(
                 sentence=f"{guarantee.id} was judged {judged} times in {made} runs in {mode} mode on {storage},"
@@ -170,3 +147,57 @@ def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -
                 modes=(mode,),
                 storages=(storage,),
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageGoals:
+    """Which goals a campaign reached.
+
+    counts: how often.
+    gaps: goals that were missed although they were expected.
+    too_rare: names of goals that were missed and need not have been reached.
+    not_applicable: those that are not goals of such a system, with the reason.
+    """
+
+    counts: dict[str, int]
+    gaps: tuple[CoverageGap, ...]
+    too_rare: tuple[str, ...]
+    not_applicable: dict[str, str]
+
+
+def reached(
+    statistics: Statistics, combinations: Iterable[tuple[str, str]], system: System, write_plans: bool
+) -> CoverageGoals:
+    """Check a campaign's statistics against every coverage goal that its modes, storages and system allow.
+
+    write_plans: whether the campaign made only plans of writes.
+    """
+    pairs = tuple(combinations)
+    kinds = (WRITES,) if write_plans else (OPERATIONS, WRITES)
+    counts: dict[str, int] = {}
+    gaps: list[CoverageGap] = []
+    too_rare: list[str] = []
+    not_applicable: dict[str, str] = {}
+    for goal in GOALS:
+        places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
+        if not places:
+            continue
+        times, looked = goal.times(statistics), goal.looked(statistics.looked)
+        expected = goal.expected(statistics.looked, system.layout != "hudi")
+        if why := goal.why_not(system):
+            not_applicable[goal.name] = why
+        elif times:
+            counts[goal.name] = times
+        elif expected < SURE:
+            too_rare.append(goal.name)
+        else:
+            gaps.append(
+                CoverageGap(
+                    sentence=f"{goal.name}: {goal.sentence}"
+                    f" (0 of {looked} sampled runs, expected at least {expected:.0f})",
+                    guarantees=goal.guarantees,
+                    modes=tuple(sorted({mode for mode, _ in places})),
+                    storages=tuple(sorted({storage for _, storage in places})),
+                )
+            )
+    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare), not_applicable=not_applicable)
