@@ -15,56 +15,26 @@ import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from marker_sim.campaign.machine_example import Example, Group
-from marker_sim.campaign.machine_judging import counted
+from marker_sim.campaign.machine_judging import counted, draw_fault
 from marker_sim.faults import FaultKind
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
 from marker_sim.search.writes import TABLES
 
-# Rules that need a kind of fault to be possible; all others always are.
-FAULT_RULES = {
-    "kill_executor": FaultKind.KILL,
-    "kill_attempt": FaultKind.ATTEMPT_KILLED,
-    "turn_attempt_into_a_zombie": FaultKind.ZOMBIE,
-    "speculate": FaultKind.SPECULATIVE,
-    "retry_the_stage": FaultKind.STAGE_RETRIED,
-    "retry_the_stage_while_the_driver_finishes": FaultKind.STAGE_RETRIED,
-    "kill_driver": FaultKind.KILL,
-    "kill_driver_and_its_successor": FaultKind.KILL,
-    "pause": FaultKind.PAUSE,
-    "crash_timeline_server": FaultKind.SECOND_SERVER,
-    "crash_timeline_server_and_restart_it_late": FaultKind.SECOND_SERVER,
-    "pause_timeline_server": FaultKind.SECOND_SERVER,
-    "start_a_second_timeline_server": FaultKind.SECOND_SERVER,
-    "damage_type_files": FaultKind.TYPE_DAMAGED,
-    "throttle_storage": FaultKind.THROTTLED,
-    "fail_storage": FaultKind.SERVER_ERROR,
-    "time_out_storage": FaultKind.TIMEOUT_LOST,
-    "apply_after_the_time_out": FaultKind.TIMEOUT_LATE,
-    "die_with_a_request_on_its_way": FaultKind.ORPHANED,
-    "slow_down_storage": FaultKind.SLOW_STORAGE,
-    "tear_a_write": FaultKind.TORN_WRITE,
-    "fill_the_disk": FaultKind.DISK_FULL,
-    "lose_a_request": FaultKind.REQUEST_LOST,
-    "lose_a_reply": FaultKind.REPLY_LOST,
-    "double_a_request": FaultKind.DUPLICATED,
-    "delay_a_request": FaultKind.DELAYED,
-    "reset_a_connection": FaultKind.RESET,
-    "slow_down_a_link": FaultKind.SLOW_LINK,
-    "cut_a_link": FaultKind.CUT_LINK,
-    "overload_the_server": FaultKind.OVERLOADED,
-    "turn_the_clock": FaultKind.CLOCK_JUMPED,
-    "answer_that_another_request_is_under_way": FaultKind.CONFLICT,
-    "make_placeholders": FaultKind.PLACEHOLDER,
-    "fail_input_and_output": FaultKind.IO_ERROR,
+# Rules that make faults: of which families of kinds, at whom; the settings and kinds are drawn from the table.
+FAULT_RULES: dict[str, tuple[tuple[str, ...], str]] = {
+    "strike_an_executor": (("process", "task"), "executor"),
+    "strike_the_driver": (("process", "task"), "driver"),
+    "strike_the_server": (("process",), "server"),
+    "crash_the_server_and_restart_it_late": (("process",), "server"),
+    "strike_storage": (("storage",), ""),
+    "strike_the_wire": (("wire",), "executor"),
 }
-
 _AHEAD = st.integers(1, 24)
 # A first write begins in five steps; those from finalize to marker deletion get as many draws.
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
-_LINK_MS = st.sampled_from((100, 1500, 40_000))
 _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
@@ -74,10 +44,9 @@ def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(body: Callable[..., Any]) -> Any:
         as_rule: Callable[[Any], Any] = rule(**drawn)
         made = as_rule(counted(body))
-        kind = FAULT_RULES.get(body.__name__)
-        if kind is None:
+        if body.__name__ not in FAULT_RULES:
             return made
-        shut: Callable[[Any], Any] = precondition(lambda self: self.can(kind))
+        shut: Callable[[Any], Any] = precondition(lambda self: self.possible(body.__name__))
         return shut(made)
 
     return decorate
@@ -91,7 +60,13 @@ class WritePathMachine(Example):
     @classmethod
     def declared(cls) -> tuple[str, ...]:
         """Without those of faults that cannot happen here."""
-        return tuple(name for name in super().declared() if name not in FAULT_RULES or cls.can(FAULT_RULES[name]))
+        return tuple(name for name in super().declared() if name not in FAULT_RULES or cls.possible(name))
+
+    @classmethod
+    def possible(cls, rule_name: str) -> tuple[FaultKind, ...]:
+        """The kinds that a rule can draw from here."""
+        families, role = FAULT_RULES[rule_name]
+        return cls.kinds(*families, role=role)
 
     @initialize(
         tables=st.sampled_from(TABLES[2:]),
@@ -184,37 +159,20 @@ class WritePathMachine(Example):
         """Run the tasks and leave the instant to the next write, which rolls it back."""
         self.play(abandon=True)
 
-    # Executors and driver.
+    # What goes wrong.
 
-    @_step(slot=_SLOT, ahead=_AHEAD, back_ms=_BACK_MS | st.just(-1))
-    def kill_executor(self, slot: int, ahead: int, back_ms: int) -> None:
-        """An executor dies with all its attempts; another takes its place later, or never."""
-        self.add_fault(FaultKind.KILL, f"executor-{slot}", ahead, restart_ms=back_ms)
+    @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
+    def strike_an_executor(self, data: st.DataObject, slot: int, ahead: int) -> None:
+        """An executor or its attempt dies, is paused, is copied, or the stage is run again."""
+        self._strike(data, "strike_an_executor", f"executor-{slot}", ahead)
 
-    @_step(slot=_SLOT, ahead=_AHEAD, heard_ms=st.sampled_from((0, 20, 300)))
-    def kill_attempt(self, slot: int, ahead: int, heard_ms: int) -> None:
-        """An attempt ends between two storage calls; the driver is notified and runs the task again."""
-        self.add_fault(FaultKind.ATTEMPT_KILLED, f"executor-{slot}", ahead, late_ms=heard_ms)
+    @_step(data=st.data(), ahead=_DRIVER_AHEAD)
+    def strike_the_driver(self, data: st.DataObject, ahead: int) -> None:
+        """The driver is paused, its clock jumps, or its stage is computed again when results are not counted any more.
 
-    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=st.sampled_from((0, 10, 40, 150, 600, 4000)))
-    def turn_attempt_into_a_zombie(self, slot: int, ahead: int, for_ms: int) -> None:
-        """An attempt counts as dead, is paused and then continues."""
-        self.add_fault(FaultKind.ZOMBIE, f"executor-{slot}", ahead, for_ms=for_ms)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, more=st.integers(1, 2))
-    def speculate(self, slot: int, ahead: int, more: int) -> None:
-        """The driver starts more attempts of the task that an executor is busy with."""
-        self.add_fault(FaultKind.SPECULATIVE, f"executor-{slot}", ahead, attempts=more)
-
-    @_step(slot=_SLOT, ahead=_AHEAD)
-    def retry_the_stage(self, slot: int, ahead: int) -> None:
-        """What the stage has produced is lost: all its tasks run again."""
-        self.add_fault(FaultKind.STAGE_RETRIED, f"executor-{slot}", ahead)
-
-    @_step(ahead=_DRIVER_AHEAD)
-    def retry_the_stage_while_the_driver_finishes(self, ahead: int) -> None:
-        """The stage is computed again when its results are not counted any more (Hudi I 19593)."""
-        self.add_fault(FaultKind.STAGE_RETRIED, "driver", ahead)
+        Source: Hudi I 19593.
+        """
+        self._strike(data, "strike_the_driver", "driver", ahead)
 
     @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
     def kill_driver(self, ahead: int, next_ms: int, executors_go_on_ms: int) -> None:
@@ -227,143 +185,26 @@ class WritePathMachine(Example):
         self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=0)
         self.add_fault(FaultKind.KILL, "driver", ahead + later, restart_ms=next_ms, executors_ms=0)
 
-    @_step(
-        who=st.sampled_from(("driver", "executor-0", "executor-1")), ahead=_AHEAD, for_ms=st.sampled_from((20, 1500))
-    )
-    def pause(self, who: str, ahead: int, for_ms: int) -> None:
-        """A process stops for a while; its connections stay open."""
-        self.add_fault(FaultKind.PAUSE, who, ahead, for_ms=for_ms)
-
-    # The timeline server, where there is one.
-
-    @_step(ahead=_AHEAD, back_ms=_BACK_MS)
-    def crash_timeline_server(self, ahead: int, back_ms: int) -> None:
-        """The server dies somewhere in a batch and starts again on the same storage."""
-        self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
+    @_step(data=st.data(), ahead=_AHEAD)
+    def strike_the_server(self, data: st.DataObject, ahead: int) -> None:
+        """The server dies, is paused, overloaded, gets company, or its type files are damaged as a crash can."""
+        self._strike(data, "strike_the_server", "server", ahead)
 
     @_step(ahead=_AHEAD, back_ms=st.sampled_from((2000, 20_000)))
-    def crash_timeline_server_and_restart_it_late(self, ahead: int, back_ms: int) -> None:
+    def crash_the_server_and_restart_it_late(self, ahead: int, back_ms: int) -> None:
         """The server dies, and clients give up before it is back."""
         self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
 
-    @_step(ahead=_AHEAD, for_ms=st.sampled_from((20, 200, 1500, 4000)))
-    def pause_timeline_server(self, ahead: int, for_ms: int) -> None:
-        """The server is paused at a step and resumed."""
-        self.add_fault(FaultKind.PAUSE, "server", ahead, for_ms=for_ms)
+    @_step(data=st.data(), who=_ANYBODY, ahead=_AHEAD)
+    def strike_storage(self, data: st.DataObject, who: str, ahead: int) -> None:
+        """A call on storage is refused, lost, late or applied without an answer."""
+        self._strike(data, "strike_storage", who, ahead)
 
-    @_step(ahead=_AHEAD, for_ms=st.sampled_from((300, 1500, 5000)))
-    def start_a_second_timeline_server(self, ahead: int, for_ms: int) -> None:
-        """Another server lives on the same storage for a while."""
-        self.add_fault(FaultKind.SECOND_SERVER, "server", ahead, for_ms=for_ms)
+    @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
+    def strike_the_wire(self, data: st.DataObject, slot: int, ahead: int) -> None:
+        """A request or a reply is lost, late or doubled, or the link of an executor is."""
+        self._strike(data, "strike_the_wire", f"executor-{slot}", ahead)
 
-    @_step(ahead=_AHEAD, value=st.integers(1, 2))
-    def damage_type_files(self, ahead: int, value: int) -> None:
-        """The type file of every marker directory is emptied (1) or removed (2), as a crash of Hudi's server can."""
-        self.add_fault(FaultKind.TYPE_DAMAGED, "server", ahead, removed=value == 2)
-
-    # Storage.
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, calls=st.sampled_from((1, 2, 5, 12)))
-    def throttle_storage(self, who: str, ahead: int, calls: int) -> None:
-        """503 SlowDown for some calls in one marker directory."""
-        self.add_fault(FaultKind.THROTTLED, who, ahead, calls=calls)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD)
-    def fail_storage(self, who: str, ahead: int) -> None:
-        """500, and the caller cannot know."""
-        self.add_fault(FaultKind.SERVER_ERROR, who, ahead)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, applied=st.booleans(), calls=st.sampled_from((1, 2, 6, 40)))
-    def time_out_storage(self, who: str, ahead: int, applied: bool, calls: int) -> None:
-        """Silence: of one call that is applied, or of some that never are."""
-        kind = FaultKind.TIMEOUT_APPLIED if applied else FaultKind.TIMEOUT_LOST
-        self.add_fault(kind, who, ahead, **({} if applied else {"calls": calls}))
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, late_ms=st.sampled_from((10, 300, 1900)))
-    def apply_after_the_time_out(self, who: str, ahead: int, late_ms: int) -> None:
-        """A call without an answer is applied long after its caller stopped waiting."""
-        self.add_fault(FaultKind.TIMEOUT_LATE, who, ahead, late_ms=late_ms)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS, lands_ms=st.sampled_from((5, 120, 900, 2500)))
-    def die_with_a_request_on_its_way(self, who: str, ahead: int, back_ms: int, lands_ms: int) -> None:
-        """A process dies after it sent a put or delete, which is applied later."""
-        self.add_fault(FaultKind.ORPHANED, who, ahead, restart_ms=back_ms, late_ms=lands_ms)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, by_ms=st.sampled_from((30, 120, 900)))
-    def slow_down_storage(self, who: str, ahead: int, by_ms: int) -> None:
-        """One call takes longer."""
-        self.add_fault(FaultKind.SLOW_STORAGE, who, ahead, late_ms=by_ms)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS)
-    def tear_a_write(self, who: str, ahead: int, back_ms: int) -> None:
-        """A process dies in the middle of a write to a local file."""
-        self.add_fault(FaultKind.TORN_WRITE, who, ahead, restart_ms=back_ms)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, for_ms=st.sampled_from((50, 500, 2000)))
-    def fill_the_disk(self, who: str, ahead: int, for_ms: int) -> None:
-        """No space left on the device, for a while."""
-        self.add_fault(FaultKind.DISK_FULL, who, ahead, for_ms=for_ms)
-
-    # The wire to the timeline server.
-
-    @_step(slot=_SLOT, ahead=_AHEAD)
-    def lose_a_request(self, slot: int, ahead: int) -> None:
-        """The server never sees a request of an executor."""
-        self.add_fault(FaultKind.REQUEST_LOST, f"executor-{slot}", ahead)
-
-    @_step(slot=_SLOT, ahead=_AHEAD)
-    def lose_a_reply(self, slot: int, ahead: int) -> None:
-        """The server served the request, and its reply is lost."""
-        self.add_fault(FaultKind.REPLY_LOST, f"executor-{slot}", ahead)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, apart_ms=st.sampled_from((0, 5, 60, 400, 2500)))
-    def double_a_request(self, slot: int, ahead: int, apart_ms: int) -> None:
-        """The server sees a request twice."""
-        self.add_fault(FaultKind.DUPLICATED, f"executor-{slot}", ahead, late_ms=apart_ms)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, by_ms=st.sampled_from((5, 60, 400, 2500)))
-    def delay_a_request(self, slot: int, ahead: int, by_ms: int) -> None:
-        """A request is overtaken by others."""
-        self.add_fault(FaultKind.DELAYED, f"executor-{slot}", ahead, late_ms=by_ms)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, arrived=st.booleans())
-    def reset_a_connection(self, slot: int, ahead: int, arrived: bool) -> None:
-        """A connection breaks, when the server has the request or before."""
-        self.add_fault(FaultKind.RESET, f"executor-{slot}", ahead, lost=not arrived)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS)
-    def slow_down_a_link(self, slot: int, ahead: int, for_ms: int) -> None:
-        """Everything between an executor and servers takes longer."""
-        self.add_fault(FaultKind.SLOW_LINK, f"executor-{slot}", ahead, for_ms=for_ms, late_ms=200)
-
-    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS, how=st.sampled_from((1, 2)))
-    def cut_a_link(self, slot: int, ahead: int, for_ms: int, how: int) -> None:
-        """Nothing passes between an executor and servers: it waits (1) or is lost (2)."""
-        self.add_fault(FaultKind.CUT_LINK, f"executor-{slot}", ahead, for_ms=for_ms, lost=how == 2)
-
-    # Servers and hosts.
-
-    @_step(ahead=_AHEAD, for_ms=_LINK_MS, pace_ms=st.sampled_from((5, 300)))
-    def overload_the_server(self, ahead: int, for_ms: int, pace_ms: int) -> None:
-        """The server takes up one request after the other."""
-        self.add_fault(FaultKind.OVERLOADED, "server", ahead, for_ms=for_ms, pace_ms=pace_ms)
-
-    @_step(ahead=_DRIVER_AHEAD, by_ms=st.sampled_from((-3_600_000, -40, 3_600_000)))
-    def turn_the_clock(self, ahead: int, by_ms: int) -> None:
-        """The driver's clock jumps; its successor has another."""
-        self.add_fault(FaultKind.CLOCK_JUMPED, "driver", ahead, jump_ms=by_ms)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD)
-    def answer_that_another_request_is_under_way(self, who: str, ahead: int) -> None:
-        """409 to a put under a condition."""
-        self.add_fault(FaultKind.CONFLICT, who, ahead)
-
-    @_step(ahead=_AHEAD)
-    def make_placeholders(self, ahead: int) -> None:
-        """Keys that end in "/"."""
-        self.add_fault(FaultKind.PLACEHOLDER, "driver", ahead)
-
-    @_step(who=_ANYBODY, ahead=_AHEAD, applied=st.booleans())
-    def fail_input_and_output(self, who: str, ahead: int, applied: bool) -> None:
-        """EIO, and the caller cannot know."""
-        self.add_fault(FaultKind.IO_ERROR, who, ahead, applied=applied)
+    def _strike(self, data: st.DataObject, rule_name: str, who: str, ahead: int) -> None:
+        kind, settings = draw_fault(data, self.possible(rule_name))
+        self.add_fault(kind, who, ahead, **settings)
