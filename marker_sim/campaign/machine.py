@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from unittest import SkipTest
 
+import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
@@ -45,6 +46,8 @@ from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
+from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.table import drawable
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
@@ -66,6 +69,13 @@ def counted(body: Callable[..., Any]) -> Callable[..., Any]:
         return body(self, **drawn)
 
     return run
+
+
+def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, dict[str, Any]]:
+    """One of the kinds, with settings from its row of the table."""
+    kind = data.draw(st.sampled_from(kinds), label="kind")
+    drawn = {name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()}
+    return kind, drawn
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,9 +101,11 @@ class JudgedExample(RuleBasedStateMachine):
     """What every machine has: the system and the place of its class, and the judgement of a finished plan.
 
     key: what the names of its classes begin with.
+    writes: whether its plans are of writes.
     """
 
     key: ClassVar[str] = ""
+    writes: ClassVar[bool] = True
     system: ClassVar[System]
     profile: ClassVar[Profile]
     mode: ClassVar[str]
@@ -116,6 +128,17 @@ class JudgedExample(RuleBasedStateMachine):
         """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
         return not damage and kind.row.possible(cls.mode, cls.storage)
+
+    @classmethod
+    def kinds(cls, *families: str, role: str = "") -> tuple[FaultKind, ...]:
+        """The faults of these families that can happen here, at a role ("" for any).
+
+        Where no server batches markers, there is none to hit.
+        """
+        if role == "server" and not (cls.mode == "timeline" and cls.storage in BATCHED_STORAGES):
+            return ()
+        here = (kind for kind in drawable(cls.mode, cls.storage, writes=cls.writes) if kind.row.family in families)
+        return tuple(kind for kind in here if role in ("", *kind.row.roles) and cls.can(kind))
 
     def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
         """Judge the example that a plan makes; HarnessError when it gives another history the next time."""

@@ -12,11 +12,10 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
-from marker_sim.campaign.machine import JudgedExample, counted
+from marker_sim.campaign.machine import JudgedExample, counted, draw_fault
 from marker_sim.campaign.runs import execute
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Fault, Step
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.faults.table import drawable
 from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
 
@@ -31,7 +30,7 @@ _AHEAD = st.integers(1, 14) | st.integers(1, 90)
 class MarkerMachine(JudgedExample):
     """One example; `machine_for` makes a class of it for a system, a mode and a storage."""
 
-    key = "store_"
+    key, writes = "store_", False
     asked = Bundle("asked")
 
     def __init__(self) -> None:
@@ -134,20 +133,11 @@ class MarkerMachine(JudgedExample):
         """A request or a reply is lost, late or doubled, or a link is."""
         self._strike(data, "wire", ahead)
 
-    @classmethod
-    def kinds(cls, family: str) -> tuple[FaultKind, ...]:
-        """The faults of a family that can happen in this place."""
-        possible = drawable(cls.mode, cls.storage, writes=False)
-        return tuple(kind for kind in possible if kind.row.family == family and cls.can(kind))
-
     def _strike(self, data: st.DataObject, family: str, ahead: int) -> None:
-        kind = data.draw(st.sampled_from(self.kinds(family)), label="kind")
+        kind, settings = draw_fault(data, self.kinds(family))
         served = self.mode == "timeline" and self.storage in BATCHED_STORAGES
         servers = ("server", "server", "second") if served and family != "wire" else ()
         anybody = servers if kind.row.roles == ("server",) else (*servers, *self._clients)
-        settings = {
-            name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()
-        }
         fault = Fault.of(kind, data.draw(st.sampled_from(anybody), label="who"), Step(ahead), **settings)
         self._plan = replace(self._plan, faults=(*self._plan.faults, fault))
 

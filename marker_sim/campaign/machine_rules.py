@@ -3,172 +3,39 @@
 A rule adds a piece to the open write; `finish` and `give_up` run it. A write is always open, because Hypothesis
 switches whole rules off and no piece may depend on another rule. Fault rules are disabled where system, mode and
 storage cannot have the fault. `ahead` counts the target's own steps from the beginning of the write, rollbacks of
-earlier writes included, so a fault may also fall in a later write. A rule for a fault is a row of `FAULTS`.
+earlier writes included, so a fault may also fall in a later write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition, rule
 
-from marker_sim.campaign.machine import counted
+from marker_sim.campaign.machine import counted, draw_fault
 from marker_sim.campaign.machine_example import Example, Group
 from marker_sim.faults import FaultKind
 from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
 from marker_sim.search.writes import TABLES
 
-Machine = TypeVar("Machine", bound=Example)
+# Rules that make faults: of which families of kinds, at whom; the settings and kinds are drawn from the table.
+FAULT_RULES: dict[str, tuple[tuple[str, ...], str]] = {
+    "strike_an_executor": (("process", "task"), "executor"),
+    "strike_the_driver": (("process", "task"), "driver"),
+    "strike_the_server": (("process",), "server"),
+    "crash_the_server_and_restart_it_late": (("process",), "server"),
+    "strike_storage": (("storage",), ""),
+    "strike_the_wire": (("wire",), "executor"),
+}
 _AHEAD = st.integers(1, 24)
 # A first write begins in five steps; those from finalize to marker deletion get as many draws.
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
-_LINK_MS = st.sampled_from((100, 1500, 40_000))
 _BACK_MS = st.sampled_from((0, 20, 100, 400))
-
-
-class FaultRule(NamedTuple):
-    """A rule that adds a fault to the open write, disabled where it cannot happen.
-
-    sentence: what goes wrong.
-    who: whom it hits, the number of an executor or a name. ahead: how many of its steps ahead. settings: of the fault.
-    What is a strategy is drawn.
-    """
-
-    sentence: str
-    kind: FaultKind
-    who: Any
-    ahead: st.SearchStrategy[int]
-    settings: Mapping[str, Any]
-
-
-def _fault(
-    kind: FaultKind, who: Any, sentence: str, ahead: st.SearchStrategy[int] = _AHEAD, **settings: Any
-) -> FaultRule:
-    return FaultRule(sentence, kind, who, ahead, settings)
-
-
-FAULTS = {
-    # Executors and driver.
-    "kill_executor": _fault(
-        FaultKind.KILL, _SLOT, "An executor dies with all its attempts; another takes its place later, or never.",
-        restart_ms=_BACK_MS | st.just(-1),
-    ),
-    "kill_attempt": _fault(
-        FaultKind.ATTEMPT_KILLED, _SLOT,
-        "An attempt ends between two storage calls; the driver is notified and runs the task again.",
-        late_ms=st.sampled_from((0, 20, 300)),
-    ),
-    "turn_attempt_into_a_zombie": _fault(
-        FaultKind.ZOMBIE, _SLOT, "An attempt counts as dead, is paused and then continues.",
-        for_ms=st.sampled_from((0, 10, 40, 150, 600, 4000)),
-    ),
-    "speculate": _fault(
-        FaultKind.SPECULATIVE, _SLOT, "The driver starts more attempts of the task that an executor is busy with.",
-        attempts=st.integers(1, 2),
-    ),
-    "retry_the_stage": _fault(
-        FaultKind.STAGE_RETRIED, _SLOT, "What the stage has produced is lost: all its tasks run again."
-    ),
-    "retry_the_stage_while_the_driver_finishes": _fault(
-        FaultKind.STAGE_RETRIED, "driver",
-        "The stage is computed again when its results are not counted any more (Hudi I 19593).", _DRIVER_AHEAD,
-    ),
-    "kill_driver": _fault(
-        FaultKind.KILL, "driver",
-        "The driver dies in its begin, its tasks, finalize, commit, marker deletion or a rollback.", _DRIVER_AHEAD,
-        restart_ms=_BACK_MS, executors_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)),
-    ),
-    "pause": _fault(
-        FaultKind.PAUSE, st.sampled_from(("driver", "executor-0", "executor-1")),
-        "A process stops for a while; its connections stay open.", for_ms=st.sampled_from((20, 1500)),
-    ),
-    # The timeline server, where there is one.
-    "crash_timeline_server": _fault(
-        FaultKind.KILL, "server", "The server dies somewhere in a batch and starts again on the same storage.",
-        restart_ms=_BACK_MS,
-    ),
-    "crash_timeline_server_and_restart_it_late": _fault(
-        FaultKind.KILL, "server", "The server dies, and clients give up before it is back.",
-        restart_ms=st.sampled_from((2000, 20_000)),
-    ),
-    "pause_timeline_server": _fault(
-        FaultKind.PAUSE, "server", "The server is paused at a step and resumed.",
-        for_ms=st.sampled_from((20, 200, 1500, 4000)),
-    ),
-    "start_a_second_timeline_server": _fault(
-        FaultKind.SECOND_SERVER, "server", "Another server lives on the same storage for a while.",
-        for_ms=st.sampled_from((300, 1500, 5000)),
-    ),
-    # Storage.
-    "throttle_storage": _fault(
-        FaultKind.THROTTLED, _ANYBODY, "503 SlowDown for some calls in one marker directory.",
-        calls=st.sampled_from((1, 2, 5, 12)),
-    ),
-    "fail_storage": _fault(FaultKind.SERVER_ERROR, _ANYBODY, "500, and the caller cannot know."),
-    "apply_after_the_time_out": _fault(
-        FaultKind.TIMEOUT_LATE, _ANYBODY, "A call without an answer is applied long after its caller stopped waiting.",
-        late_ms=st.sampled_from((10, 300, 1900)),
-    ),
-    "slow_down_storage": _fault(
-        FaultKind.SLOW_STORAGE, _ANYBODY, "One call takes longer.", late_ms=st.sampled_from((30, 120, 900))
-    ),
-    "tear_a_write": _fault(
-        FaultKind.TORN_WRITE, _ANYBODY, "A process dies in the middle of a write to a local file.",
-        restart_ms=_BACK_MS,
-    ),
-    "fill_the_disk": _fault(
-        FaultKind.DISK_FULL, _ANYBODY, "No space left on the device, for a while.",
-        for_ms=st.sampled_from((50, 500, 2000)),
-    ),
-    "answer_that_another_request_is_under_way": _fault(
-        FaultKind.CONFLICT, _ANYBODY, "409 to a put under a condition."
-    ),
-    "make_placeholders": _fault(FaultKind.PLACEHOLDER, "driver", 'Keys that end in "/".'),
-    "fail_input_and_output": _fault(
-        FaultKind.IO_ERROR, _ANYBODY, "EIO, and the caller cannot know.", applied=st.booleans()
-    ),
-    # The wire to the timeline server, servers and hosts.
-    "lose_a_request": _fault(FaultKind.REQUEST_LOST, _SLOT, "The server never sees a request of an executor."),
-    "lose_a_reply": _fault(FaultKind.REPLY_LOST, _SLOT, "The server served the request, and its reply is lost."),
-    "double_a_request": _fault(
-        FaultKind.DUPLICATED, _SLOT, "The server sees a request twice.",
-        late_ms=st.sampled_from((0, 5, 60, 400, 2500)),
-    ),
-    "delay_a_request": _fault(
-        FaultKind.DELAYED, _SLOT, "A request is overtaken by others.",
-        late_ms=st.sampled_from((5, 60, 400, 2500)),
-    ),
-    "slow_down_a_link": _fault(
-        FaultKind.SLOW_LINK, _SLOT, "Everything between an executor and servers takes longer.",
-        for_ms=_LINK_MS, late_ms=200,
-    ),
-    "overload_the_server": _fault(
-        FaultKind.OVERLOADED, "server", "The server takes up one request after the other.",
-        for_ms=_LINK_MS, pace_ms=st.sampled_from((5, 300)),
-    ),
-    "turn_the_clock": _fault(
-        FaultKind.CLOCK_JUMPED, "driver", "The driver's clock jumps; its successor has another.", _DRIVER_AHEAD,
-        jump_ms=st.sampled_from((-3_600_000, -40, 3_600_000)),
-    ),
-}  # fmt: skip
-# Rules that need a kind of fault to be possible; all others always are.
-FAULT_RULES = {name: fault.kind for name, fault in FAULTS.items()} | {
-    "kill_driver_and_its_successor": FaultKind.KILL,
-    "time_out_storage": FaultKind.TIMEOUT_LOST,
-    "die_with_a_request_on_its_way": FaultKind.ORPHANED,
-    "damage_type_files": FaultKind.TYPE_DAMAGED,
-    "reset_a_connection": FaultKind.RESET,
-    "cut_a_link": FaultKind.CUT_LINK,
-    # Where there is a server.
-    "crash_timeline_server": FaultKind.SECOND_SERVER,
-    "crash_timeline_server_and_restart_it_late": FaultKind.SECOND_SERVER,
-    "pause_timeline_server": FaultKind.SECOND_SERVER,
-}
 
 
 def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -177,34 +44,14 @@ def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(body: Callable[..., Any]) -> Any:
         as_rule: Callable[[Any], Any] = rule(**drawn)
         made = as_rule(counted(body))
-        kind = FAULT_RULES.get(body.__name__)
-        if kind is None:
+        if body.__name__ not in FAULT_RULES:
             return made
-        shut: Callable[[Any], Any] = precondition(lambda self: self.can(kind))
+        shut: Callable[[Any], Any] = precondition(lambda self: self.possible(body.__name__))
         return shut(made)
 
     return decorate
 
 
-def _rule_of(name: str, fault: FaultRule) -> Any:
-    given = {"who": fault.who, "ahead": fault.ahead, **fault.settings}
-
-    def strike(self: Example, **drawn: Any) -> None:
-        made = given | drawn
-        who = f"executor-{made['who']}" if fault.who is _SLOT else made["who"]
-        self.add_fault(fault.kind, **made | {"who": who})
-
-    strike.__name__, strike.__doc__ = name, fault.sentence
-    return _step(**{each: how for each, how in given.items() if isinstance(how, st.SearchStrategy)})(strike)
-
-
-def _with_fault_rules(machine: type[Machine]) -> type[Machine]:
-    for name, fault in FAULTS.items():
-        setattr(machine, name, _rule_of(name, fault))
-    return machine
-
-
-@_with_fault_rules
 class WritePathMachine(Example):
     """One example of the machine; `machine_for` makes a class of it for a system, a mode and a storage."""
 
@@ -213,7 +60,13 @@ class WritePathMachine(Example):
     @classmethod
     def declared(cls) -> tuple[str, ...]:
         """Without those of faults that cannot happen here."""
-        return tuple(name for name in super().declared() if name not in FAULT_RULES or cls.can(FAULT_RULES[name]))
+        return tuple(name for name in super().declared() if name not in FAULT_RULES or cls.possible(name))
+
+    @classmethod
+    def possible(cls, rule_name: str) -> tuple[FaultKind, ...]:
+        """The kinds that a rule can draw from here."""
+        families, role = FAULT_RULES[rule_name]
+        return cls.kinds(*families, role=role)
 
     @initialize(
         tables=st.sampled_from(TABLES[2:]),
@@ -225,9 +78,28 @@ class WritePathMachine(Example):
         jitter=st.integers(0, 1 << 30),
         faults_a_write=st.integers(1, 5),
     )
-    def the_cluster_is(self, faults_a_write: int, **drawn: Any) -> None:
+    def the_cluster_is(
+        self,
+        tables: tuple[str, ...],
+        merge_on_read: bool,
+        executors: int,
+        embedded: bool,
+        num_threads: int,
+        interval_ms: int,
+        jitter: int,
+        faults_a_write: int,
+    ) -> None:
         """Start with an empty cluster."""
-        self.start(faults_a_write, **drawn)
+        self.start(
+            faults_a_write,
+            tables=tables,
+            merge_on_read=merge_on_read,
+            executors=executors,
+            embedded=embedded,
+            num_threads=num_threads,
+            interval_ms=interval_ms,
+            jitter=jitter,
+        )
 
     # The write.
 
@@ -287,7 +159,25 @@ class WritePathMachine(Example):
         """Run the tasks and leave the instant to the next write, which rolls it back."""
         self.play(abandon=True)
 
-    # Faults that are no row of the table.
+    # What goes wrong.
+
+    @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
+    def strike_an_executor(self, data: st.DataObject, slot: int, ahead: int) -> None:
+        """An executor or its attempt dies, is paused, is copied, or the stage is run again."""
+        self._strike(data, "strike_an_executor", f"executor-{slot}", ahead)
+
+    @_step(data=st.data(), ahead=_DRIVER_AHEAD)
+    def strike_the_driver(self, data: st.DataObject, ahead: int) -> None:
+        """The driver is paused, its clock jumps, or its stage is computed again when results are not counted any more.
+
+        Source: Hudi I 19593.
+        """
+        self._strike(data, "strike_the_driver", "driver", ahead)
+
+    @_step(ahead=_DRIVER_AHEAD, next_ms=_BACK_MS, executors_go_on_ms=st.sampled_from((0, 1, 30, 200, 2000, 6000)))
+    def kill_driver(self, ahead: int, next_ms: int, executors_go_on_ms: int) -> None:
+        """The driver dies in its begin, its tasks, finalize, commit, marker deletion or a rollback."""
+        self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=executors_go_on_ms)
 
     @_step(ahead=_DRIVER_AHEAD, later=st.integers(1, 14), next_ms=_BACK_MS)
     def kill_driver_and_its_successor(self, ahead: int, later: int, next_ms: int) -> None:
@@ -295,28 +185,26 @@ class WritePathMachine(Example):
         self.add_fault(FaultKind.KILL, "driver", ahead, restart_ms=next_ms, executors_ms=0)
         self.add_fault(FaultKind.KILL, "driver", ahead + later, restart_ms=next_ms, executors_ms=0)
 
-    @_step(who=_ANYBODY, ahead=_AHEAD, applied=st.booleans(), calls=st.sampled_from((1, 2, 6, 40)))
-    def time_out_storage(self, who: str, ahead: int, applied: bool, calls: int) -> None:
-        """Silence: of one call that is applied, or of some that never are."""
-        kind = FaultKind.TIMEOUT_APPLIED if applied else FaultKind.TIMEOUT_LOST
-        self.add_fault(kind, who, ahead, **({} if applied else {"calls": calls}))
+    @_step(data=st.data(), ahead=_AHEAD)
+    def strike_the_server(self, data: st.DataObject, ahead: int) -> None:
+        """The server dies, is paused, overloaded, gets company, or its type files are damaged as a crash can."""
+        self._strike(data, "strike_the_server", "server", ahead)
 
-    @_step(who=_ANYBODY, ahead=_AHEAD, back_ms=_BACK_MS, lands_ms=st.sampled_from((5, 120, 900, 2500)))
-    def die_with_a_request_on_its_way(self, who: str, ahead: int, back_ms: int, lands_ms: int) -> None:
-        """A process dies after it sent a put or delete, which is applied later."""
-        self.add_fault(FaultKind.ORPHANED, who, ahead, restart_ms=back_ms, late_ms=lands_ms)
+    @_step(ahead=_AHEAD, back_ms=st.sampled_from((2000, 20_000)))
+    def crash_the_server_and_restart_it_late(self, ahead: int, back_ms: int) -> None:
+        """The server dies, and clients give up before it is back."""
+        self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
 
-    @_step(ahead=_AHEAD, value=st.integers(1, 2))
-    def damage_type_files(self, ahead: int, value: int) -> None:
-        """The type file of every marker directory is emptied (1) or removed (2), as a crash of Hudi's server can."""
-        self.add_fault(FaultKind.TYPE_DAMAGED, "server", ahead, removed=value == 2)
+    @_step(data=st.data(), who=_ANYBODY, ahead=_AHEAD)
+    def strike_storage(self, data: st.DataObject, who: str, ahead: int) -> None:
+        """A call on storage is refused, lost, late or applied without an answer."""
+        self._strike(data, "strike_storage", who, ahead)
 
-    @_step(slot=_SLOT, ahead=_AHEAD, arrived=st.booleans())
-    def reset_a_connection(self, slot: int, ahead: int, arrived: bool) -> None:
-        """A connection breaks, when the server has the request or before."""
-        self.add_fault(FaultKind.RESET, f"executor-{slot}", ahead, lost=not arrived)
+    @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
+    def strike_the_wire(self, data: st.DataObject, slot: int, ahead: int) -> None:
+        """A request or a reply is lost, late or doubled, or the link of an executor is."""
+        self._strike(data, "strike_the_wire", f"executor-{slot}", ahead)
 
-    @_step(slot=_SLOT, ahead=_AHEAD, for_ms=_LINK_MS, how=st.sampled_from((1, 2)))
-    def cut_a_link(self, slot: int, ahead: int, for_ms: int, how: int) -> None:
-        """Nothing passes between an executor and servers: it waits (1) or is lost (2)."""
-        self.add_fault(FaultKind.CUT_LINK, f"executor-{slot}", ahead, for_ms=for_ms, lost=how == 2)
+    def _strike(self, data: st.DataObject, rule_name: str, who: str, ahead: int) -> None:
+        kind, settings = draw_fault(data, self.possible(rule_name))
+        self.add_fault(kind, who, ahead, **settings)
