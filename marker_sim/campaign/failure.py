@@ -105,7 +105,7 @@ class FailureRecord:
     evidence: the events' numbers in the history of `plan`.
     deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
     world: "simulated", "real", "spark", or "server" for a foreign system.
-    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty in files of older versions that have none.
+    plan: a Plan as JSON; empty in files of older versions that have none, with `spark_faults` in those of Spark.
     cause: of the breach, "" in files of older versions.
     """
 

@@ -26,7 +26,7 @@ ON_SPARK = dict.fromkeys(
     (*STREAMS["real"], *STREAMS["spark"]),
     "executors run plans in the simulated world alone; a night without --spark-master has it",
 )
-SERVER = "server"  # The world of failures there.
+SERVER, SPARK = "server", "spark"  # Worlds of failures.
 # A cluster of JVMs wants the machine for itself; everything else may run beside itself.
 ALONE = frozenset({"spark"})
 # Below this a stage would spend its share on starting up.
