@@ -77,7 +77,7 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         broken += found
         if found or counts.strays:
             write_jsonl(run.history, logs / "history.jsonl")
-            print(f"   seed {plan.plan.seed}: history in {logs / 'history.jsonl'}")
+            print(f"   seed {plan.seed}: history in {logs / 'history.jsonl'}")
     took = time.monotonic() - began
     print(
         f"{kind} {mode} {storage}: {total.jobs} jobs, {total.completed} completed, {drivers} drivers, {total.rollbacks}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.failure import failures_in
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -22,7 +22,7 @@ from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.plans import JobFault, SparkPlan, driver_kill, taking_back_fails, task_fault
+from marker_sim.worlds.spark.plans import driver_kill, phase_of, taking_back_fails, task_fault, with_faults
 from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
 from marker_sim.worlds.spark.run import SparkRun, run_spark
 from marker_sim.worlds.spark.standalone import Standalone
@@ -65,7 +65,7 @@ def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
     plan = driver_plan(plan_seed(chaos_seed, number), mode, storage, KILLS)
     run = run_spark(plan, cluster, tmp_path)
     counts = _sound(run)
-    assert counts.kills.total() == sum(bool(fault.phase) for fault in plan.faults) == KILLS
+    assert counts.kills.total() == sum(bool(phase_of(fault)) for fault in plan.faults) == KILLS
     assert counts.rollbacks, "nothing was rolled back"
 
 
@@ -73,9 +73,9 @@ def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(clust
     tasks = tuple(Task(partition="p", group=f"g{number}", kind="MERGE") for number in range(TASKS))
     writes = (Write(tasks=tasks), Write(tasks=tasks))
     plan = Plan(mode="timeline", storage="s3", directories=(), writes=writes)
-    late = task_fault(FaultKind.LATE_ATTEMPT, 1, "file", write=1)
-    refused = taking_back_fails(FaultKind.THROTTLED, 2, calls=2)
-    counts = _sound(run_spark(SparkPlan(plan=plan, faults=(late, refused)), cluster, tmp_path))
+    late = task_fault(FaultKind.LATE_ATTEMPT, 1, "file")
+    refused = taking_back_fails(FaultKind.THROTTLED, calls=2)
+    counts = _sound(run_spark(with_faults(plan, ((1, late), (2, refused))), cluster, tmp_path))
     assert counts.late, "no attempt outlived its instant"
 
 
@@ -83,17 +83,17 @@ def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(clust
     ("mutant", "guarantee", "fault"),
     [
         ("file-before-marker", "G13", None),
-        ("no-reconcile", "G14", task_fault(FaultKind.SPECULATIVE, 1, "marker", write=2)),
-        ("rollback-without-logs", "G15", driver_kill(2, "finalize-begins")),
+        ("no-reconcile", "G14", (2, task_fault(FaultKind.SPECULATIVE, 1, "marker"))),
+        ("rollback-without-logs", "G15", (2, driver_kill("finalize-begins"))),
     ],
 )
 def test_a_planted_defect_is_seen(
-    mutant: str, guarantee: str, fault: JobFault | None, cluster: Standalone, tmp_path: Path
+    mutant: str, guarantee: str, fault: tuple[int, Fault] | None, cluster: Standalone, tmp_path: Path
 ) -> None:
     tasks = tuple(Task(partition="p", group=f"g{number}", kind="APPEND") for number in range(TASKS))
     writes = (Write(tasks=tasks), Write(tasks=tasks))
     plan = Plan(mode="direct", storage="local", directories=(), writes=writes, merge_on_read=True)
-    run = run_spark(SparkPlan(plan=plan, faults=(fault,) if fault else ()), cluster, tmp_path, f"mutant:{mutant}")
+    run = run_spark(with_faults(plan, (fault,) if fault else ()), cluster, tmp_path, f"mutant:{mutant}")
     assert not run.missed
     assert guarantee in {finding.guarantee for finding in judge(run.history) if finding.breaches}
 

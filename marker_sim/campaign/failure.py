@@ -22,7 +22,7 @@ NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
-SERVER = "server"  # The world of failures of systems whose runs take real time.
+SERVER, SPARK = "server", "spark"  # Worlds of failures: of systems whose runs take real time, of jobs on Spark.
 
 
 class Kind(NamedTuple):
@@ -113,7 +113,7 @@ class FailureRecord:
     evidence: the events' numbers in the history of `plan`.
     deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
     world: "simulated", "real", "spark", or "server" for a foreign system.
-    plan: a Plan as JSON, with `spark_faults` in it when Spark ran it; empty in files of older versions that have none.
+    plan: a Plan as JSON; empty in files of older versions that have none, with `spark_faults` in those of Spark.
     cause: of the breach, "" in files of older versions.
     """
 

@@ -27,7 +27,7 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking import by_evidence, by_history, tables
+from marker_sim.search.shrinking import by_evidence, by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
 
 BESIDE = 2  # Runs beside each other.
@@ -266,8 +266,8 @@ class PlayedShrinker:
 
 def _candidates(broken: Failure) -> Iterator[Plan]:
     plan, history, breach = broken.own_plan, broken.history, broken.breach
-    if plan.shape is not None:
-        yield from tables.candidates(plan, history, breach.evidence)
+    if jobs.are_jobs(plan):
+        yield from jobs.candidates(plan, history, breach.evidence)
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
     evidence = tuple(history.events[index] for index in breach.evidence)

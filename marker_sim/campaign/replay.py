@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from marker_sim.campaign.failure import (
     FIXED,
@@ -29,6 +30,9 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.sources.spark import SparkRuns
 
 LONG_S = 600.0
 CLOSING_S = 2.0
@@ -119,9 +123,9 @@ def played(
 
 
 def on_servers(
-    plan: Plan, sut: str, server: ServerOptions, profile: Profile, guarantee: str | None, cause: str, times: int
+    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str | None, cause: str, times: int
 ) -> Replayed:
-    """The same against a real server or Hudi."""
+    """The same against a real server or Hudi, or as jobs on Spark where `server` is None."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
 
         def play(fresh: bool) -> dict[Kind, Failure]:
@@ -131,7 +135,15 @@ def on_servers(
 
 
 @contextmanager
-def _real_runs(plan: Plan, sut: str, server: ServerOptions, profile: Profile, budget_s: float) -> Iterator[RealRuns]:
+def _real_runs(
+    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
+) -> Iterator[RealRuns | SparkRuns]:
+    if server is None:
+        from marker_sim.campaign.sources.spark import SparkRuns  # Which the simulated world needs nothing of.
+
+        with SparkRuns(sut, plan.seed) as jobs:
+            yield jobs
+        return
     target = parse_target(sut)
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
@@ -144,9 +156,9 @@ def _real_runs(plan: Plan, sut: str, server: ServerOptions, profile: Profile, bu
 
 
 def shrink_on_servers(
-    plan: Plan, sut: str, server: ServerOptions, profile: Profile, guarantee: str, cause: str, budget_s: float
+    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str, cause: str, budget_s: float
 ) -> tuple[SmallPlan | None, int]:
-    """A plan made small on a real server or Hudi once it broke the guarantee there again; None when it did not.
+    """A plan made small where `on_servers` runs it, once it broke the guarantee there again; None when it did not.
 
     Also how many runs it took to see that.
     """

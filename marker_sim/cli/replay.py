@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, SERVER, VIOLATED
+from marker_sim.campaign.failure import CANNOT_RUN, FIXED, NOT_REPRODUCED, SERVER, SPARK, VIOLATED
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
 from marker_sim.campaign.replay import Replayed, on_servers, simulated
 from marker_sim.cli.confirming import confirm, with_processes
@@ -31,7 +31,7 @@ from marker_sim.time_limit import REST_S, TimeLimit
 UNKNOWN = "nothing beside it says that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
-TABLE_TIMES = 3
+TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
 RUN_S = 120.0
 WORDS = {
@@ -52,7 +52,7 @@ class Wanted:
     every: run all failures of a cause.
     real: run plans that are still violated with real processes too.
     times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes,
-        `SERVER_TIMES` for one of a foreign server and `TABLE_TIMES` for one of a table.
+        `SERVER_TIMES` for one of a foreign server, `TABLE_TIMES` for one of a table and `SPARK_TIMES` for Spark jobs.
     """
 
     sut: str | None = None
@@ -182,6 +182,8 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
     if stored.world == "real":
         assert guarantee is not None
         return with_processes(plan, system, guarantee, profile, times or REAL_TIMES)
+    if stored.world == SPARK:
+        return on_servers(plan, system, None, profile, guarantee, cause, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut
     return simulated(plan, system, guarantee, cause, profile, times or 1, steady)
 
@@ -219,9 +221,8 @@ def missing(stored: StoredPlan, system: str) -> str:
         return ""
     if stored.plan is None or not target.can.plans:
         return stored.hint or f"{system} runs in real time, where a simulated plan does not determine a run"
-    if stored.world == "spark":
-        return "it is a Spark job; benchmarks/spark_jobs.py runs the jobs of a seed"
-    why = lacking(f"real processes on {stored.plan.storage}") if stored.world == "real" else ""
+    part = {"real": f"real processes on {stored.plan.storage}", SPARK: SPARK}.get(stored.world)
+    why = lacking(part) if part else ""
     return f"it needs {why}" if why else ""
 
 

@@ -41,6 +41,9 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     if not plan.entries:
         head += " No operation and no fault is needed: the probe at the end of every run shows the violation."
     writes = tuple(_write(write, plan.tables) for write in plan.writes)
+    if any(write.faults for write in plan.writes):
+        met = ((n, plan.faults[index]) for n, write in enumerate(plan.writes, 1) for index in write.faults)
+        return (head, *writes, *(f"In write {number}: {_fault(fault, writes=False)}" for number, fault in met))
     return (head, *operations, *writes, *(_fault(fault, bool(plan.writes)) for fault in order))
 
 

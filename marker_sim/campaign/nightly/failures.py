@@ -20,6 +20,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.files import replacing
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
+from marker_sim.worlds.spark.plans import upgraded
 
 SCHEMA = 1
 FOLDER = "failures"
@@ -205,4 +206,4 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
 
 def plan_of(failure: StoredFailure, origin: str = "") -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict({k: v for k, v in failure.plan.items() if k != "spark_faults"}, origin or failure.name)
+    return Plan.from_dict(upgraded(failure.plan), origin or failure.name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import SERVER, Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.work import (
@@ -21,12 +21,14 @@ from marker_sim.campaign.nightly.work import (
     worth_shrinking,
 )
 from marker_sim.campaign.pieces import PieceResult
-from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker, broken_in
+from marker_sim.campaign.played_shrinking import BESIDE, Again, PlayedShrinker, broken_in
 from marker_sim.campaign.replay import played
 from marker_sim.campaign.sources.processes import Processes, ProcessRuns
 from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
 from marker_sim.campaign.sources.spark import SparkRuns
+from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.plan import Plan
 
 REAL = {"real-local": "local", "real-s3": "s3"}
 # Of making small on servers: at most, and of the rest of the night.
@@ -58,33 +60,38 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 
 
 def spark(task: NightlyTask, runs: SparkRuns) -> Line:
-    """Applications of Spark, by number."""
+    """Applications of Spark, by number; one of the 1st, 2nd, 4th and so on of its kind is made small."""
 
-    def record(failure: Failure) -> FailureRecord:
-        return replace(record_of(failure, "spark", shrunk=False), plan=runs.plan(failure.number).to_dict())
+    def again(plan: Plan, *_: object) -> History:
+        return runs.again(plan).history
 
-    return unit(task, runs, lambda seen: map(record, sorted(seen.found.values(), key=lambda failure: failure.kind)))
+    return unit(task, runs, lambda seen: _made_small(task, again, seen.found, SPARK, alone=True))
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
     """Plans of a system whose runs take real time, by number; the 1st, 2nd, 4th and so on of its kind is made small."""
-    goals = list(runs.target.goals(runs.storage, task.server))
-    return unit(task, runs, lambda seen: _on_servers(task, runs, seen.found)) | {"goals": goals}
+    goals, alone = list(runs.target.goals(runs.storage, task.server)), runs.target.can.alone
+    return unit(task, runs, lambda seen: _made_small(task, runs.again, seen.found, SERVER, alone)) | {"goals": goals}
 
 
-def _on_servers(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
-    """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen."""
-    small, text, now, alone = dict[Kind, Failure](), "", time.monotonic(), runs.target.can.alone
+def _made_small(
+    task: NightlyTask, again: Again, broken: dict[Kind, Failure], world: str, alone: bool
+) -> Iterable[FailureRecord]:
+    """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen.
+
+    alone: whether a run has the machine for itself.
+    """
+    small, text, now = dict[Kind, Failure](), "", time.monotonic()
     worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
     until = now + min(ALONE_SHRINK_S if alone else SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
     if worth and until > now:
         first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
-        shrinker = PlayedShrinker(runs.again, load_profile(task.profile), 1 if alone else BESIDE)
+        shrinker = PlayedShrinker(again, load_profile(task.profile), 1 if alone else BESIDE)
         made = shrinker.shrink(first, [broken[first]], until)
         small, text = ({} if made.told is None else made.broken), f"\n{made.sentence}"
     entries = max((failure.entries for failure in broken.values()), default=0)
     for kind, seen in {**broken, **small}.items():
-        record = record_of(seen, SERVER, shrunk=kind in small)
+        record = record_of(seen, world, shrunk=kind in small)
         said = record.text + text if kind in small else record.text
         yield replace(record, entries_before=entries, text=said, deterministic=False)
 

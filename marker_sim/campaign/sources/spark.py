@@ -7,23 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from marker_sim.campaign.pieces import NumberedRun
+from marker_sim.campaign.played_runs import numbered
 from marker_sim.campaign.runs import NOT_SERVED
 from marker_sim.loading import load_system
-from marker_sim.plan import MODES
+from marker_sim.plan import MODES, Plan
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.targets.python import served
 from marker_sim.worker_pool import Keeper
-from marker_sim.worlds.spark.counts import count as counts_in
-from marker_sim.worlds.spark.plans import SparkPlan
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
-from marker_sim.worlds.spark.run import run_spark
+from marker_sim.worlds.spark.run import SparkRun, run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
-NOT_FIRED = "fault on Spark that did not fire"
 KILLS = 4  # So that an application takes a minute or two and not more.
-STRAY = "data file on Spark that no commit names at the end"
 _KINDS = tuple(
     (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
 )
@@ -32,6 +29,8 @@ _KINDS = tuple(
 class SparkRuns(Keeper):
     """Applications by number on one cluster, which the first starts; a context manager that leaves no process."""
 
+    at_once = 1
+
     def __init__(self, sut: str, seed: int) -> None:
         super().__init__()
         self.system = load_system(sut)
@@ -39,7 +38,7 @@ class SparkRuns(Keeper):
         self._seed = seed
         self._cluster: Standalone | None = None
 
-    def plan(self, number: int) -> SparkPlan:
+    def plan(self, number: int) -> Plan:
         """The plan with a number; the seed is an eighth of it."""
         mode, storage, draw = _KINDS[number % len(_KINDS)]
         seed = plan_seed(self._seed, number // len(_KINDS))
@@ -48,16 +47,16 @@ class SparkRuns(Keeper):
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
         """Each application that the system serves."""
         for number in range(first, first + count):
-            spark_plan = self.plan(number)
-            plan = spark_plan.plan
-            if not served(self.system, plan.mode, plan.storage):
+            plan = self.plan(number)
+            if served(self.system, plan.mode, plan.storage):
+                yield numbered(number, self.again(plan))
+            else:
                 yield NumberedRun(number, plan, None, reached=((NOT_SERVED, 1),))
-                continue
-            with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
-                run = run_spark(spark_plan, self._running(), Path(logs), self._sut)
-            counts = counts_in(run.history)
-            reached = ((NOT_FIRED, len(run.missed)), (STRAY, len(counts.strays)), ("Spark job", counts.jobs))
-            yield NumberedRun(number, plan, run.history, reached=reached)
+
+    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
+        """A plan run once, whatever the time; each run has storage, drivers and servers of its own."""
+        with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
+            return run_spark(plan, self._running(), Path(logs), self._sut)
 
     def _running(self) -> Standalone:
         if self._cluster is None:

@@ -31,6 +31,8 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories
+from marker_sim.search.shrinking.jobs import are_jobs
+from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 from marker_sim.search.shrinking.operations import (
     at_sites,
     lasting,
@@ -40,7 +42,6 @@ from marker_sim.search.shrinking.operations import (
     without_two,
 )
 from marker_sim.search.shrinking.operations import miniatures as small_ops
-from marker_sim.search.shrinking.tables import smaller as of_tables
 from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
 from marker_sim.search.shrinking.writes import miniatures as small_writes
 from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
@@ -88,8 +89,8 @@ class _Shrinker:
 
     def run(self) -> Plan:
         try:
-            if self.best.shape is not None:
-                while any(map(self.attempt, of_tables(self.best))):
+            if are_jobs(self.best):
+                while any(map(self.attempt, smaller_jobs(self.best))):
                     continue
                 return self.best
             while True:

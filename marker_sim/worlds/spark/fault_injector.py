@@ -14,13 +14,13 @@ from typing import Protocol
 
 import psutil
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, JobFault, SparkPlan
+from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
 from marker_sim.worlds.spark.standalone import Standalone
 
 HELD_S = 6.0  # An attempt that waits for something, or makes Spark start a copy of it.
@@ -31,7 +31,6 @@ MARKERS_GONE_S = 0.4
 class StrikableRun(Protocol):
     """The run of a Spark application as far as its faults need it (run.py)."""
 
-    spark_plan: SparkPlan
     plan: Plan
     cluster: Standalone
     recorder: Recorder
@@ -45,7 +44,11 @@ class StrikableRun(Protocol):
 
 
 class SparkFaultInjector:
-    """Hurts one run. struck: the plan's faults that had their effect, by number. healed: nothing strikes any more."""
+    """The faults of one run.
+
+    struck: those of the plan that had their effect, by number.
+    healed: nothing strikes any more.
+    """
 
     def __init__(self, jobs: StrikableRun) -> None:
         self.healed = False
@@ -60,14 +63,19 @@ class SparkFaultInjector:
 
     def arm(self, write: int) -> None:
         """A write (from 1) is about to begin: aim what belongs to it, but for the driver's death."""
-        for number, each in self._jobs.spark_plan.of(write):
-            if not each.phase and not each.fault.site:
-                self._arm(number, each)
+        for number, fault in self._of(write):
+            if not phase_of(fault) and isinstance(fault.trigger, Call):
+                self._arm(number, fault)
 
-    def _arm(self, number: int, each: JobFault) -> None:
-        armed = each.armed()
-        self._armed[armed] = number
-        self._jobs.interceptor.arm(armed)
+    def _of(self, write: int) -> list[tuple[int, Fault]]:
+        """The faults of a write, with their numbers."""
+        plan = self._jobs.plan
+        return [(number, plan.faults[number]) for number in plan.writes[write - 1].faults]
+
+    def _arm(self, number: int, fault: Fault) -> None:
+        aimed = armed(fault)
+        self._armed[aimed] = number
+        self._jobs.interceptor.arm(aimed)
 
     def disarm(self) -> None:
         """The write is over; what did not strike by now never will."""
@@ -78,8 +86,7 @@ class SparkFaultInjector:
     def inject(self, due: ArmedFault, call: StorageCall) -> None:
         """A fault at the interceptor strikes; its lock is held."""
         number = self._armed[due]
-        phase = self._jobs.spark_plan.faults[number].phase
-        if phase:
+        if phase := phase_of(due.fault):
             self.struck[number] += self.kill_driver(phase, call.path)
         else:
             self.struck[number] += self._kill(self._jobs.lives[call.process], call.path)
@@ -90,14 +97,15 @@ class SparkFaultInjector:
             with self._turn:
                 self._committed.add(write)
                 self._turn.notify_all()
-        for number, each in self._jobs.spark_plan.of(write):
-            if self.healed or self.struck[number]:
+        for number, fault in self._of(write):
+            phase = PHASES.get(phase_of(fault))
+            if self.healed or self.struck[number] or phase is None or phase.step != name:
                 continue
-            if each.phase == name:
+            if phase.site:
                 self.struck[number] += self.kill_driver(name, None)
                 raise CallerIsDead
-            if each.phase in PHASES and PHASES[each.phase].since == name and number not in self._armed.values():
-                self._arm(number, each)
+            if number not in self._armed.values():
+                self._arm(number, fault)
 
     def kill_driver(self, phase: str, path: str | None) -> bool:
         """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
@@ -120,21 +128,21 @@ class SparkFaultInjector:
             with self._turn:
                 self._ended.setdefault(write, set()).add(task)
                 self._turn.notify_all()
-        for number, each in self._jobs.spark_plan.of(write):
-            if (each.fault.target, each.fault.site) != (f"task-{task}", MOMENTS[moment]) or self.healed:
+        for number, fault in self._of(write):
+            if (fault.target, fault.site) != (f"task-{task}", MOMENTS[moment]) or self.healed:
                 continue
-            if each.fault.kind is FaultKind.SPECULATIVE:
+            if fault.kind is FaultKind.SPECULATIVE:
                 self._meet(number, (write, task), name, attempt)
                 continue
             with self._turn:
                 first = number not in self._taken
                 self._taken.add(number)
             if first:
-                return self._task(number, each, self._jobs.lives[name])
+                return self._task(number, fault.kind, write, self._jobs.lives[name])
         return None
 
-    def _task(self, number: int, each: JobFault, life: ManagedProcess) -> str | None:
-        kind, answer = each.fault.kind, None
+    def _task(self, number: int, kind: FaultKind, write: int, life: ManagedProcess) -> str | None:
+        answer = None
         self._jobs.recorder.record(life.name, "nemesis", "fault", kind.value)
         match kind:
             case FaultKind.TASK_FAILED:
@@ -147,13 +155,13 @@ class SparkFaultInjector:
                 self.struck[number] += self._kill_executors(life.actor)
                 raise CallerIsDead
             case FaultKind.SHUFFLE_LOST:
-                self._await_others(each.write)
+                self._await_others(write)
                 for host in self._jobs.cluster.executors():
                     if host != life.actor:
                         self.struck[number] += self._kill_executors(host)
             case FaultKind.LATE_ATTEMPT | FaultKind.LATE_FAILURE:
                 with self._turn:
-                    over = self._turn.wait_for(lambda: each.write in self._committed, HELD_S)
+                    over = self._turn.wait_for(lambda: write in self._committed, HELD_S)
                 self.struck[number] += over
                 self._jobs.over.wait(MARKERS_GONE_S)
                 answer = "fail" if kind is FaultKind.LATE_FAILURE else None
@@ -209,6 +217,6 @@ class SparkFaultInjector:
             life.signal(signal.SIGKILL)
             return True
 
-    def missed(self) -> tuple[JobFault, ...]:
+    def missed(self) -> tuple[Fault, ...]:
         """The faults of the plan that never struck."""
-        return tuple(fault for number, fault in enumerate(self._jobs.spark_plan.faults) if not self.struck[number])
+        return tuple(fault for number, fault in enumerate(self._jobs.plan.faults) if not self.struck[number])

@@ -8,28 +8,27 @@ driver_plan   a driver dies in each write, and the next write begins with what i
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.spark.plans import (
     MOMENTS,
     PATHS,
     STEPS,
-    JobFault,
-    SparkPlan,
     driver_kill,
+    phase_of,
     server_kill,
     storage_fault,
     taking_back_fails,
     task_fault,
+    with_faults,
 )
 
 TASKS = 4
 PARTITIONS = ("", "dt=2020-01-01", "ä b/01")
 
 
-def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
+def task_plan(seed: int, mode: str, storage: str) -> Plan:
     """Every fault but the driver's, each in a write of its own, in an order drawn from the seed."""
     rng = random.Random(seed)
     kinds = [(FaultKind.TASK_FAILED, moment) for moment in MOMENTS]
@@ -41,26 +40,26 @@ def task_plan(seed: int, mode: str, storage: str) -> SparkPlan:
     drawn = [task_fault(kind, rng.randrange(TASKS), moment) for kind, moment in kinds]
     drawn += _others(rng, mode, storage)
     rng.shuffle(drawn)
-    faults: list[JobFault] = []
+    faults: list[tuple[int, Fault]] = []
     write = 0
     for fault in drawn:
         write += 1
-        faults.append(replace(fault, write=write))
+        faults.append((write, fault))
         # An attempt that outlives this write has the next one for itself.
-        write += fault.fault.kind in (FaultKind.LATE_ATTEMPT, FaultKind.LATE_FAILURE)
-        if storage == "s3" and fault.fault.kind is FaultKind.LATE_ATTEMPT:
+        write += fault.kind in (FaultKind.LATE_ATTEMPT, FaultKind.LATE_FAILURE)
+        if storage == "s3" and fault.kind is FaultKind.LATE_ATTEMPT:
             kind = rng.choice((FaultKind.THROTTLED, FaultKind.SERVER_ERROR))
-            faults.append(taking_back_fails(kind, write, calls=2))
-    return SparkPlan(plan=_plan(rng, seed, mode, storage, write), faults=tuple(faults))
+            faults.append((write, taking_back_fails(kind, calls=2)))
+    return with_faults(_plan(rng, seed, mode, storage, write), faults)
 
 
-def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan:
+def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> Plan:
     """`kills` writes, in each of which the driver dies somewhere else; phases in an order drawn from the seed."""
     rng = random.Random(seed)
     phases = ["flush", "data", "reconcile", "commit", "commit", "marker-deletion", "rollback", "rollback"]
-    phases += ["rollback-begins", "finalize-begins", "finalize-ended", *rng.sample(STEPS, 2)]
+    phases += ["rollback-begins", "finalize-begins", "commit-begins", *rng.sample(STEPS, 2)]
     rng.shuffle(phases)
-    faults: list[JobFault] = []
+    faults: list[tuple[int, Fault]] = []
     abandoned: set[int] = set()
     write = 0
     for phase in phases[:kills]:
@@ -68,31 +67,31 @@ def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> SparkPlan
         if phase.startswith("rollback") and not _died_before(faults, write):
             abandoned.add(write)
             write += 1
-        faults.append(_kill(rng, phase, write, mode))
+        faults.append((write, _kill(rng, phase, mode)))
         if phase == "reconcile":
-            faults.append(task_fault(FaultKind.TASK_FAILED, rng.randrange(TASKS), "closed", write))
-    return SparkPlan(plan=_plan(rng, seed, mode, storage, write, frozenset(abandoned)), faults=tuple(faults))
+            faults.append((write, task_fault(FaultKind.TASK_FAILED, rng.randrange(TASKS), "closed")))
+    return with_faults(_plan(rng, seed, mode, storage, write, frozenset(abandoned)), faults)
 
 
-def _kill(rng: random.Random, phase: str, write: int, mode: str) -> JobFault:
+def _kill(rng: random.Random, phase: str, mode: str) -> Fault:
     # One batch may hold all markers of a write, so only the first flush is sure to come.
     n = {
         "flush": rng.randint(1, 2 if mode == "direct" else 1),
         "data": rng.randint(1, TASKS),
         "rollback": rng.randint(1, 3),
     }.get(phase, 1)
-    return driver_kill(write, phase, n, rng.choice(("before", "after")))
+    return driver_kill(phase, n, rng.choice(("before", "after")))
 
 
-def _died_before(faults: list[JobFault], write: int) -> bool:
+def _died_before(faults: list[tuple[int, Fault]], write: int) -> bool:
     """Whether the write before left an instant for sure: its driver died before the commit."""
-    before = [fault.phase for fault in faults if fault.phase and fault.write == write - 1]
-    return bool(before) and before[0] in ("flush", "data", "reconcile", "finalize-begins", "finalize-ended")
+    before = [phase for number, fault in faults if number == write - 1 and (phase := phase_of(fault))]
+    return bool(before) and before[0] in ("inflight", "flush", "data", "finalize-begins", "reconcile", "commit-begins")
 
 
-def _others(rng: random.Random, mode: str, storage: str) -> list[JobFault]:
+def _others(rng: random.Random, mode: str, storage: str) -> list[Fault]:
     """Faults of the server and the storage that can happen there; which write they belong to is not said yet."""
-    faults: list[JobFault] = []
+    faults: list[Fault] = []
     if mode == "timeline":
         faults += [server_kill("before"), server_kill("after")]
     here: dict[FaultKind, dict[str, int]] = {FaultKind.DISK_FULL: {}}

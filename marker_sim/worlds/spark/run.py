@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault
 from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
@@ -37,46 +38,60 @@ from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterSto
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
+from marker_sim.worlds.spark.counts import count
 from marker_sim.worlds.spark.fault_injector import SparkFaultInjector
-from marker_sim.worlds.spark.plans import DRIVER, SERVER, JobFault, SparkPlan
+from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.standalone import Standalone
 
 WRITE_LIMIT_S = 120.0
+NOT_FIRED = "fault on Spark that did not fire"
+STRAY = "data file on Spark that no commit names at the end"
 READY_S = 60.0
 SERVER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRun:
-    """What came of a run.
+    """A run that is over (`targets.target.PlayedRun`).
 
     missed: the faults of the plan that never struck.
     drivers: how many there were.
     """
 
     history: History
-    missed: tuple[JobFault, ...]
+    plan: Plan
+    missed: tuple[Fault, ...]
     drivers: int
+    cut: bool = False
+    interrupted: bool = False
+    trouble: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often what happened."""
+        seen = count(self.history)
+        return {NOT_FIRED: len(self.missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
 
 
-def run_spark(plan: SparkPlan, cluster: Standalone, logs: Path, system: str = "reference") -> SparkRun:
+def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "reference") -> SparkRun:
     """Execute a plan on a cluster, on a fresh local directory or behind a fresh S3 front.
 
     system: as in --sut; a mutant's as well. HarnessError when the kit or Spark fails.
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    return SparkRun(history=history, missed=jobs.injector.missed(), drivers=jobs.drivers)
+    return SparkRun(history=history, plan=plan, missed=jobs.injector.missed(), drivers=jobs.drivers)
 
 
 class SparkWrites:
     """All processes of one run. lives: those that said hello, by name. server: the timeline server of the driver."""
 
-    def __init__(self, plan: SparkPlan, cluster: Standalone, logs: Path, system: str) -> None:
-        if plan.plan.storage not in ("local", "s3"):
-            raise HarnessError(f"storage {plan.plan.storage} has no real processes; local and s3 have")
-        self.spark_plan, self.cluster = plan, cluster
-        self.plan: Plan = replace(plan.plan, writes=(*plan.plan.writes, _probe(plan.plan)))
+    def __init__(self, plan: Plan, cluster: Standalone, logs: Path, system: str) -> None:
+        if plan.storage not in ("local", "s3"):
+            raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        self.cluster = cluster
+        self.plan = replace(plan, writes=(*plan.writes, _probe(plan)))
+        self._given = plan
         self.system = load_system(system)
         self.identity = True
         self.recorder = Recorder()
@@ -291,8 +306,7 @@ class SparkWrites:
         observe(self.recorder.record_row, began, files, self._instants, fresh.names, tables, PARQUET)
 
     def _header(self) -> Header:
-        header = self.settings.header("spark", self.plan, self.recorder.events, self.identity)
-        return replace(header, plan=replace(self.spark_plan, plan=self.plan).to_dict())
+        return self.settings.header("spark", self._given, self.recorder.events, self.identity)
 
 
 def _probe(plan: Plan) -> Write:

@@ -1,0 +1,94 @@
+"""Smaller plans of Spark jobs, where a try costs seconds to a minute: few, the best first.
+
+A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. What breaks is
+mostly seen soon after what caused it. So one part alone is tried first, those beside the evidence before the others;
+then whatever is left goes one by one; then the table becomes as plain as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from marker_sim.history import History
+from marker_sim.plan import Plan, TableShape, Write
+from marker_sim.worlds.hudi_spark.steps import EXECUTOR
+
+Part = tuple[Write, ...]
+
+
+def are_jobs(plan: Plan) -> bool:
+    """Whether the plan is of Spark jobs: of a released Hudi, or with faults of its own for each write."""
+    return plan.shape is not None or any(write.faults for write in plan.writes)
+
+
+def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:
+    """The plan with one of its parts alone, those whose faults were the last before the evidence first.
+
+    Of the kit's own jobs then two in a row, for what one driver leaves is the next one's matter.
+    """
+    parts = _parts(plan)
+    last = max(evidence, default=len(history.events))
+    struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
+    through, reached = list[int](), 0
+    for part in parts:
+        killed = plan.shape is not None and part[0].abandon  # The death that it has to roll back.
+        reached += sum(len(write.faults) for write in part) + killed
+        through.append(reached)
+    near = next((number for number, count in enumerate(through) if count >= struck), len(parts) - 1)
+    order = sorted(range(len(parts)), key=lambda number: (abs(number - near), number))
+    for many in (1, 2) if plan.shape is None else (1,):
+        yield from (_with(plan, parts[max(0, n + 1 - many) : n + 1]) for n in order if len(parts) > many)
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """The plan without a part, the first of them first; then simpler ones, and faults at the first call that fits."""
+    parts = _parts(plan)
+    for position in range(len(parts)) if len(parts) > 1 else ():
+        yield _with(plan, (*parts[:position], *parts[position + 1 :]))
+    yield from _simpler_tables(plan, plan.shape) if plan.shape is not None else _simpler_writes(plan)
+    yield replace(plan, merge_on_read=False)
+    yield replace(plan, num_threads=1)
+    for position, fault in enumerate(plan.faults):
+        if fault.n > 1:
+            yield replace(plan, faults=(*plan.faults[:position], fault.at(1), *plan.faults[position + 1 :]))
+
+
+def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
+    plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
+    one = replace(plan, num_threads=1)  # With few partitions it writes its files again as one of many with many does.
+    yield replace(one, merge_on_read=False, shape=plain)
+    yield replace(one, shape=plain)
+    for name in ("cluster", "metadata", "version6", "partitions", "small_files", "index"):
+        yield replace(plan, shape=replace(shape, **{name: getattr(plain, name)}))
+
+
+def _simpler_writes(plan: Plan) -> Iterator[Plan]:
+    """Without a fault, with the first tasks alone (whose numbers stay), and without what was left behind."""
+    for number in range(len(plan.faults)):
+        writes = (replace(w, faults=tuple(n for n in w.faults if n != number)) for w in plan.writes)
+        yield _with(plan, (tuple(writes),))
+    most = max(len(write.tasks) for write in plan.writes)
+    for tasks in range(1, most):
+        yield replace(plan, writes=tuple(replace(write, tasks=write.tasks[:tasks]) for write in plan.writes))
+    if any(write.abandon for write in plan.writes):
+        yield _with(plan, (tuple(write for write in plan.writes if not write.abandon),))
+
+
+def _parts(plan: Plan) -> tuple[Part, ...]:
+    parts, part = list[Part](), list[Write]()
+    for write in plan.writes:
+        part.append(write)
+        if not write.abandon:
+            parts.append(tuple(part))
+            part = []
+    return (*parts, tuple(part)) if part else tuple(parts)
+
+
+def _with(plan: Plan, parts: Iterable[Part]) -> Plan:
+    """The plan with these parts and their faults alone."""
+    writes = tuple(write for part in parts for write in part)
+    kept = [number for write in writes for number in write.faults]
+    moved = {number: index for index, number in enumerate(kept)}
+    renumbered = tuple(replace(write, faults=tuple(moved[number] for number in write.faults)) for write in writes)
+    return replace(plan, writes=renumbered, faults=tuple(plan.faults[number] for number in kept))
