@@ -340,6 +340,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
         return shrinker.shrink(Kind(*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
 
 
+@pytest.mark.xdist_group("small-plan")
 def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:
     made = small
     assert made.plan.entries <= 4 and not made.plan.faults and len(made.plan.directories) == 1
@@ -369,6 +370,7 @@ def test_a_stored_failure_is_made_smaller_on_its_server(tmp_path: Path, capsys: 
     assert re.match(rf"SMALLER: G11 .*: {HIDDEN.entries} entries before, \d now; breaks in \d+ of \d+ runs", said), said
 
 
+@pytest.mark.xdist_group("small-plan")
 def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:
     made = small
     kind, broken = next((kind, each) for kind, each in made.broken.items() if kind[:3] == STALE)
