@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from properties.volume import volume
 from scenarios.fuzz.file_fuzz import FileFuzzer
 from scenarios.fuzz.ledger import Broken
 from scenarios.fuzz.subject import Subject, serve_command
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-INPUTS = volume(1_500, quick=400)
-RARE = volume(0, quick=3)  # Kinds that 400 inputs may lack: one is drawn in each round of some dozens.
+INPUTS = 1_500
 INPUTS_TO_CATCH = 4_000
 KINDS = {"file", "link", "fifo", "socket", "directory", "full-directory", "denied", "huge-line", "many", "instead"}
 FAULTS = {"follows-links": "touched outside", "skips-what-fails": "short of|after a create"}
@@ -42,17 +40,17 @@ def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
     assert fuzzer.statistics.touched == 0
 
 
-@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3, fails=1e-3)
+@pytest.mark.draws(runs=INPUTS, one_in=500)
 def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     fuzzer = FileFuzzer(tmp_path)
     fuzzer.run(INPUTS, chaos_seed)
     statistics = fuzzer.statistics
-    assert statistics.inputs.total() >= INPUTS and len(KINDS - set(statistics.inputs)) <= RARE
+    assert statistics.inputs.total() >= INPUTS and set(statistics.inputs) >= KINDS
     assert statistics.calls["list_all", "ok"] and statistics.calls["list_all", "PathRefused"], statistics.calls
     assert statistics.calls["begin", "ok"] and statistics.calls["begin", "ValueError"], statistics.calls
 
 
-@pytest.mark.draws(runs=INPUTS // 4, one_in=INPUTS // 12)
+@pytest.mark.draws(runs=INPUTS // 4, one_in=125)
 def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     with server(tmp_path) as subject:
         fuzzer = FileFuzzer(tmp_path, port=subject.port)

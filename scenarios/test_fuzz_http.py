@@ -22,7 +22,9 @@ from scenarios.fuzz.subject import serve_command
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 INPUTS = volume(1_500, quick=400)
-RARE = volume(0, quick=3)  # Kinds that 400 inputs may lack: the rarest is one of 400, and three lack in 1 of 1,000.
+# How many kinds of inputs and of answers 400 inputs may lack. In 12 times so many no kind of input was lacking, and one
+# of answers, 403, twice.
+RARE = volume(0, quick=4)
 # The rarest sight of a fault, a create that is answered twice, took 226, 867 and 934 inputs.
 INPUTS_TO_CATCH = 10_000
 CONNECTIONS = 400
@@ -62,14 +64,15 @@ def test_every_known_hostile_input_is_withstood(tmp_path: Path) -> None:
         assert fuzzer.statistics.unanswered == 0 and fuzzer.statistics.touched == 0 and fuzzer.statistics.servers == 1
 
 
-@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3, fails=1e-3)
+@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3, fails=1e-5)
 def test_drawn_hostile_inputs_are_answered_and_change_nothing(tmp_path: Path, chaos_seed: int) -> None:
     with HttpFuzzer(places.local(tmp_path)) as fuzzer:
         fuzzer.run(INPUTS, chaos_seed)
         statistics = fuzzer.statistics
     assert statistics.inputs.total() >= INPUTS and set(statistics.inputs) <= KINDS
     assert len(KINDS - set(statistics.inputs)) <= RARE
-    assert len({"200", "400", "403", "404", "405"} - {status for _, status in statistics.outcomes}) <= RARE
+    answers = {status for _, status in statistics.outcomes}
+    assert answers >= {"200", "400"} and len({"403", "404", "405"} - answers) <= RARE // 2
     assert statistics.owed["target", "accept"] and statistics.owed["target", "refuse"]
     assert statistics.servers == 1, "the server was the same process all the time"
 
