@@ -384,10 +384,8 @@ def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPla
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"shrunk from {HIDDEN.entries}" in page
-    assert (
-        f"it may become smaller yet: there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
-        in page
-    )
+    goes_on = f"there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
+    assert f"it may become smaller yet: {goes_on}" in page
     code, said = replayed(tmp_path / "plan.json", 4)
     assert code == 1 and re.match(r"STILL VIOLATED, [1-4] of 4: G11", said), said
     content = (tmp_path / "verdict.json").read_text(encoding="utf-8")
