@@ -26,7 +26,7 @@ pytest_plugins = ("marker_sim.pytest_plugin",)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-EXAMPLES = {"quick": 30, "ci": 100, "nightly": 2000}
+EXAMPLES = {"quick": 25, "ci": 100, "nightly": 2000}
 NIGHTLY_S = 12 * 3600.0
 
 

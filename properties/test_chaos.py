@@ -126,7 +126,19 @@ def _fail(tmp_path: Path) -> Path:
     """A chaos directory with failures of a mutant."""
     directory = tmp_path / "chaos"
     code, out, err = _run(
-        "--budget", "6s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm", "--seed", "1", cwd=tmp_path
+        "--budget",
+        "6s",
+        "--dir",
+        str(directory),
+        "--sut",
+        MUTANT,
+        "--stages",
+        "swarm",
+        "--seed",
+        "1",
+        "--jobs",
+        "1",
+        cwd=tmp_path,
     )
     assert code == 1, out + err
     return directory
@@ -145,7 +157,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
     assert main(["replay", str(directory)]) == 1, "the ledger knows of them"
     shutil.rmtree(directory / "failures")
-    code, out, err = _run("--budget", "2s", "--dir", str(directory), cwd=tmp_path)
+    code, out, err = _run("--budget", "2s", "--dir", str(directory), "--jobs", "1", cwd=tmp_path)
     assert code == 1, out + err
     assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}
     night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]
@@ -176,11 +188,13 @@ def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
     assert newer.exists(), "what cannot be read is not pruned"
 
 
-def test_a_second_chaos_on_a_directory_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
-    process = _start("--budget", "60s", "--dir", "chaos", "--stages", "swarm", cwd=tmp_path)
+def test_a_second_chaos_on_a_directory_is_refused_while_the_first_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = _start("--budget", "60s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
     _wait("it did not begin", lambda: _lines(tmp_path / "chaos", "night"))
-    code, _, err = _run("--budget", "1s", "--dir", "chaos", cwd=tmp_path)
-    assert code == 2 and "is in use by another marker-sim" in err
+    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path / "chaos")]) == 2
+    assert "is in use by another marker-sim" in capsys.readouterr().err
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=TIMEOUT_S)
@@ -199,14 +213,14 @@ def test_a_night_keeps_its_budget(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp_path: Path) -> None:
-    process = _start("--budget", "20s", "--dir", "chaos", "--stages", "swarm", cwd=tmp_path)
+    process = _start("--budget", "20s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
     _wait("no unit was done", lambda: _lines(tmp_path / "chaos"))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130, out + err
     assert "is paused" in out and "the same command continues it" in out
     assert not _marked(tmp_path / "chaos")
-    _run("--budget", "2s", "--dir", "chaos", cwd=tmp_path)
+    _run("--budget", "2s", "--dir", "chaos", "--jobs", "1", cwd=tmp_path)
     kinds = [line["kind"] for line in read_lines(tmp_path / "chaos") if line["kind"] not in ("unit", "replayed")]
     assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
 

@@ -24,7 +24,7 @@ from properties.correct.compacted_log import View
 from properties.correct.shape import SYSTEMS
 from properties.volume import volume
 
-RUNS = volume(160, quick=80)
+RUNS = volume(160)
 ACCUSED = sorted((Path(__file__).parent / "correct" / "accused").glob("*.json"))
 HERE = "properties.test_correct_ones"
 

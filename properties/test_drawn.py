@@ -21,6 +21,9 @@ from properties.drawn import (
     table_of,
 )
 
+# One worker draws them, once.
+pytestmark = pytest.mark.xdist_group("drawn")
+
 
 @pytest.fixture(scope="module", params=STORAGES)
 def drawn(request: pytest.FixtureRequest) -> tuple[str, dict[str, int], dict[str, int]]:

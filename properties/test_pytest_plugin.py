@@ -62,7 +62,7 @@ def session_of_a_third_party(folder: Path, *arguments: str) -> tuple[int, str]:
     """pytest in a project that has nothing but a class, with its exit code and output."""
     (folder / "conftest.py").write_text(
         "from hypothesis import settings\n"
-        'settings.register_profile("short", max_examples=8)\n'
+        'settings.register_profile("short", max_examples=4)\n'
         'settings.load_profile("short")\npytest_plugins = ("marker_sim.pytest_plugin",)\n',
         encoding="utf-8",
     )

@@ -112,8 +112,8 @@ def test_a_wrong_answer_on_a_rare_path_ends_the_campaign_without_a_verdict(
     report, sut = str(tmp_path / "report"), f"{__name__}:SometimesNone"
     words = ["verify", "--mode", "direct", "--storage", "local", "--runs", "60", "--seed", "1", "--report", report]
     assert main([*words, "--sut", sut]) == 2
-    said = capsys.readouterr().err
-    assert said == f"marker-sim: --sut {sut}: delete returned None; return True or False\n"
+    said = capsys.readouterr().err.splitlines()[-1]  # A busy machine has told of its progress before.
+    assert said == f"marker-sim: --sut {sut}: delete returned None; return True or False"
     assert not (tmp_path / "report" / "verdict.json").exists()
 
 
@@ -126,15 +126,15 @@ def test_as_many_runs_are_played_as_were_asked_for_where_a_storage_is_left_out(t
     assert any("s3-unconditional: the system needs" in line for line in verdict["not_reached"])
 
 
-@pytest.mark.parametrize("name", ["CreateTrue", "DeleteNone", "nothing", "NoContext", "Missing"])
-def test_a_class_that_cannot_run_leaves_the_last_report_where_it_is(name: str, tmp_path: Path) -> None:
+def test_a_class_that_cannot_run_leaves_the_last_report_where_it_is(tmp_path: Path) -> None:
     report = tmp_path / "report"
     words = ["verify", "--mode", "direct", "--storage", "local", "--runs", "2", "--seed", "1", "--report", str(report)]
     assert main(words) in (0, 3)
     before = (report / "verdict.json").read_bytes()
-    assert main([*words, "--sut", f"{__name__}:{name}"]) == 2
-    assert (report / "verdict.json").read_bytes() == before
-    assert not (report / "earlier").exists()
+    for name in ("CreateTrue", "DeleteNone", "nothing", "NoContext", "Missing"):
+        assert main([*words, "--sut", f"{__name__}:{name}"]) == 2, name
+        assert (report / "verdict.json").read_bytes() == before, name
+        assert not (report / "earlier").exists(), name
 
 
 def test_the_reference_is_called_without_a_check_between() -> None:

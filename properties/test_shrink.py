@@ -19,16 +19,17 @@ from marker_sim.search.writes import make_write_plan
 from properties.breaking import fails_with
 
 # Mutants that needed from three to twenty-nine entries before the shrinker had all of its passes.
-HARD = (
-    "ghost-put",
-    "short-list",
-    "exists-while-flushing",
-    "unconditional-replace",
-    "untyped-directory-is-direct",
-    "read-error-is-empty",
-    "missing-file-breaks-rollback",
-    "rollback-not-retried",
-)
+# With the seed of the plan that showed each last, where the search begins.
+HARD = {
+    "ghost-put": 248,
+    "short-list": 286,
+    "exists-while-flushing": 4,
+    "unconditional-replace": 0,
+    "untyped-directory-is-direct": 24,
+    "read-error-is-empty": 146,
+    "missing-file-breaks-rollback": 5,
+    "rollback-not-retried": 6,
+}
 # A local disk has no fault that lasts while somebody reads: four are what a driver needs to give up, beside two writes.
 ENTRIES_MAX = {"s3": 5, "local": 6}
 PLACES = [(mode, storage) for storage in ("s3", "local") for mode in ("timeline", "direct")]
@@ -39,7 +40,7 @@ def first_failure(name: str) -> tuple[Plan, Fails]:
     mutant = find_mutant(name)
     fails = fails_with(mutant.kills, load_mutant(mutant), load_profile("reference"))
     make = make_write_plan if mutant.of_writes else make_plan
-    for seed in range(2_000):
+    for seed in (HARD[name], *range(2_000)):
         plan = make(seed, *PLACES[seed % len(PLACES)])
         if fails(plan):
             return plan, fails
@@ -174,15 +175,16 @@ def test_a_fault_at_a_site_stays_there_and_strikes_earlier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cause", "entries"),
-    [("no-last-line-end", "file-cut", 0), ("parent-directories-accepted", "no-clear-answer", 1),
-     ("known-by-its-end", "another-server", 2)],
+    ("name", "cause", "entries", "last"),
+    [("no-last-line-end", "file-cut", 0, 0), ("parent-directories-accepted", "no-clear-answer", 1, 13),
+     ("known-by-its-end", "another-server", 2, 190)],
 )  # fmt: skip
-def test_an_entry_that_only_names_the_cause_is_not_kept(name: str, cause: str, entries: int) -> None:
+def test_an_entry_that_only_names_the_cause_is_not_kept(name: str, cause: str, entries: int, last: int) -> None:
     mutant, profile = find_mutant(name), load_profile("reference")
     system = load_mutant(mutant)
     by_cause = fails_with(mutant.kills, system, profile, cause)
-    plan = next(plan for seed in range(400) if by_cause(plan := make_plan(seed, *PLACES[seed % len(PLACES)])))
+    seeds = (last, *range(400))  # The one that showed it last comes first.
+    plan = next(plan for seed in seeds if by_cause(plan := make_plan(seed, *PLACES[seed % len(PLACES)])))
     small = make_small(plan, system, mutant.kills, profile, cause, 60.0)
     assert small.entries <= entries, small
     assert fails_with(mutant.kills, system, profile)(small)

@@ -13,6 +13,7 @@ import pytest
 from marker_sim.campaign.nightly.failures import read_stored
 from marker_sim.cli.app import main
 from marker_sim.errors import UsageError
+from marker_sim.report.verdict import EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.targets.s3_endpoint import check_keys
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.world import Endpoint
@@ -51,8 +52,11 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     seen = sum(each.seen + each.alike for each in stored)
     assert seen == sum(len(line["sightings"]) for line in units) > 0, "no failure was lost"
     assert all(each.world == "server" and each.server["start"] == start for each in stored)
-    small = max(stored, key=lambda each: (each.shrunk, each.seen))
-    assert main(["replay", str(directory / "failures" / f"{small.name}.json"), "--times", "4"]) == 1
+    # What a busy machine's timing alone showed need not show again in four runs; what the server always does has to.
+    likely = sorted(stored, key=lambda each: (each.shrunk, each.seen), reverse=True)
+    files = (str(directory / "failures" / f"{each.name}.json") for each in likely)
+    codes = (main(["replay", file, "--times", "4"]) for file in files)
+    assert next((code for code in codes if code != EXIT_INCONCLUSIVE), EXIT_INCONCLUSIVE) == EXIT_VIOLATED
 
 
 def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(

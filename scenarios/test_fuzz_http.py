@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from properties.volume import NIGHTLY
+from properties.volume import NIGHTLY, volume
 from scenarios.fuzz import places
 from scenarios.fuzz.client import Line, converse
 from scenarios.fuzz.http_fuzz import HttpFuzzer, Place
@@ -21,7 +21,10 @@ from scenarios.fuzz.subject import serve_command
 # Hypothesis prints what broke a property, however large it is; the fuzzer's own message is what counts.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-INPUTS = 1_500
+INPUTS = volume(1_500, quick=400)
+# How many kinds of inputs and of answers 400 inputs may lack. In 12 times so many no kind of input was lacking, and one
+# of answers, 403, twice.
+RARE = volume(0, quick=4)
 # The rarest sight of a fault, a create that is answered twice, took 226, 867 and 934 inputs.
 INPUTS_TO_CATCH = 10_000
 CONNECTIONS = 400
@@ -61,15 +64,15 @@ def test_every_known_hostile_input_is_withstood(tmp_path: Path) -> None:
         assert fuzzer.statistics.unanswered == 0 and fuzzer.statistics.touched == 0 and fuzzer.statistics.servers == 1
 
 
-@pytest.mark.draws(runs=INPUTS, one_in=500)
+@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3, fails=1e-5)
 def test_drawn_hostile_inputs_are_answered_and_change_nothing(tmp_path: Path, chaos_seed: int) -> None:
     with HttpFuzzer(places.local(tmp_path)) as fuzzer:
         fuzzer.run(INPUTS, chaos_seed)
         statistics = fuzzer.statistics
-    assert (
-        statistics.inputs.total() >= INPUTS and len(statistics.inputs) == len(KINDS) and set(statistics.inputs) == KINDS
-    )
-    assert {status for _, status in statistics.outcomes} >= {"200", "400", "403", "404", "405"}
+    assert statistics.inputs.total() >= INPUTS and set(statistics.inputs) <= KINDS
+    assert len(KINDS - set(statistics.inputs)) <= RARE
+    answers = {status for _, status in statistics.outcomes}
+    assert answers >= {"200", "400"} and len({"403", "404", "405"} - answers) <= RARE // 2
     assert statistics.owed["target", "accept"] and statistics.owed["target", "refuse"]
     assert statistics.servers == 1, "the server was the same process all the time"
 

@@ -71,7 +71,7 @@ def accused(done: Campaign) -> dict[str, str]:
 
 def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     histories: list[History] = []
-    done = campaign(asked(tmp_path, seed=7, runs=volume(8, quick=4)), histories)
+    done = campaign(asked(tmp_path, seed=7, runs=volume(8, quick=2)), histories)
     assert accused(done) == {}
     assert done.not_reached == ()
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -109,7 +109,7 @@ def test_a_broken_server_is_accused_of_what_it_breaks(tmp_path: Path, broken: st
 
 def test_a_campaign_says_of_a_broken_server_what_its_histories_say_when_they_are_judged_again(tmp_path: Path) -> None:
     histories: list[History] = []
-    done = campaign(asked(tmp_path, start=f"{START} --broken ack-before-flush", runs=2), histories)
+    done = campaign(asked(tmp_path, start=f"{START} --broken ack-before-flush", runs=volume(2, quick=1)), histories)
     assert "G1" in accused(done), accused(done)
     again = (finding for history in histories for finding in judge(history, frozenset({"G1"})))
     rows = [row for row in done.statistics.rows(load_profile("http")) if row.id == "G1"]
@@ -117,7 +117,7 @@ def test_a_campaign_says_of_a_broken_server_what_its_histories_say_when_they_are
 
 
 def test_a_server_that_honours_the_identity_of_requests_is_not_accused(tmp_path: Path) -> None:
-    done = campaign(asked(tmp_path, identity=True, runs=volume(6, quick=2)))
+    done = campaign(asked(tmp_path, identity=True, runs=volume(6, quick=1)))
     assert accused(done) == {}
     assert {row.id: row for row in done.statistics.rows(load_profile("http"))}["G5"].judged > 0
 
@@ -138,7 +138,7 @@ def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> N
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
-        done = campaign(asked(tmp_path, endpoint=endpoint, runs=volume(6, quick=2)), histories)
+        done = campaign(asked(tmp_path, endpoint=endpoint, runs=volume(6, quick=1)), histories)
         assert store.objects() == {}
     assert accused(done) == {}
     assert {history.header.witness for history in histories} == {"reads"}

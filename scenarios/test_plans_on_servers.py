@@ -340,6 +340,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
         return shrinker.shrink(Kind(*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
 
 
+@pytest.mark.xdist_group("small-plan")
 def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:
     made = small
     assert made.plan.entries <= 4 and not made.plan.faults and len(made.plan.directories) == 1
@@ -369,6 +370,7 @@ def test_a_stored_failure_is_made_smaller_on_its_server(tmp_path: Path, capsys: 
     assert re.match(rf"SMALLER: G11 .*: {HIDDEN.entries} entries before, \d now; breaks in \d+ of \d+ runs", said), said
 
 
+@pytest.mark.xdist_group("small-plan")
 def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:
     made = small
     kind, broken = next((kind, each) for kind, each in made.broken.items() if kind[:3] == STALE)
@@ -382,10 +384,8 @@ def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPla
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"shrunk from {HIDDEN.entries}" in page
-    assert (
-        f"it may become smaller yet: there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
-        in page
-    )
+    goes_on = f"there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
+    assert f"it may become smaller yet: {goes_on}" in page
     code, said = replayed(tmp_path / "plan.json", 4)
     assert code == 1 and re.match(r"STILL VIOLATED, [1-4] of 4: G11", said), said
     content = (tmp_path / "verdict.json").read_text(encoding="utf-8")
