@@ -62,7 +62,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
 def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    directory = ("--dir", str(tmp_path / "chaos"), "--budget", f"{volume(15, quick=5)}s", "--seed", "1", "--jobs", "1")
+    directory = ("--dir", str(tmp_path / "chaos"), "--budget", f"{volume(15, quick=8)}s", "--seed", "1", "--jobs", "1")
     assert main(["chaos", "--sut", "http", "--start", START, *directory]) == 3, "nothing broke, and little happened"
     assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory]) in (3, 4)
     capsys.readouterr()
