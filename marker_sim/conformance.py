@@ -34,12 +34,14 @@ from marker_sim.campaign.machine_runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.files import held
 from marker_sim.judges.baselines.baseline import Known, load_baseline
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES
+from marker_sim.report.directory import unwritable
 from marker_sim.report.notes import known_text
 from marker_sim.report.table import print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
@@ -110,11 +112,16 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
         raise KeyboardInterrupt
     again = ("verify", "--sut", judging.sut, "--mode", mode, "--storage", storage)
     outcome = judge_campaign(campaign, judging.profile, judging.baseline, report, again)
-    shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; what still fails is written again.
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    write_outcome(outcome, report)
-    if missing:
-        (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As Hypothesis does with its own.
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        if missing:
+            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As Hypothesis does with its own.
+        with held(report.parent, wait=True):  # Another worker may have judged the same place.
+            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; what still fails is written again.
+            write_outcome(outcome, report)
+    except OSError as error:
+        raise unwritable(report, error) from error
     return outcome
 
 
