@@ -136,7 +136,7 @@ class SparkPool:
                 del self._jobs_by_slot[slot]
                 error = answer.exception()
                 if error is None:
-                    seconds, result = answer.result()
+                    seconds, result = answer.result(0)
                     yield Answer(task=task, seconds=seconds, result=result)
                 else:
                     died = said_by(error)
