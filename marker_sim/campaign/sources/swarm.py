@@ -24,8 +24,8 @@ PAIRS_EVERY = 12
 PlanMaker = Callable[[int, str, str], Plan]
 MIXED: tuple[PlanMaker, ...] = (make_plan, make_write_plan, make_plan)
 WRITES_EVERY = len(MIXED)
-# Of a write with a format of its own, which may store all names anew with each create: 10,000 make a history of 3 GB.
-TASKS_MAX = 2_000
+# Of a write with a format of its own, whose creates may read or store all names: 10,000 took minutes, or 10 GB.
+TASKS_MAX = 1_000
 
 
 class Swarm:
