@@ -95,7 +95,7 @@ def record_call(
     return CallEnd(kind, value, error)
 
 
-def _without_tracebacks(error: SeamError) -> SeamError:
+def _without_tracebacks(error: Exception) -> Exception:
     """The error without its traceback and those of the errors it came from.
 
     They would hold the frame of `record_call`, which holds the error, and so all that the system had read until the
