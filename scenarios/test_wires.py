@@ -18,7 +18,7 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.wire_plans import HELD_UP, kinds_of, make_wire_plan
 from marker_sim.targets.batching import INTERVALS_MS

@@ -27,8 +27,7 @@ from marker_sim.campaign.nightly.summary import (
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.statistics import RunCounts
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.report.charts import Chart, bar_chart
-from marker_sim.report.heat_map import HeatCell, met_cell
+from marker_sim.report.pictures.charts import Chart, HeatCell, bar_chart, met_cell
 from marker_sim.report.templates import render
 from marker_sim.report.words import printable
 

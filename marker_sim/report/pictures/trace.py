@@ -22,7 +22,7 @@ from marker_sim.history import Event, History
 from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.violations import format_event
-from marker_sim.report.picture import (
+from marker_sim.report.pictures.picture import (
     TEXT_MAX,
     RowsOfSpans,
     answer_text,

@@ -1,5 +1,5 @@
 /* Draws the picture of each story from the JSON block of the page: lanes, bars, fault windows, a cursor, and what storage
-   held at the cursor. marker_sim/report/picture.py says what the data means. No framework; without it the page is text. */
+   held at the cursor. marker_sim/report/pictures/picture.py says what the data means. No framework; without it the page is text. */
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34;

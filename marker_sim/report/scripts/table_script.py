@@ -14,7 +14,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.script import ToldFailure, environment, shell_script
+from marker_sim.report.scripts.shell_script import ToldFailure, environment, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
@@ -44,7 +44,7 @@ def table_script(failure: ToldFailure) -> str:
     if problem:
         raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
     options = hudi_options(plan, failure.sut.partition(":")[2])
-    text = (files("marker_sim.report") / "table_script.py.j2").read_text(encoding="utf-8")
+    text = (files("marker_sim.report.templates") / "table_script.py.j2").read_text(encoding="utf-8")
     return (
         environment()
         .from_string(text)

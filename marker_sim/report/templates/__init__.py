@@ -39,4 +39,4 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
 
 
 def _resource(name: str) -> str:
-    return (files("marker_sim.report") / name).read_text(encoding="utf-8")
+    return (files("marker_sim.report.templates") / name).read_text(encoding="utf-8")

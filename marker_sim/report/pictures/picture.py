@@ -18,7 +18,7 @@ from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.violations import format_event
-from marker_sim.report.stored import answered_names, stored_files
+from marker_sim.report.pictures.stored import answered_names, stored_files
 from marker_sim.report.words import clipped, printable
 
 EVENTS_MAX = 800

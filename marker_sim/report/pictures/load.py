@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from marker_sim.history import Event, History
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.report.charts import Chart, ChartWindow, time_chart
-from marker_sim.report.picture import completions
+from marker_sim.report.pictures.charts import Chart, ChartWindow, time_chart
+from marker_sim.report.pictures.picture import completions
 from marker_sim.report.words import printable
 
 SLICES_MAX = 48

@@ -18,7 +18,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.script_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
 from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
@@ -98,7 +98,7 @@ def shell_script(failure: ToldFailure) -> str:
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
-    text = (files("marker_sim.report") / "script.sh.j2").read_text(encoding="utf-8")
+    text = (files("marker_sim.report.templates") / "script.sh.j2").read_text(encoding="utf-8")
     return environment().from_string(text).render(
         head=[printable(line) for line in _head(failure, hudi, s3)],
         guarantee=failure.guarantee,
@@ -125,7 +125,7 @@ def shell_script(failure: ToldFailure) -> str:
         clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
-        rules=(files("marker_sim.report") / "script.awk").read_text(encoding="utf-8").rstrip("\n"),
+        rules=(files("marker_sim.report.templates") / "script.awk").read_text(encoding="utf-8").rstrip("\n"),
     )  # fmt: skip
 
 
