@@ -22,7 +22,7 @@ from rich.text import Text
 from marker_sim.errors import HarnessError
 from marker_sim.requirements import REQUIREMENTS, Requirement, lacking
 from marker_sim.targets import hudi
-from marker_sim.targets.bundles import Jars
+from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.file_permissions import granted
 from marker_sim.worlds.proxies import install as toxiproxy
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.requirements import need
-from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
+from marker_sim.targets.jvm.bundles import spark_home
 from marker_sim.worker_pool import VARIABLE, environment_as_here
 
 if TYPE_CHECKING:

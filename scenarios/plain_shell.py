@@ -18,7 +18,8 @@ from pathlib import Path
 import psutil
 
 from marker_sim.report.words import printable
-from marker_sim.targets import bundles, hudi
+from marker_sim.targets import hudi
+from marker_sim.targets.jvm import bundles
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 _OWN = (  # What differs from run to run: where, by which, and when.

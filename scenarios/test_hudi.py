@@ -25,7 +25,8 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Op, Plan
-from marker_sim.targets import bundles, hudi
+from marker_sim.targets import hudi
+from marker_sim.targets.jvm import bundles
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.s3_capabilities import environment

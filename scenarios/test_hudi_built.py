@@ -20,8 +20,8 @@ from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import compare
 from marker_sim.plan import Op, Plan
 from marker_sim.targets import hudi
-from marker_sim.targets.built_bundle import ADAPTER, SERVICE
 from marker_sim.targets.hudi_spark import HudiSparkTarget
+from marker_sim.targets.jvm.bundles import ADAPTER, SERVICE
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from scenarios.by_hand.hudi_mended import mend

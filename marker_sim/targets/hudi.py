@@ -2,7 +2,7 @@
 
 The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
 PySpark brings along, are the rest of the class path, and for S3 Hadoop's S3A (`hadoop-aws` and Amazon's SDK, as for
-Spark 3.5) with the settings in `s3a/core-site.xml`, which takes endpoint and credentials from the environment. `main`
+Spark 3.5) with the settings in `jvm/s3a/core-site.xml`, which takes endpoint and credentials from the environment. `main`
 of the service returns at once and its threads are daemons, so a launcher of a few lines keeps the JVM alive. Source:
 tried with 0.15.0, 1.0.2, 1.1.1 and 1.2.0 on Java 17.
 """
@@ -20,9 +20,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
-from marker_sim.targets.bundles import Jars, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle, spark_home
 from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
 
 NAME = "hudi"
@@ -73,7 +72,7 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
-        from marker_sim.targets.java_start import quick_start  # It needs the packages of HTTP targets.
+        from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)
@@ -125,9 +124,9 @@ def bundle(version: str) -> Jars:
 
 def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
     """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
-    settings = (str(files("marker_sim.targets") / SETTINGS),) if s3a else ()
+    settings = (str(files("marker_sim.targets.jvm") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
-    launcher = str(files("marker_sim.targets") / launcher_of(version, bool(s3a)))
+    launcher = str(files("marker_sim.targets.jvm") / launcher_of(version, bool(s3a)))
     return service_command(java, class_path, launcher)
 
 

@@ -85,7 +85,7 @@ class ServerOptions:
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> ServerOptions:
         """The inverse; the keys of an endpoint are those of the environment."""
-        from marker_sim.targets.s3_endpoint import known_endpoint
+        from marker_sim.targets.server_settings import known_endpoint
 
         known = {name: raw[name] for name in _STORED_OPTIONS if name in raw}
         endpoint = known_endpoint(raw["endpoint"], os.environ) if "endpoint" in raw else None

@@ -21,7 +21,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
 from marker_sim.requirements import REQUIREMENTS
 from marker_sim.targets import hudi
-from marker_sim.targets.bundles import Jars
+from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
 from properties.cli.campaigns import history
 

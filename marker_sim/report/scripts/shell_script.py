@@ -186,7 +186,7 @@ def _plain(start: str) -> str:
 
 def _prepared(version: str, s3: bool) -> str:
     """What a Hudi server is started with, made in the script's directory."""
-    launcher, folder = launcher_of(version, s3), files("marker_sim.targets")
+    launcher, folder = launcher_of(version, s3), files("marker_sim.targets.jvm")
     start = service_command("java", "CLASSES", f"FOLDER/{launcher}")
     start = start.replace("CLASSES", "'$CLASSES'").replace("FOLDER", "$WORK")
     lines = [_written(launcher, (folder / launcher).read_text(encoding="utf-8")), "CLASSES=$BUNDLE:$JARS"]

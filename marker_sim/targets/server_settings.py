@@ -1,18 +1,74 @@
-"""Real storages that a foreign server may be given, and an S3 endpoint of the user's own, checked at the edge."""
+"""What a foreign server is told: how it batches, which storage it is given, and an S3 endpoint of the user's own.
+
+A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
+held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from marker_sim.errors import UsageError
+from marker_sim.options import MarkerOptions
 from marker_sim.worlds.http.world import Endpoint
 
+THREADS = (1, 2, 3, 20)
+INTERVALS_MS = (10, 25, 50, 50, 120)
+THREADS_MAX = 1_000
 # How requests write a marker directory, by storage; the first is what is taken when nothing is said.
 FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """What plans choose from.
+
+    threads: batch threads.
+    intervals_ms: between batches.
+    words: where each comes from.
+    """
+
+    threads: tuple[int, ...]
+    intervals_ms: tuple[int, ...]
+    words: dict[str, str]
+
+
+def batching(start: str, batch_threads: int | None) -> Batching:
+    """What a server that `start` starts is held to. batch_threads: what the user said, None for nothing."""
+    default = MarkerOptions()
+    threads: tuple[int, ...] = THREADS
+    intervals_ms: tuple[int, ...] = INTERVALS_MS
+    said = f"{_either(THREADS)}, told by {{threads}}"
+    if batch_threads is not None:
+        threads = (batch_threads,)
+        said = f"{batch_threads}, said by --batch-threads"
+    elif "{threads}" not in start:
+        threads = (default.batch_num_threads,)
+        said = f"{default.batch_num_threads}, Hudi's default, for --start has no {{threads}}"
+    interval = f"{_either(sorted(set(INTERVALS_MS)))}, told by {{interval_ms}}"
+    if "{interval_ms}" not in start:
+        intervals_ms = (default.batch_interval_ms,)
+        interval = f"{default.batch_interval_ms}, Hudi's default, for --start has no {{interval_ms}}"
+    return Batching(
+        threads=threads, intervals_ms=intervals_ms, words={"batch threads": said, "batch interval in ms": interval}
+    )
+
+
+def parse_batch_threads(text: str) -> int:
+    """The number of `--batch-threads`; UsageError for what is none."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= THREADS_MAX):
+        raise UsageError(f"--batch-threads was given {text!r}; write a whole number from 1 to {THREADS_MAX}")
+    return int(text)
+
+
+def _either(numbers: Iterable[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}"
 
 
 def parse_endpoint(
