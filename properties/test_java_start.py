@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cache import CACHE_VARIABLE
+from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.targets.jvm.java_start import quick_start
 
 

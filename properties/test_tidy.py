@@ -36,13 +36,13 @@ LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "ma
 
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (
-    ("marker_sim", "marker_sim.errors", "marker_sim.cache", "marker_sim.files"),
-    ("marker_sim.requirements", "marker_sim.reading", "marker_sim.supervisor"),
+    ("marker_sim", "marker_sim.errors", "marker_sim.surroundings.files", "marker_sim.surroundings.files"),
+    ("marker_sim.surroundings.requirements", "marker_sim.reading", "marker_sim.surroundings.supervisor"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.odd_names",),
     ("marker_sim.faults",),
-    ("marker_sim.history", "marker_sim.seeds", "marker_sim.worker_pool"),
-    ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges", "marker_sim.time_limit"),
+    ("marker_sim.history", "marker_sim.seeds", "marker_sim.surroundings.worker_pool"),
+    ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges", "marker_sim.surroundings.time_limit"),
     ("marker_sim.markers", "marker_sim.storages"),
     ("marker_sim.writer", "marker_sim.tables"),
     ("marker_sim.system", "marker_sim.serve"),
@@ -56,12 +56,12 @@ LAYERS = (
     ("marker_sim.worlds",),
     ("marker_sim.search",),
     ("marker_sim.targets",),
-    ("marker_sim.spark_session",),
+    ("marker_sim.surroundings.spark_session",),
     ("marker_sim.campaign",),
     ("marker_sim.mutants.hunts", "marker_sim.report"),
     ("marker_sim.mutants.kill", "marker_sim.campaign.nightly"),
     ("marker_sim.audit", "marker_sim.scale"),
-    ("marker_sim.doctor", "marker_sim.conformance"),
+    ("marker_sim.cli.doctor", "marker_sim.conformance"),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__",),
 )

@@ -26,9 +26,9 @@ from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.worker_pool import portable
 
 PIECE = 48
 RECHECK_EVERY = 20

@@ -47,10 +47,10 @@ from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
+from marker_sim.surroundings.worker_pool import Keeper, WorkerPool, in_order, workers
 from marker_sim.system import System
 from marker_sim.targets.python import served, served_places, try_every_call
 from marker_sim.targets.table import parse_target
-from marker_sim.worker_pool import Keeper, WorkerPool, in_order, workers
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5

@@ -17,8 +17,8 @@ from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.target import PlayedRun, RealRuns
-from marker_sim.worker_pool import Keeper
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
 CLOSING_S = 2.0

@@ -8,6 +8,7 @@ shrinking.py   stored failures made smaller
 judging.py     a stored history judged again
 mutants.py, chaos.py, serve.py, audit.py  the commands of these names
 output.py      standard output and standard error, whoever reads them
+doctor.py      what is on this machine, and how to get what is missing
 progress.py    how far a long command is, on standard error
 """
 

@@ -205,7 +205,7 @@ def _doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> int:
     """List what is installed, what is missing and how to get it."""
-    from marker_sim.doctor import doctor
+    from marker_sim.cli.doctor import doctor
     from marker_sim.report.table import output_console
 
     return doctor(install=install, as_json=as_json, console=output_console())

@@ -12,7 +12,7 @@ from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.plan import Plan
-from marker_sim.requirements import lacking
+from marker_sim.surroundings.requirements import lacking
 
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"

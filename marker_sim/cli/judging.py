@@ -27,7 +27,7 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.scale.fact_files import find_facts, remote_facts
 from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
-from marker_sim.spark_session import parse_master
+from marker_sim.surroundings.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")
 

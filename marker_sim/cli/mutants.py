@@ -24,7 +24,7 @@ from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_tex
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.worker_pool import in_order, parse_jobs, workers
+from marker_sim.surroundings.worker_pool import in_order, parse_jobs, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"

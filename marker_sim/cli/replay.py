@@ -23,10 +23,10 @@ from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import printable
-from marker_sim.requirements import lacking
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
-from marker_sim.time_limit import REST_S, TimeLimit
 
 UNKNOWN = "nothing beside it says that it ever broke one"
 REAL_TIMES = 3

@@ -24,9 +24,9 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.time_limit import REST_S, TimeLimit
 
 LEAST_S = 1.0
 

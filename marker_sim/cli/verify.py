@@ -22,8 +22,8 @@ from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_junit, write_outcome
+from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.time_limit import REST_S, TimeLimit
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0

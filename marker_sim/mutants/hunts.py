@@ -35,8 +35,8 @@ from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
-from marker_sim.worker_pool import Keeper
 
 COMBINATIONS = (
     ("timeline", "s3"),

@@ -28,7 +28,6 @@ from xml.etree import ElementTree
 
 from marker_sim.campaign.failure import Failure
 from marker_sim.errors import UsageError
-from marker_sim.files import held, replacing
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
@@ -39,6 +38,7 @@ from marker_sim.report.page import render_page
 from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import EXIT_HOLDS, VerdictOutcome, plan_name, traced
 from marker_sim.report.words import printable
+from marker_sim.surroundings.files import held, replacing
 
 JSONL_EVENTS_MAX = 10_000
 

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from marker_sim.requirements import importing
 from marker_sim.seams import (
     Capabilities,
     Condition,
@@ -33,6 +32,7 @@ from marker_sim.seams import (
     Throttled,
 )
 from marker_sim.storages.refused import PathRefused
+from marker_sim.surroundings.requirements import importing
 
 KEY_SIZE_MAX_BYTES = 1024
 CONCURRENCY = 64

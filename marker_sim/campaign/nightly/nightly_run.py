@@ -35,8 +35,8 @@ from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.search_state import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
 DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0

@@ -19,7 +19,7 @@ from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.result import BROKEN, RunRow
 from marker_sim.errors import HarnessError
-from marker_sim.files import replacing, synced
+from marker_sim.surroundings.files import replacing, synced
 
 FOLDER = "tables"
 UNIT = {"night": "int32", "stream": "string", "space": "string"}

@@ -20,9 +20,9 @@ from marker_sim.plan import MODES, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.seeds import plan_seed
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.python import served
-from marker_sim.worker_pool import Keeper
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 

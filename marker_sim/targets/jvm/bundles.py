@@ -12,7 +12,6 @@ for Scala 2.12 as PySpark brings it, and for S3 Hadoop's S3A.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import re
 import zipfile
@@ -22,10 +21,8 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
-from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.files import held
-from marker_sim.requirements import need
+from marker_sim.surroundings.files import CACHE_VARIABLE, cache_directory, held
 
 CENTRAL = "https://repo1.maven.org/maven2"
 REPOSITORY_VARIABLE = "MARKER_SIM_MAVEN"
@@ -90,14 +87,6 @@ class Jars:
                 f" {cache / 'jars'} yourself"
             ) from error
         return self.paths()
-
-
-def spark_home() -> Path:
-    """Where PySpark lives; HarnessError says how to get it."""
-    need("Hudi", "pyspark")
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent
 
 
 def _file_name(jar: str) -> str:

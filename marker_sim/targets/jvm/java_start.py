@@ -17,10 +17,9 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from marker_sim.cache import cache_directory
 from marker_sim.errors import HarnessError
-from marker_sim.files import held, replacing
-from marker_sim.supervisor import run_to_end
+from marker_sim.surroundings.files import cache_directory, held, replacing
+from marker_sim.surroundings.supervisor import run_to_end
 from marker_sim.worlds.http.http_client import HttpConnection, probe
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings

@@ -20,7 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
-from marker_sim.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.surroundings.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.surroundings.spark_session import GET_JAVA, find_java
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.file_permissions import granted
@@ -100,9 +101,9 @@ def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> 
 
 
 def _java() -> Check:
-    how = hudi.GET_JAVA
+    how = GET_JAVA
     try:
-        found = _first_line((hudi.find_java(), "-version"))
+        found = _first_line((find_java(), "-version"))
     except HarnessError as error:
         found, how = "", str(error)
     return Check(name="java", found=found, needed_for="--sut hudi:VERSION and hudi-spark:VERSION", how=how)
@@ -156,7 +157,7 @@ def _no_jars(part: str, jars: tuple[Jars, ...]) -> str:
     why = lacking(part)
     if why:
         return f"this needs {why}"
-    return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {hudi.GET_JAVA}"
+    return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {GET_JAVA}"
 
 
 def _fetch(wanted: tuple[Jars, ...]) -> None:

@@ -29,7 +29,7 @@ REST_S = 300.0
 QUIET_S = 1_200.0  # Where there is no budget, between two signs of life; a worker's task is ended earlier.
 DUMP_S = 1.0
 EXIT_S = 5.0
-_CHILD = "from marker_sim.time_limit import main; main()"
+_CHILD = "from marker_sim.surroundings.time_limit import main; main()"
 _SHOW_CURSOR = "\x1b[?25h\n"
 
 
@@ -37,7 +37,7 @@ class TimeLimit:
     """A context manager; inside it the limit that was set last holds, and none before one was."""
 
     def __enter__(self) -> TimeLimit:
-        from marker_sim.worker_pool import environment_as_here
+        from marker_sim.surroundings.worker_pool import environment_as_here
 
         self._library = ctypes.CDLL(None)
         self._library.signal.restype = ctypes.c_void_p

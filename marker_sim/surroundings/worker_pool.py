@@ -27,16 +27,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Protocol, Self
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings import supervisor
 
 VARIABLE = "MARKER_SIM_POOL"
 JOBS_MAX = 256
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
-_CHILD = "from marker_sim.worker_pool import main; main()"
-_GUARD = "from marker_sim.worker_pool import end_when_alone; end_when_alone()"
+_CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
+_GUARD = "from marker_sim.surroundings.worker_pool import end_when_alone; end_when_alone()"
 _LENGTH = struct.Struct(">Q")
 _SAID_LINES = 4
 

@@ -1,4 +1,7 @@
-"""Files that others may read or write at the same time: put in place as a whole, and held by one process."""
+"""Files that others may read or write at the same time: put in place as a whole, and held by one process.
+
+The kit keeps what it fetched or built once in its cache: MARKER_SIM_CACHE, else ~/.cache/marker-sim.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+CACHE_VARIABLE = "MARKER_SIM_CACHE"
+
+
+def cache_directory() -> Path:
+    """The cache; it need not exist yet."""
+    given = os.environ.get(CACHE_VARIABLE)
+    return Path(given) if given else Path.home() / ".cache" / "marker-sim"
 
 
 @contextmanager
