@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS, swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
@@ -26,7 +27,6 @@ from marker_sim.judges import Breach, judge
 from marker_sim.judges.violations import format_event
 from marker_sim.loading import load_system
 from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import COMBINATIONS, swarm_of
 from marker_sim.mutants.load import load_mutant
 from marker_sim.report.words import brief
 from marker_sim.search.swarm import make_plan

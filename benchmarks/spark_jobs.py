@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from marker_sim.campaign.failure import failures_in
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import failures_in
 from marker_sim.seeds import plan_seed
 from marker_sim.surroundings.spark_session import find_java, spark_home
 from marker_sim.worlds.spark.counts import SparkCounts, count

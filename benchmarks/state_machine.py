@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import Phase
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS
 from marker_sim.campaign.machine import SeenExamples, attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.loading import load_system
 from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.mutants.load import load_mutant
 from marker_sim.seeds import plan_seed
 

@@ -28,7 +28,6 @@ import pytest
 from rich.console import Console
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import breaks_besides
 from marker_sim.campaign.machine import PLANS
 from marker_sim.campaign.machine_runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
@@ -39,6 +38,7 @@ from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import breaks_besides
 from marker_sim.plan import MODES
 from marker_sim.report.directory import unwritable
 from marker_sim.report.notes import known_text

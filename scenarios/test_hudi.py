@@ -20,10 +20,10 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
 from marker_sim.surroundings.spark_session import find_java, spark_home
 from marker_sim.targets import hudi

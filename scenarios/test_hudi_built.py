@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.cli.app import main
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import compare
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Op, Plan
 from marker_sim.targets import hudi
 from marker_sim.targets.hudi_spark import HudiSparkTarget

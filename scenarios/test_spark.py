@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.failure import failures_in
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.seeds import plan_seed
 from marker_sim.surroundings.spark_session import find_java, spark_home

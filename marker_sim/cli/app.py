@@ -122,8 +122,8 @@ def _shrink(
     A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
     replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
     """
+    from marker_sim.cli.replay import shrink_stored
     from marker_sim.cli.request import parse_duration
-    from marker_sim.cli.shrinking import shrink_stored
     from marker_sim.report.table import output_console
 
     return shrink_stored(path, parse_duration(budget, "--budget"), output_console())

@@ -23,7 +23,7 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import PAUSED, Totals
-from marker_sim.cli.progress import Progress
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import SEED_MAX, ServerWords, parse_duration, parse_seed
 from marker_sim.errors import UsageError
 from marker_sim.report.table import output_console

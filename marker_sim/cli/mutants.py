@@ -12,12 +12,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from marker_sim.cli.progress import Progress
+from marker_sim.campaign.hunting.hunts import DESK, HuntTask
+from marker_sim.campaign.hunting.kill import Kill, KillTask
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import DESK, HuntTask
-from marker_sim.mutants.kill import Kill, KillTask
 from marker_sim.mutants.load import find_mutant
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text

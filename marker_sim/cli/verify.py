@@ -13,10 +13,10 @@ from rich.console import Console
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.result import Campaign
-from marker_sim.cli.confirming import confirm
-from marker_sim.cli.progress import Progress
+from marker_sim.campaign.replay import confirm
+from marker_sim.cli.output import Progress
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.outcome.result import Campaign
 from marker_sim.report.directory import open_report
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome

@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.failure import Failure, breaks_besides
 from marker_sim.history import History
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.plan import Plan
 from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes
 from marker_sim.report.pictures.charts import heat_map

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from marker_sim.campaign.failure import Failure
 from marker_sim.errors import UsageError
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, new_folder, unwritable

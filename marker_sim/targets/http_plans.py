@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import Empty, LifoQueue
 
-from marker_sim.campaign.result import Campaign, Deciding
+from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import Theme, make_merged_plan

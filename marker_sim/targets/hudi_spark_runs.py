@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.surroundings.spark_session import spark_home
 from marker_sim.surroundings.supervisor import end_marked

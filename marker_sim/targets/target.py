@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from marker_sim.campaign.result import Campaign
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.outcome.result import Campaign
     from marker_sim.plan import Plan
     from marker_sim.system import System
     from marker_sim.worlds.http.world import Endpoint

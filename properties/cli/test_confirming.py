@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.confirming import (
+from marker_sim.campaign.replay import (
     CONFIRMED,
     HELD,
     NOT_REPRODUCED,

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.faults.model import settings_of_schema_1
@@ -28,6 +27,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marker_sim.campaign.statistics import Statistics
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
 LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are sampled.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign.coverage.goals import GOALS, SURE
-from marker_sim.campaign.failure import FIXED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.outcome.failure import FIXED, SERVER, VIOLATED
+from marker_sim.outcome.statistics import RunCounts
 from marker_sim.targets.target import ServerOptions
 
 PAUSED = "paused"

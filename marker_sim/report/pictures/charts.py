@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil, floor, log, log10
 
 from marker_sim.campaign.coverage.fault_matrix import PHASES
-from marker_sim.campaign.result import MatrixRow
+from marker_sim.outcome.result import MatrixRow
 
 SHADES = 5
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.result import BROKEN, RunRow
 from marker_sim.errors import HarnessError
+from marker_sim.outcome.result import BROKEN, RunRow
 from marker_sim.surroundings.files import replacing, synced
 
 FOLDER = "tables"

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Protocol
 
 from hypothesis import Phase, Verbosity
 
-from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, explore
@@ -31,6 +30,7 @@ from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
+from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -46,7 +46,7 @@ COMBINATIONS = (
     ("direct", "local"),
     ("timeline", "s3-unconditional"),
 )
-DESK = "marker_sim.mutants.hunts:HuntDesk"
+DESK = "marker_sim.campaign.hunting.hunts:HuntDesk"
 MACHINE_SLICE = 25
 PIECES = 64
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from marker_sim.campaign.coverage.marks import CoverageMarks
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History
 from marker_sim.history.index.calls import DEADLY, LISTINGS
+from marker_sim.outcome.marks import CoverageMarks
 
 # Ends are not faults: of a fault, of the run, and of a server with its driver or as planned.
 NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})

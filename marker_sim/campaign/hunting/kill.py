@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.hunting.hunts import COMBINATIONS, SEARCHES, Found, Limit, Search
 from marker_sim.campaign.runs import comparable, compare_modes, execute, promised_breach, smaller
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.hunts import COMBINATIONS, SEARCHES, Found, Limit, Search
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.mutants.mutant import Mutant
+from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Self, cast
 
-from marker_sim.campaign.coverage.process_phase import NO_FAULT, activity
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences
@@ -20,6 +19,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.process_phase import NO_FAULT, activity
 
 BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from marker_sim.campaign.coverage.process_phase import NO_FAULT
-from marker_sim.campaign.failure import Failure
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.failure import Failure
+from marker_sim.outcome.process_phase import NO_FAULT
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan
 
 
