@@ -47,7 +47,7 @@ LONG_S = 600.0
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
 CONFIRMED = "confirmed with real processes"
-NOT_REPRODUCED = "not reproduced with real processes"
+NOT_CONFIRMED = "not reproduced with real processes"
 HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
 UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
 SIMULATED_ONLY = "shown in the simulated world only, because"
@@ -249,7 +249,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     except HarnessError as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
-    return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_REPRODUCED}, {runs}; {HELD if again.held else UNDECIDED}"
+    return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_CONFIRMED}, {runs}; {HELD if again.held else UNDECIDED}"
 
 
 def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:

@@ -31,7 +31,7 @@ class NightTotals(RunCounts):
     sut, version: of the system, "" where the directory or nobody knows it.
     goals: what its units have to reach together.
     seen: how often each stored failure was found, by name.
-    tables: whether its runs are in the tables (tables.py).
+    tables: whether its runs are in the tables (parquet.py).
     """
 
     number: int

@@ -7,7 +7,7 @@ quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
 
-`ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (tables.py).
+`ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (parquet.py).
 """
 
 from __future__ import annotations
