@@ -8,7 +8,7 @@ pieces.py                 its unit of work, done by this process or by a worker
 runs.py                   one plan run and judged
 search_state.py           what was found so far, and what became of it
 comparison.py             two systems on the same plans
-replay.py                 runs a stored plan again, and a simulated one with real processes
+replay.py                 runs a stored plan again
 sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
 machine*.py               the Hypothesis state machines, and campaigns of their examples
 hunting/                  campaigns against mutants

@@ -1,10 +1,4 @@
-"""Runs a stored plan again, with today's code and today's judges, or makes it smaller.
-
-The plan of a violation of the simulated world can be run with real processes too, once by default, since it takes
-seconds and not milliseconds. Races may end differently there, so a violation that does not occur again is still one: a
-plan determines a run in the simulated world only. And storage is only read there now and then, so that a run may decide
-nothing.
-"""
+"""Runs a stored plan again, with today's code and today's judges, or makes it smaller."""
 
 from __future__ import annotations
 
@@ -39,19 +33,10 @@ from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 
 if TYPE_CHECKING:
     from marker_sim.campaign.sources.spark import SparkRuns
-from marker_sim.campaign.runs import MODES_AGREE
-from marker_sim.errors import HarnessError
-from marker_sim.surroundings.requirements import lacking
 
 LONG_S = 600.0
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
-CONFIRMED = "confirmed with real processes"
-NOT_CONFIRMED = "not reproduced with real processes"
-HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
-UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
-SIMULATED_ONLY = "shown in the simulated world only, because"
-REAL_STORAGES = ("local", "s3")
 
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
@@ -237,33 +222,3 @@ def undecided(
     if again.events != history.events:
         return "the same plan gave two different histories, so the system is not deterministic"
     return ""
-
-
-def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:
-    """One of the three sentences above, with how often or why; a missing requirement is a sentence, not an error."""
-    why = _not_playable(plan, guarantee)
-    if why:
-        return f"{SIMULATED_ONLY} {why}"
-    try:
-        again = with_processes(plan, sut, guarantee, profile, times)
-    except HarnessError as error:
-        return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
-    runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
-    return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_CONFIRMED}, {runs}; {HELD if again.held else UNDECIDED}"
-
-
-def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
-    """A plan run again with real processes; HarnessError when that cannot be done."""
-    from marker_sim.campaign.sources.processes import Processes
-
-    with Processes(sut) as real:
-        return real.again(plan, guarantee, profile, times)
-
-
-def _not_playable(plan: Plan, guarantee: str) -> str:
-    if plan.storage not in REAL_STORAGES:
-        return f"real processes run on {' and '.join(REAL_STORAGES)} only, not on {plan.storage}"
-    if guarantee == MODES_AGREE:
-        return "its guarantee compares two runs"
-    why = lacking(f"real processes on {plan.storage}")
-    return f"real processes need {why}" if why else ""

@@ -20,16 +20,9 @@ from rich.console import Console
 
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
 from marker_sim.campaign.played_shrinking import SmallPlan
-from marker_sim.campaign.replay import (
-    Replayed,
-    confirm,
-    on_servers,
-    shrink_on_servers,
-    shrink_simulated,
-    simulated,
-    with_processes,
-)
+from marker_sim.campaign.replay import Replayed, on_servers, shrink_on_servers, shrink_simulated, simulated
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
+from marker_sim.cli.verify import confirm, with_processes
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation

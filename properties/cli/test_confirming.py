@@ -9,15 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.replay import (
-    CONFIRMED,
-    HELD,
-    NOT_CONFIRMED,
-    SIMULATED_ONLY,
-    UNDECIDED,
-    confirm,
-    with_processes,
-)
+from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm, with_processes
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -32,7 +24,7 @@ def test_a_defect_that_real_processes_show_is_confirmed() -> None:
 
 
 def test_a_plan_that_shows_nothing_there_is_not_reproduced() -> None:
-    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE, 2) == f"{NOT_CONFIRMED}, in 0 of 2 runs; {HELD}"
+    assert confirm(LEFT_BEHIND, "reference", "G17", PROFILE, 2) == f"{NOT_REPRODUCED}, in 0 of 2 runs; {HELD}"
 
 
 def test_runs_that_judge_nothing_say_nothing_about_the_guarantee() -> None:
