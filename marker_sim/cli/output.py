@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 QUIET_EVERY_S = 5.0
 SILENT_MAX_S = 20.0
@@ -61,6 +61,10 @@ class Progress:
     """
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._began = self._shown = clock()

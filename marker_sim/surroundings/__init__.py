@@ -5,5 +5,6 @@ requirements.py   packages of Python, and which extra brings them
 supervisor.py     starts and ends processes
 worker_pool.py    a pool of workers
 time_limit.py     ends a command that hangs
-spark_session.py  Java, and the application behind every `--spark-master`
+java.py           Java and Spark as they are installed here
+spark_session.py  the application behind every `--spark-master`
 """

@@ -1,4 +1,4 @@
-"""Java, and a Spark application for `--spark-master`: where its master may be, how its driver starts, what it takes.
+"""A Spark application for `--spark-master`: where its master may be, how its driver starts here, what it takes along.
 
 The driver's JVM is a child of this process and ends with it, and its executors end with that. Settings that are not
 given here come from `spark-defaults.conf` in `SPARK_CONF_DIR`, as in any application.
@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.surroundings.requirements import need
 from marker_sim.surroundings.worker_pool import VARIABLE, environment_as_here
 
@@ -31,9 +31,6 @@ _LOCAL = re.compile(r"local\[[1-9]\d*\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]")
 _STANDALONE = re.compile(r"spark://(?P<host>[\w.-]+):(?P<port>\d{1,5})")
 _OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark; not tried.
-JAVA_MIN = 17
-GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
-JAVA_TIMEOUT_S = 30.0
 CONNECT_S = 5.0
 SAID_MAX = 400
 SETTINGS = {
@@ -98,36 +95,6 @@ def open_session(
         with suppress(Exception):  # It may be over already, its JVM killed.
             session.stop()
         _end_jvm()
-
-
-def spark_home() -> Path:
-    """Where PySpark lives; HarnessError says how to get it."""
-    need("Hudi", "pyspark")
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent
-
-
-def find_java(who: str = "Hudi") -> str:
-    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it.
-
-    who: needs it.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not os.access(java, os.X_OK):
-        where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
-        raise HarnessError(f"{who} needs Java and {where}; {GET_JAVA}")
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{java} -version did not answer ({error}); {GET_JAVA}") from error
-    number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if number is None or int(number[1]) < JAVA_MIN:
-        lines = (said.stderr + said.stdout).strip().splitlines()
-        shown = [line for line in lines if "Picked up " not in line][:1]
-        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {GET_JAVA}")
-    return java
 
 
 def ship(session: SparkSession, sut: str, scratch: Path) -> None:

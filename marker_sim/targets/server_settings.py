@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from marker_sim.errors import UsageError
 from marker_sim.options import MarkerOptions
-from marker_sim.worlds.http.world import Endpoint
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.http.world import Endpoint
 
 THREADS = (1, 2, 3, 20)
 INTERVALS_MS = (10, 25, 50, 50, 120)
@@ -80,6 +83,8 @@ def parse_endpoint(
     environment: Mapping[str, str],
 ) -> Endpoint | None:
     """The endpoint these words name, None for the kit's own front; UsageError for the first thing wrong."""
+    from marker_sim.worlds.http.world import Endpoint
+
     if url is None:
         for option, value in (
             ("--s3-bucket", bucket), ("--s3-access-key", access_key), ("--s3-secret-key", secret_key)
@@ -110,6 +115,8 @@ def parse_endpoint(
 
 def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint:
     """The endpoint of a stored form, whose keys are those of the environment, "" where it has none."""
+    from marker_sim.worlds.http.world import Endpoint
+
     key, secret = environment.get(ACCESS_KEY, ""), environment.get(SECRET_KEY, "")
     return Endpoint(url=stored["url"], bucket=stored["bucket"], access_key=key, secret_key=secret)
 
