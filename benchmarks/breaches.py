@@ -26,8 +26,7 @@ from marker_sim.history import History
 from marker_sim.judges import Breach, judge
 from marker_sim.judges.violations import format_event
 from marker_sim.loading import load_system
-from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.load import MUTANTS, load_mutant
 from marker_sim.report.words import brief
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

@@ -12,8 +12,7 @@ from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant, load_mutant
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import System, reference
 from properties.breaking import fails_with

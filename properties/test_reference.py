@@ -12,9 +12,9 @@ from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import write_plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 from properties.volume import volume
 

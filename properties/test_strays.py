@@ -14,7 +14,7 @@ from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import STRAYS, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.strays import with_strays
+from marker_sim.search.writes import with_strays
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
 

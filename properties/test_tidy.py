@@ -41,7 +41,7 @@ LAYERS = (
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
     ("marker_sim.odd_names",),
     ("marker_sim.faults",),
-    ("marker_sim.history", "marker_sim.seeds"),
+    ("marker_sim.history", "marker_sim.search.seeds"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
     ("marker_sim.markers", "marker_sim.storages"),
     ("marker_sim.writer", "marker_sim.tables"),

@@ -17,8 +17,7 @@ from marker_sim.campaign.hunting.kill import Kill, KillTask
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.load import find_mutant
+from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console

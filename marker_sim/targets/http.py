@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.targets.server_settings import batching
 from marker_sim.targets.target import (

@@ -26,9 +26,9 @@ from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import MODULES, SHARED, load_changed, source_of
 from marker_sim.plan import Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import System, reference
 from tools.generated_mutants.syntax import Change, changes_of
 

@@ -25,7 +25,7 @@ from marker_sim.campaign.runs import promised_breach
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import EVERY, open_plans, plan_for_servers
 from marker_sim.targets.run_environment import wires_on

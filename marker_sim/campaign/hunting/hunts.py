@@ -32,9 +32,9 @@ from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.mutants.mutant import Mutant
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 

@@ -32,7 +32,7 @@ from marker_sim.outcome.failure import Failure, FailureRecord, Kind, record_of
 from marker_sim.outcome.result import Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.system import System
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target

@@ -17,9 +17,9 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.plan import MODES, Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.python import served

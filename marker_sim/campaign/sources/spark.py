@@ -11,7 +11,7 @@ from marker_sim.campaign.played_runs import numbered
 from marker_sim.campaign.runs import NOT_SERVED
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.python import served
