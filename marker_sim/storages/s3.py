@@ -25,13 +25,13 @@ from marker_sim.seams import (
     Conflicted,
     Content,
     NotFound,
+    PathRefused,
     PreconditionFailed,
     StorageError,
     StorageFailed,
     StorageTimeout,
     Throttled,
 )
-from marker_sim.storages.refused import PathRefused
 from marker_sim.surroundings.requirements import importing
 
 KEY_SIZE_MAX_BYTES = 1024
