@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -29,14 +29,6 @@ BESIDE = ("properties", "scenarios", "benchmarks", "tools")
 SUITES = tuple(sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*.py")))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-PACKAGE_LINES_MAX = 56_831  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
-FOLDER_FILES_MAX = 15
-# Folders that have more files, and how many; lowered as they shrink.
-LARGE_FOLDERS = {"audit": 16, "worlds/http": 24, "worlds/processes": 18}
-# Modules so short need a reason (a table, what must not import what its neighbours do, a module that mutants replace);
-# the face of a package is none of them.
-SHORT_LINES = 100
-SHORT_MODULES_MAX = 102
 # Where the contents of a table belong to somebody else: to an implementation (`Context.process`, the place that the
 # stores of a process share), or to a host, whose processes have a class of its own.
 LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "marker_sim.worlds.cluster.servers"}
@@ -173,28 +165,6 @@ def test_judges_see_a_history_and_nothing_else() -> None:
             assert imported.split(".")[0] not in IMPURE, f"{_name(path)} imports {imported}: a judge is a pure function"
             if imported.startswith("marker_sim"):
                 assert imported.startswith(JUDGES_SEE), f"{_name(path)} imports {imported}"
-
-
-def test_the_package_does_not_grow() -> None:
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES)
-    assert lines <= PACKAGE_LINES_MAX, (
-        f"marker_sim has {lines:,} lines, {PACKAGE_LINES_MAX:,} are allowed; make something else simpler, or say in"
-        " docs/decisions.md what is worth them"
-    )
-
-
-def test_folders_have_few_files() -> None:
-    files = (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    counts = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files)
-    assert {folder: count for folder, count in counts.items() if count > FOLDER_FILES_MAX} == LARGE_FOLDERS
-
-
-def test_short_modules_become_fewer() -> None:
-    short = [path for path in MODULES if path.name != "__init__.py" and _text(path).count("\n") < SHORT_LINES]
-    assert len(short) <= SHORT_MODULES_MAX, (
-        f"{len(short)} modules have fewer than {SHORT_LINES} lines, {SHORT_MODULES_MAX} are allowed; let a new one join"
-        " the module that it belongs to"
-    )
 
 
 @_of_each(MODULES + SUITES)
