@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.pieces import SearchSettings
 from marker_sim.campaign.runs import execute
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.history import NOT_GETTING_ON
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -141,3 +143,16 @@ def test_its_twin_with_one_subtle_fault_is_caught(faulty: str, chaos_seed: int) 
     # Of plans of operations, two thirds of all, 73 of 300 show the one and 35 of 120 the other.
     done = search(f"{HERE}:{faulty}", chaos_seed, 120, frozenset({"G3", "G4"}))
     assert {"G3", "G4"} & {failure.guarantee for failure in done.failures}
+
+
+def test_a_large_write_with_a_format_of_its_own_has_at_most_2000_tasks() -> None:
+    """Turn 505 of seed 2 has 10,000 for the reference; a class that stores all names anew took 10 GB for them."""
+    places = (("direct", "s3"), ("direct", "local"), ("direct", "hdfs"), ("timeline", "s3"), ("timeline", "local"))
+    settings = SearchSettings(
+        places=(*places, ("timeline", "hdfs")), seed=2, guarantees=None, profile=load_profile("python")
+    )
+    sizes = [
+        max(len(write.tasks) for write in Swarm(load_system(sut), settings).plan(3030).writes)
+        for sut in ("reference", "properties.correct.impatient:Markers")
+    ]
+    assert sizes == [10_000, 2_000]

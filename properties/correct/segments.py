@@ -52,7 +52,6 @@ class Markers(Shape):
         asked = Asked(self.check(name), self.runtime.mailbox())
         self.waiting.append(asked)
         if not self.storing:
-            self.storing = True
             self.runtime.spawn("segments", self._store_all)
         answer = asked.answers.get()
         if isinstance(answer, Created):
@@ -101,6 +100,10 @@ class Markers(Shape):
             self.storage.delete(self.path)
 
     def _store_all(self) -> None:
+        """Says itself that it stores: a task that says so first may be killed before it has started anybody."""
+        if self.storing:
+            return
+        self.storing = True
         while self.waiting:
             batch, self.waiting = self.waiting, []
             try:

@@ -24,6 +24,8 @@ PAIRS_EVERY = 12
 PlanMaker = Callable[[int, str, str], Plan]
 MIXED: tuple[PlanMaker, ...] = (make_plan, make_write_plan, make_plan)
 WRITES_EVERY = len(MIXED)
+# Of a write with a format of its own, which may store all names anew with each create: 10,000 make a history of 3 GB.
+TASKS_MAX = 2_000
 
 
 class Swarm:
@@ -38,9 +40,11 @@ class Swarm:
     def plan(self, number: int) -> Plan:
         """The plan with a number."""
         turn, place = divmod(number, len(self._settings.places))
-        return self._makers[turn % len(self._makers)](
-            plan_seed(self._settings.seed, turn), *self._settings.places[place]
-        )
+        make = self._makers[turn % len(self._makers)]
+        plan = make(plan_seed(self._settings.seed, turn), *self._settings.places[place])
+        if self.system.layout == "hudi" or all(len(write.tasks) <= TASKS_MAX for write in plan.writes):
+            return plan
+        return replace(plan, writes=tuple(replace(write, tasks=write.tasks[:TASKS_MAX]) for write in plan.writes))
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
         """Each plan run, some in both modes."""

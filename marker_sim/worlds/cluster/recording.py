@@ -82,10 +82,9 @@ def record_call(
     try:
         value = act()
     except (Rejected, Refused) as refused:
-        # Without its traceback, which would hold this frame, and so itself, until it is collected.
-        kind, error, text = "fail", refused.with_traceback(None), str(refused)
+        kind, error, text = "fail", _without_tracebacks(refused), str(refused)
     except SeamError as unknown:
-        kind, error, text = "info", unknown.with_traceback(None), str(unknown) or repr(unknown)
+        kind, error, text = "info", _without_tracebacks(unknown), str(unknown) or repr(unknown)
     except Exception as unexpected:
         kind, error, text = "info", unexpected, f"raised {unexpected!r}"
     if operation == "begin" and value is not None:
@@ -94,6 +93,19 @@ def record_call(
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
     events.record(process.name, process.role, kind, operation, table, instant, path, shown, text, invoke)
     return CallEnd(kind, value, error)
+
+
+def _without_tracebacks(error: SeamError) -> SeamError:
+    """The error without its traceback and those of the errors it came from.
+
+    They would hold the frame of `record_call`, which holds the error, and so all that the system had read until the
+    next garbage collection, which comes between runs.
+    """
+    earlier: BaseException | None = error
+    while earlier is not None:
+        earlier.__traceback__ = None
+        earlier = earlier.__cause__ or earlier.__context__
+    return error
 
 
 class RecordedMarkers:
